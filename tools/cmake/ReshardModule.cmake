@@ -1,0 +1,108 @@
+# What every target of ours has in common, and the functions that define modules.
+
+# Warnings of our own code, as errors. Generated code does not link this.
+add_library(reshard_warnings INTERFACE)
+target_compile_options(
+  reshard_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+
+# Include paths inside the tree: public headers as "reshard/x.h", internal ones from the root
+# ("src/tensor/box.h"), protobuf's generated ones as "format/<name>/x.pb.h".
+add_library(reshard_internal INTERFACE)
+target_include_directories(
+  reshard_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include
+                             ${PROJECT_SOURCE_DIR})
+target_include_directories(reshard_internal SYSTEM INTERFACE ${PROJECT_BINARY_DIR}/generated)
+
+# reshard_proto(NAME FILE): the object library reshard_NAME of the code that protoc makes of FILE,
+# a schema in the current folder.
+function(reshard_proto name file)
+  set(target reshard_${name})
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated})
+  add_library(${target} OBJECT)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  protobuf_generate(
+    TARGET ${target}
+    LANGUAGE cpp
+    PROTOS ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+    IMPORT_DIRS ${PROJECT_SOURCE_DIR}
+    PROTOC_OUT_DIR ${generated})
+endfunction()
+
+# reshard_module(NAME
+#   [SOURCES file.cc...]            compiled into the object library reshard_NAME
+#   [PUBLIC_HEADERS reshard/x.h...] the headers in include/ that this module implements
+#   [PROTOS file.proto...]          schemas whose generated code belongs to the module
+#   [DEPENDS module...]             modules whose headers it includes (tools/dev/layering.txt)
+#   [LINK target...])               libraries from outside the tree
+function(reshard_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_HEADERS;PROTOS;DEPENDS;LINK")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "reshard_module(${name}): unexpected ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target reshard_${name})
+
+  set(links reshard_internal ${arg_LINK})
+  foreach(module IN LISTS arg_DEPENDS)
+    if(NOT TARGET reshard_${module})
+      message(FATAL_ERROR "reshard_module(${name}): DEPENDS ${module}, which is not added above it")
+    endif()
+    list(APPEND links reshard_${module})
+  endforeach()
+  foreach(proto IN LISTS arg_PROTOS)
+    cmake_path(GET proto STEM stem)
+    reshard_proto(${stem}_proto ${proto})
+    list(APPEND links reshard_${stem}_proto)
+    set_property(GLOBAL APPEND PROPERTY RESHARD_OBJECTS reshard_${stem}_proto)
+  endforeach()
+
+  if(arg_SOURCES)
+    add_library(${target} OBJECT ${arg_SOURCES})
+    target_link_libraries(
+      ${target}
+      PUBLIC ${links}
+      PRIVATE reshard_warnings)
+    set_property(GLOBAL APPEND PROPERTY RESHARD_OBJECTS ${target})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${links})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY RESHARD_PUBLIC_HEADERS ${arg_PUBLIC_HEADERS})
+endfunction()
+
+# reshard_join_modules(NAME): the static library NAME (alias reshard::NAME) of all modules so far
+# with their public headers.
+function(reshard_join_modules name)
+  get_property(objects GLOBAL PROPERTY RESHARD_OBJECTS)
+  get_property(headers GLOBAL PROPERTY RESHARD_PUBLIC_HEADERS)
+  list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/include/)
+
+  add_library(${name} STATIC)
+  add_library(reshard::${name} ALIAS ${name})
+  foreach(object IN LISTS objects)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${object}>)
+  endforeach()
+  target_sources(
+    ${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include
+                   FILES ${headers} ${PROJECT_BINARY_DIR}/include/reshard/version.h)
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  # VERIFY: the target all_verify_interface_header_sets compiles each public header alone.
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON)
+endfunction()
+
+# reshard_tool(NAME [OUTPUT_NAME name] SOURCES file.cc... [LINK target...]): the program NAME in
+# bin/ of the build folder, on top of the library.
+function(reshard_tool name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_NAME" "SOURCES;LINK")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE reshard::reshard reshard_warnings ${arg_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  if(arg_OUTPUT_NAME)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT_NAME})
+  endif()
+endfunction()

@@ -1,0 +1,47 @@
+# Functions that define tests. Each test binary is one ctest, labelled with its folder's name.
+
+find_package(GTest REQUIRED)
+
+# reshard_test_library(NAME SOURCES file.cc... [LINK target...]): code shared by tests.
+function(reshard_test_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(NOT arg_SOURCES)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE reshard::reshard reshard_internal ${arg_LINK})
+    return()
+  endif()
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(
+    ${name}
+    PUBLIC reshard::reshard reshard_internal ${arg_LINK}
+    PRIVATE reshard_warnings)
+endfunction()
+
+# reshard_test(NAME
+#   SOURCES file.cc...
+#   [LINK target...]        beside the library, test_support and GoogleTest's main (gmock included)
+#   [TOOLS target...]       programs it runs: reshard_cli, reshard_gen
+#   [LABELS label...]       beside the folder's name; `threads`: also run under ThreadSanitizer
+#   [TIMEOUT seconds])      300 unless told
+# The code sees RESHARD_TESTS_DIR (the tests/ folder) and RESHARD_BIN_DIR (where the programs are).
+function(reshard_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;TOOLS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "reshard_test(${name}): needs SOURCES; unexpected: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_compile_definitions(
+    ${name} PRIVATE RESHARD_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests"
+                    RESHARD_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+  target_link_libraries(${name} PRIVATE reshard_test_support reshard_warnings GTest::gmock_main
+                                        ${arg_LINK})
+  if(arg_TOOLS)
+    add_dependencies(${name} ${arg_TOOLS})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${folder};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
