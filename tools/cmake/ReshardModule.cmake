@@ -14,20 +14,23 @@ target_include_directories(
 target_include_directories(reshard_internal SYSTEM INTERFACE ${PROJECT_BINARY_DIR}/generated)
 
 # reshard_proto(NAME FILE): the object library reshard_NAME of the code that protoc makes of FILE,
-# a schema in the current folder.
+# a schema in the current folder. (protobuf_generate would drop the folder from the include path.)
 function(reshard_proto name file)
   set(target reshard_${name})
   set(generated ${PROJECT_BINARY_DIR}/generated)
+  set(schema ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  cmake_path(RELATIVE_PATH schema BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
+  cmake_path(REMOVE_EXTENSION path OUTPUT_VARIABLE stem)
   file(MAKE_DIRECTORY ${generated})
-  add_library(${target} OBJECT)
+  add_custom_command(
+    OUTPUT ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${generated} ${path}
+    DEPENDS ${schema} protobuf::protoc
+    COMMENT "protoc ${path}"
+    VERBATIM)
+  add_library(${target} OBJECT ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h)
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
-  protobuf_generate(
-    TARGET ${target}
-    LANGUAGE cpp
-    PROTOS ${CMAKE_CURRENT_SOURCE_DIR}/${file}
-    IMPORT_DIRS ${PROJECT_SOURCE_DIR}
-    PROTOC_OUT_DIR ${generated})
 endfunction()
 
 # reshard_module(NAME
