@@ -1,0 +1,56 @@
+#include "src/os/errno_status.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "src/base/quote.h"
+
+namespace reshard {
+namespace {
+
+// What the user can do about it, or nothing where only the path itself can tell.
+std::string_view Advice(int error) {
+  switch (error) {
+    case ENOSPC:
+      return "free some space there, or choose a target on another file system";
+    case EDQUOT:
+      return "the disk quota is used up; free some space, or choose a target on another file "
+             "system";
+    case EFBIG:
+      return "the file exceeds what this file system or `ulimit -f` allows; raise the limit, or "
+             "choose another target";
+    case EMFILE:
+      return "this process has too many open files; raise `ulimit -n`";
+    case ENFILE:
+      return "the whole system has too many open files; close other programs, or raise fs.file-max";
+    case ENOMEM:
+      return "memory or address space ran out; close other programs, or raise `ulimit -v`";
+    case EACCES:
+    case EPERM:
+      return "check the permissions of the file and of the folders above it";
+    case EROFS:
+      return "the file system is mounted read-only; choose a target on another one";
+    case EIO:
+      return "the disk or the network file system reported an error; look at the kernel's log";
+    case ESTALE:
+      return "the file was replaced on the file server; start again";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Status ErrnoStatus(int error, std::string_view operation, const std::string& path) {
+  std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
+                                    std::generic_category().message(error));
+  if (const std::string_view advice = Advice(error); !advice.empty()) {
+    message += "; ";
+    message += advice;
+  }
+  return {error == ENOENT ? StatusCode::kNotFound : StatusCode::kIo, std::move(message)};
+}
+
+}  // namespace reshard
