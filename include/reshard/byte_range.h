@@ -1,0 +1,23 @@
+// ByteRange: a stretch of bytes in a file.
+//
+// Implemented in src/base (header only).
+#ifndef RESHARD_BYTE_RANGE_H_
+#define RESHARD_BYTE_RANGE_H_
+
+#include <cstdint>
+
+namespace reshard {
+
+// Bytes [offset, offset + length) of a file; whoever makes one has checked that the sum does not
+// overflow.
+struct ByteRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+
+  constexpr uint64_t end() const { return offset + length; }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_BYTE_RANGE_H_

@@ -1,0 +1,98 @@
+// Status and Result: how every fallible function of reshard reports failure.
+//
+// Nothing in reshard throws across the API. A Status is a code and a message that says what, where
+// (file, parameter, offset), what was expected, what was found and what to do. Both classes are
+// plain values: copy and move them freely; no locking.
+//
+// Implemented in src/base.
+#ifndef RESHARD_STATUS_H_
+#define RESHARD_STATUS_H_
+
+#include <cassert>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace reshard {
+
+enum class StatusCode {
+  kOk,
+  kInvalidArgument,    // the call or the command line itself
+  kNotFound,           // a file, folder, rank or parameter that has to exist does not
+  kCorrupt,            // bytes that no valid file of the format can hold
+  kUnsupported,        // valid, but nothing that reshard converts (an encrypted file)
+  kMismatch,           // inputs that do not fit each other: strategies, shards, steps
+  kChanged,            // a source changed while it was read
+  kIo,                 // the system refused or failed an operation, lack of space included
+  kResourceExhausted,  // over budget
+  kAlreadyExists,      // an output exists, or the target is locked
+  kInternal,           // a bug of reshard
+  kCancelled,          // stopped on request
+};
+
+// Returns the code's name in words, such as "corrupt".
+std::string_view StatusCodeName(StatusCode code);
+
+// Returns the exit code of the command line tool for `code` (docs/cli.md lists them).
+int ExitCode(StatusCode code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;  // ok
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+Status InvalidArgumentError(std::string message);
+Status NotFoundError(std::string message);
+Status CorruptError(std::string message);
+Status UnsupportedError(std::string message);
+Status MismatchError(std::string message);
+Status ChangedError(std::string message);
+Status IoError(std::string message);
+Status ResourceExhaustedError(std::string message);
+Status AlreadyExistsError(std::string message);
+Status InternalError(std::string message);
+Status CancelledError(std::string message);
+
+// A value, or the Status that says why there is none. The status of a Result without a value is
+// never ok.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value)
+      : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(Status status)
+      : state_(std::in_place_index<0>, std::move(status)) {  // NOLINT: implicit on purpose
+    assert(!std::get<0>(state_).ok());
+  }
+
+  bool ok() const { return state_.index() == 1; }
+  // The reason of failure; an ok Status when there is a value.
+  Status status() const { return ok() ? Status() : std::get<0>(state_); }
+
+  // The value; only when ok().
+  T& value() & { return *std::get_if<1>(&state_); }
+  const T& value() const& { return *std::get_if<1>(&state_); }
+  T&& value() && { return std::move(*std::get_if<1>(&state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return std::get_if<1>(&state_); }
+  const T* operator->() const { return std::get_if<1>(&state_); }
+
+ private:
+  std::variant<Status, T> state_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_STATUS_H_

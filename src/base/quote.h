@@ -1,0 +1,19 @@
+// Names from files, made safe to print.
+#ifndef RESHARD_SRC_BASE_QUOTE_H_
+#define RESHARD_SRC_BASE_QUOTE_H_
+
+#include <string>
+#include <string_view>
+
+namespace reshard {
+
+// Returns `name` with control characters, quotes and backslashes escaped (\n, \x1b, \"), cut with
+// "..." beyond 256 bytes; other bytes, UTF-8 included, stay as they are.
+std::string Escape(std::string_view name);
+
+// Returns Escape(name) between double quotes.
+std::string Quote(std::string_view name);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_BASE_QUOTE_H_

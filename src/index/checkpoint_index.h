@@ -1,0 +1,57 @@
+// CheckpointIndex: where each parameter of one checkpoint file lies.
+//
+// Made by hopping from header to header; content is never touched. Immutable once made, so any
+// number of threads may read it.
+#ifndef RESHARD_SRC_INDEX_CHECKPOINT_INDEX_H_
+#define RESHARD_SRC_INDEX_CHECKPOINT_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+class CheckpointIndex {
+ public:
+  // Indexes a file.
+  // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
+  // file, and those of SourceFiles.
+  static Result<CheckpointIndex> Make(SourceFiles& files, FileId file);
+
+  CheckpointIndex(CheckpointIndex&&) = default;
+  CheckpointIndex& operator=(CheckpointIndex&&) = default;
+  CheckpointIndex(const CheckpointIndex&) = delete;
+  CheckpointIndex& operator=(const CheckpointIndex&) = delete;
+
+  FileId file() const { return file_; }
+  uint64_t file_size() const { return file_size_; }
+  // In file order.
+  const std::vector<ParameterInfo>& parameters() const { return parameters_; }
+  // Returns the parameter of this name, or null.
+  const ParameterInfo* Find(std::string_view name) const;
+  // The CRC-32 of the trailer, where the file has one.
+  const std::optional<uint64_t>& crc() const { return crc_; }
+  // About the bytes of memory that the index holds.
+  size_t memory() const;
+
+ private:
+  CheckpointIndex() = default;
+
+  FileId file_ = 0;
+  uint64_t file_size_ = 0;
+  std::vector<ParameterInfo> parameters_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // views of the names in parameters_
+  std::optional<uint64_t> crc_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_INDEX_CHECKPOINT_INDEX_H_

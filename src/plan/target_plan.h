@@ -1,0 +1,54 @@
+// TargetPlan: what one target file consists of, and where each byte comes from.
+//
+// Pure arithmetic, made without touching content; it can be printed, compared and tested without a
+// disk. A plain value.
+#ifndef RESHARD_SRC_PLAN_TARGET_PLAN_H_
+#define RESHARD_SRC_PLAN_TARGET_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/dtype.h"
+#include "src/source/source_files.h"
+#include "src/tensor/block_copy.h"
+
+namespace reshard {
+
+// Encoded bytes of the target file: headers.
+struct Literal {
+  uint64_t offset = 0;  // in the target file
+  std::string bytes;
+};
+
+// The content of one Value of the target file.
+struct Content {
+  std::string source_name;
+  std::string target_name;
+  DType dtype = DType::kFloat32;
+  Shape full_shape;
+  Box target_box;    // of the whole parameter on this rank, in elements
+  ByteRange target;  // in the target file
+  std::vector<BlockCopy>
+      copies;  // disjoint; together they write exactly `target`, ordered by first target byte
+};
+
+using Segment = std::variant<Literal, Content>;
+
+struct TargetPlan {
+  int64_t rank = 0;
+  std::string path;  // relative to the target folder: "rank_3/checkpoint_3.ckpt"
+  uint64_t size = 0;
+  std::vector<Segment> segments;  // in file order, without gaps
+  std::vector<FileId> sources;    // files whose bytes it reads, ascending
+};
+
+// Returns the target file's bytes that `segment` stands for.
+ByteRange TargetRange(const Segment& segment);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_TARGET_PLAN_H_

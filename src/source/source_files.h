@@ -1,0 +1,67 @@
+// SourceFiles: the one way to the bytes of checkpoint files.
+//
+// Files are named by path, opened when they are first needed and closed again when too many are
+// open, so that thousands of ranks need few descriptors and little address space. The identity of a
+// file (device, inode, size, mtime, ctime) is pinned when it is first opened and compared at each
+// reopening and by VerifyUnchanged. Files are mapped; where mapping fails, windows are filled by
+// pread. Sources are never opened for writing.
+//
+// Thread-safe. Windows must not outlive their SourceFiles.
+#ifndef RESHARD_SRC_SOURCE_SOURCE_FILES_H_
+#define RESHARD_SRC_SOURCE_SOURCE_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+using FileId = uint32_t;
+
+// The most bytes of one window.
+inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
+
+// Some bytes of a source file, in memory while the window lives.
+class Window {
+ public:
+  // Calls reader(const std::byte* data) with the window's first byte, under the fault guard.
+  // `reader` must not make objects with destructors, take locks or allocate: a fault abandons it
+  // midway. Errors: kChanged when the file shrank, kIo when a page could not be read.
+  template <typename Reader>
+  Status Read(Reader reader) const;
+};
+
+class SourceFiles {
+ public:
+  // At most `max_open` files are open at a time, besides those that windows hold.
+  explicit SourceFiles(size_t max_open);
+  ~SourceFiles();
+
+  // Names a file; no system call. The same path gives the same id.
+  FileId Add(const std::string& path);
+  const std::string& path(FileId id) const;
+
+  // Returns the file's size in bytes. Opens the file and pins its identity when it is the first
+  // use. Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged.
+  Result<uint64_t> Size(FileId id);
+
+  // Copies exactly `destination.size()` bytes at `offset`, for headers; touches only their pages,
+  // without read-ahead. Errors: as Size, and kCorrupt when the range ends beyond the file.
+  Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
+
+  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present.
+  // Errors: as Read.
+  Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
+
+  // Compares every file that was used with its pinned identity.
+  // Errors: kChanged, naming the file and what changed.
+  Status VerifyUnchanged();
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_SOURCE_FILES_H_

@@ -1,0 +1,37 @@
+// Boxes in bytes: a tensor's last dimension counted in bytes, so that cuts that fall inside an
+// element have a box too.
+//
+// A scalar becomes one dimension of its bytes. Pure functions.
+#ifndef RESHARD_SRC_TENSOR_BYTE_BOX_H_
+#define RESHARD_SRC_TENSOR_BYTE_BOX_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/dtype.h"
+
+namespace reshard {
+
+// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits.
+std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
+
+// Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to
+// fit.
+Shape ToByteShape(const Shape& shape, DType dtype);
+Box ToByteBox(const Box& box, DType dtype);
+
+// Returns the row-major offset of the element at `index` from the first element of `box`, both in
+// bytes; `index` lies in the box.
+uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index);
+
+// Returns disjoint boxes, in row-major order, that together hold exactly the bytes `range` of the
+// row-major bytes of `box` (as when a tensor's content is cut into several Values). At most 2 *
+// dims - 1 boxes.
+std::vector<Box> BoxesOfRange(const Box& box, ByteRange range);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_TENSOR_BYTE_BOX_H_
