@@ -21,7 +21,8 @@ endfunction()
 #   SOURCES file.cc...
 #   [LINK target...]        beside the library, test_support and GoogleTest's main (gmock included)
 #   [TOOLS target...]       programs it runs: reshard_cli, reshard_gen
-#   [LABELS label...]       beside the folder's name; `threads`: also run under ThreadSanitizer
+#   [LABELS label...]       beside the folder's name; `threads`: also run under ThreadSanitizer;
+#                           `native`: measures memory or traces, so not run under AddressSanitizer
 #   [TIMEOUT seconds])      300 unless told
 # The code sees RESHARD_TESTS_DIR (the tests/ folder) and RESHARD_BIN_DIR (where the programs are).
 function(reshard_test name)

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what building and testing reshard needs and this machine lacks (Debian 12, Ubuntu 22.04
+# or newer). Does nothing when all is there.
+#
+#   tools/deps.sh               packages
+#   tools/deps.sh --mindspore   also build/venv, a Python environment with MindSpore for
+#                               tests/differential (python3, or $PYTHON)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  cmake ninja-build g++ python3
+  libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
+  libboost-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev strace xxhash
+  clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+)
+
+install_packages() {
+  local missing=()
+  local package
+  for package in "$@"; do
+    if [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) != "install ok installed" ]]; then
+      missing+=("$package")
+    fi
+  done
+  ((${#missing[@]})) || return 0
+
+  local as_root=()
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      echo "deps.sh: neither root nor sudo; install these packages: ${missing[*]}" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "deps.sh: installing ${missing[*]}"
+  as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get)
+  "${as_root[@]}" update
+  "${as_root[@]}" install --yes --no-install-recommends "${missing[@]}"
+}
+
+make_mindspore_environment() {
+  local requirements=tests/differential/requirements.txt
+  local venv=build/venv
+  if cmp --silent "$requirements" "$venv/installed.txt"; then
+    return 0
+  fi
+  local python=${PYTHON:-python3}
+  if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+    install_packages python3-venv
+    python=/usr/bin/python3
+  fi
+  "$python" -m venv --clear "$venv"
+  "$venv/bin/python" -m pip install --quiet --requirement "$requirements"
+  cp "$requirements" "$venv/installed.txt"
+}
+
+case "${1:-}" in
+  "" | --mindspore) ;;
+  *)
+    echo "usage: tools/deps.sh [--mindspore]" >&2
+    exit 2
+    ;;
+esac
+if ! command -v dpkg-query >/dev/null; then
+  echo "deps.sh: not a Debian system; its names for what is needed: ${packages[*]}" >&2
+  exit 1
+fi
+install_packages "${packages[@]}"
+if [[ ${1:-} == --mindspore ]]; then
+  make_mindspore_environment
+fi

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Builds and tests reshard.
+#
+#   tools/test.sh         packages, the dev build and its tests
+#   tools/test.sh --all   also lint, the release build with its own tests, AddressSanitizer and
+#                         UndefinedBehaviorSanitizer, ThreadSanitizer, MindSpore against reshard
+#
+# Ends with a table of what ran and what did not run and why; with CI=true a part or a test that did
+# not run is a failure. The last line is "N passed, M failed": tests of every ctest run, and each
+# other part as one. Logs are in build/logs.
+set -uo pipefail
+exec </dev/null
+cd "$(dirname "$0")/.." || exit 1
+
+case "$*" in
+  "") all=false ;;
+  --all) all=true ;;
+  *)
+    echo "usage: tools/test.sh [--all]" >&2
+    exit 2
+    ;;
+esac
+
+jobs=$(nproc)
+logs=build/logs
+mkdir -p "$logs"
+passed=0
+failed=0
+table=()
+
+record() { # PART RESULT
+  table+=("$(printf '%-14s %s' "$1" "$2")")
+}
+
+did_not_run() { # PART WHY
+  if [[ ${CI:-} == true ]]; then
+    failed=$((failed + 1))
+    record "$1" "FAILED: did not run: $2"
+  else
+    record "$1" "did not run: $2"
+  fi
+}
+
+# Runs COMMAND with its output on the terminal and in the part's log.
+logged() { # PART COMMAND...
+  local part=$1
+  shift
+  printf '\n== %s: %s\n' "$part" "$*"
+  "$@" 2>&1 | tee "$logs/$part.log"
+}
+
+# A part that counts as one test.
+run_part() { # PART COMMAND...
+  local start=$SECONDS
+  if logged "$@"; then
+    passed=$((passed + 1))
+    record "$1" "passed ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    record "$1" "FAILED ($((SECONDS - start)) s), see $logs/$1.log"
+    return 1
+  fi
+}
+
+# Prints "test: why" for each test of a ctest run that skipped itself, out of GoogleTest's output.
+skipped_tests() { # LOG OF CTEST
+  awk '/: Skipped$/ { getline why }
+       /^\[  SKIPPED \] .*\(.* ms\)$/ { print $4 ": " why }' "$1"
+}
+
+run_ctest() { # PART PRESET [CTEST OPTION...]
+  local part=$1 preset=$2
+  shift 2
+  local start=$SECONDS
+  logged "$part" ctest --preset "$preset" --parallel "$jobs" "$@"
+  local summary
+  summary=$(grep -E '^[0-9]+% tests passed' "$logs/$part.log")
+  if [[ ! $summary =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then
+    failed=$((failed + 1))
+    record "$part" "FAILED: ctest ended without a summary, see $logs/$part.log"
+    return
+  fi
+  local bad=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+  passed=$((passed + total - bad))
+  failed=$((failed + bad))
+  local result="passed"
+  ((bad == 0)) || result="FAILED"
+  record "$part" "$result: $((total - bad)) of $total tests ($((SECONDS - start)) s)"
+  local skipped
+  while read -r skipped; do
+    did_not_run "$part" "$skipped"
+  done < <(skipped_tests "build/$preset/Testing/Temporary/LastTest.log")
+}
+
+configure_and_build() { # PRESET [CMAKE OPTION...]
+  cmake --preset "$@" && cmake --build --preset "$1" --parallel "$jobs"
+}
+
+build_and_test() { # PRESET
+  if run_part "$1-build" configure_and_build "$1"; then
+    run_ctest "$1-test" "$1"
+  else
+    did_not_run "$1-test" "the build failed"
+  fi
+}
+
+check_format() {
+  find include src format tools tests \( -name '*.h' -o -name '*.cc' -o -name '*.h.in' \) -print0 |
+    xargs -0 clang-format-14 --dry-run --Werror
+}
+
+check_tidy() {
+  run-clang-tidy-14 -quiet -p build/dev -j "$jobs" "^$PWD/(src|format|tools|tests)/"
+}
+
+run_all() {
+  run_part deps tools/deps.sh || return
+  build_and_test dev
+  $all || return
+  run_part format check_format
+  if [[ -e build/dev/compile_commands.json ]]; then
+    run_part tidy check_tidy
+  else
+    did_not_run tidy "the dev build was not configured"
+  fi
+  build_and_test asan
+  build_and_test tsan
+  if ! run_part release-build configure_and_build release; then
+    did_not_run differential "the release build failed"
+  elif ! logged mindspore tools/deps.sh --mindspore; then
+    did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
+  else
+    run_part differential build/venv/bin/python tests/differential/run.py \
+      --reshard build/release/bin/reshard --cases 200
+  fi
+}
+
+run_all
+
+printf '\n%-14s %s\n' part result
+printf '%s\n' "${table[@]}"
+$all || echo "not asked for (--all): format, tidy, asan, tsan, release, differential"
+echo "$passed passed, $failed failed"
+((failed == 0))
