@@ -1,0 +1,118 @@
+// Convert: a sharded checkpoint laid out again, and Plan: what that would do.
+//
+// Both functions may run in several threads at once; each call uses its own threads and state. They
+// print nothing. Two conversions into one target folder exclude each other by a lock.
+//
+// Implemented in src/api.
+#ifndef RESHARD_CONVERT_H_
+#define RESHARD_CONVERT_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// What becomes of parameters that exactly one of two given strategies has.
+enum class UnmatchedPolicy {
+  kCopy,   // copied as they stand from one source rank, as MindSpore does, with a warning
+  kDrop,   // left out, with a warning
+  kError,  // the conversion is refused
+};
+
+// Bytes of the target files, written and in all.
+struct Progress {
+  uint64_t done_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+struct ConvertOptions {
+  std::string
+      source;  // a folder with rank_N/*.ckpt; or one .ckpt file when there is no source strategy
+  std::string target;           // a folder; made when it is not there
+  std::string source_strategy;  // a strategy file or a folder of stage files; empty: the source
+                                // holds full tensors
+  std::string target_strategy;  // as above; empty: full tensors are written, for one rank
+  std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
+  std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  std::vector<int64_t> ranks;  // the target ranks to write; empty: all
+  int jobs = 0;                // target files written at a time; 0: as many as there are cores
+  bool force = false;          // replace existing outputs
+  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  std::stop_token stop;  // a request ends the run with kCancelled, nothing published
+  std::function<void(const Progress&)>
+      progress;  // called from worker threads, one call at a time; may be empty
+};
+
+struct TargetFile {
+  std::string path;  // relative to the target folder
+  uint64_t size = 0;
+};
+
+struct ParameterSummary {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape full_shape;
+  uint64_t bytes = 0;  // of the full tensor
+};
+
+struct ConvertReport {
+  std::vector<std::string> warnings;
+  std::vector<TargetFile> files;          // written by this run, by rank
+  std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
+  uint64_t parameters = 0;                // distinct names in the files written
+  std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
+  uint64_t bytes_read = 0;                // content bytes taken from the sources
+  uint64_t bytes_written = 0;
+  bool completed_earlier_run =
+      false;  // only the publication of a run that was killed was left to do
+};
+
+// Converts. Reads as: open, index, plan, execute, verify, commit.
+// Errors: every code; after any of them the target's names are as they were, but for a failure
+// while publishing, which leaves whole files and no manifest, and which the same call completes.
+Result<ConvertReport> Convert(const ConvertOptions& options);
+
+struct SourceFileSummary {
+  int64_t rank = 0;
+  std::string path;
+  uint64_t size = 0;
+};
+
+struct TargetFileSummary {
+  int64_t rank = 0;
+  std::string path;  // relative to the target folder
+  uint64_t size = 0;
+  uint64_t parameters = 0;
+  uint64_t runs = 0;
+  std::vector<int64_t> source_ranks;  // ascending
+};
+
+struct PlanReport {
+  std::vector<std::string> warnings;
+  std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
+  std::vector<TargetFileSummary> targets;  // by rank
+  std::vector<ParameterSummary> largest;
+  uint64_t parameters = 0;
+  uint64_t bytes_read = 0;     // content bytes taken from the sources
+  uint64_t bytes_written = 0;  // the sum of the target sizes; as much space is needed
+  uint64_t runs = 0;           // contiguous stretches that are copied
+  uint64_t shortest_run = 0;   // bytes; 0 when there is no run
+  uint64_t longest_run = 0;
+  uint64_t memory_bytes = 0;      // anonymous memory that Convert would take, at most
+  uint64_t free_space_bytes = 0;  // where the target folder is or would be
+};
+
+// Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert
+// would begin to write. Errors: as Convert.
+Result<PlanReport> Plan(const ConvertOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_CONVERT_H_
