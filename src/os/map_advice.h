@@ -1,0 +1,26 @@
+// What the kernel is told about the pages of a file's map. Advice that it does not take harms
+// nothing. Any thread.
+#ifndef RESHARD_SRC_OS_MAP_ADVICE_H_
+#define RESHARD_SRC_OS_MAP_ADVICE_H_
+
+#include <cstddef>
+#include <optional>
+
+namespace reshard {
+
+// Bytes of a page: 4 KiB on most machines, 64 KiB on some.
+size_t PageSize();
+
+// Nothing is to be read around the pages that are touched. `data` begins a page.
+void AdviseRandom(const std::byte* data, size_t size);
+
+// Reads the pages that hold these bytes of a file's map and makes them present, and no others.
+// Returns nothing, or the offset from `data` of a byte that cannot be read.
+std::optional<size_t> Populate(const std::byte* data, size_t size);
+
+// Gives back the pages that lie wholly within these bytes; touching them again brings them back.
+void DropPages(const std::byte* data, size_t size);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_MAP_ADVICE_H_
