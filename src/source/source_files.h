@@ -3,8 +3,8 @@
 // Files are named by path, opened when they are first needed and closed again when too many are
 // open, so that thousands of ranks need few descriptors and little address space. The identity of a
 // file (device, inode, size, mtime, ctime) is pinned when it is first opened and compared at each
-// reopening and by VerifyUnchanged. Files are mapped; where mapping fails, windows are filled by
-// pread. Sources are never opened for writing.
+// reopening and by VerifyUnchanged. Files are mapped; where mapping fails, and on network and FUSE
+// file systems, windows are filled by pread. Sources are never opened for writing.
 //
 // Thread-safe. Windows must not outlive their SourceFiles.
 #ifndef RESHARD_SRC_SOURCE_SOURCE_FILES_H_
@@ -12,54 +12,45 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
 #include "reshard/status.h"
+#include "src/source/open_files.h"
+#include "src/source/window.h"
 
 namespace reshard {
-
-using FileId = uint32_t;
-
-// The most bytes of one window.
-inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
-
-// Some bytes of a source file, in memory while the window lives.
-class Window {
- public:
-  // Calls reader(const std::byte* data) with the window's first byte, under the fault guard.
-  // `reader` must not make objects with destructors, take locks or allocate: a fault abandons it
-  // midway. Errors: kChanged when the file shrank, kIo when a page could not be read.
-  template <typename Reader>
-  Status Read(Reader reader) const;
-};
 
 class SourceFiles {
  public:
   // At most `max_open` files are open at a time, besides those that windows hold.
-  explicit SourceFiles(size_t max_open);
-  ~SourceFiles();
+  explicit SourceFiles(size_t max_open) : files_(max_open) {}
 
   // Names a file; no system call. The same path gives the same id.
-  FileId Add(const std::string& path);
-  const std::string& path(FileId id) const;
+  FileId Add(const std::string& path) { return files_.Add(path); }
+  const std::string& path(FileId id) const { return files_.path(id); }
 
   // Returns the file's size in bytes. Opens the file and pins its identity when it is the first
-  // use. Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged.
+  // use.
+  // Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged.
   Result<uint64_t> Size(FileId id);
 
   // Copies exactly `destination.size()` bytes at `offset`, for headers; touches only their pages,
-  // without read-ahead. Errors: as Size, and kCorrupt when the range ends beyond the file.
+  // without read-ahead.
+  // Errors: as Size, and kCorrupt when the range ends beyond the file.
   Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
 
   // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present.
   // Errors: as Read.
   Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
 
-  // Compares every file that was used with its pinned identity.
-  // Errors: kChanged, naming the file and what changed.
-  Status VerifyUnchanged();
+  // Compares every file that was used with its pinned identity. Nothing else notices when the end
+  // of a file's last page became zeros, or when bytes were overwritten.
+  // Errors: kChanged, naming the files and what changed; kIo.
+  Status VerifyUnchanged() const { return files_.VerifyUnchanged(); }
+
+ private:
+  OpenFiles files_;
 };
 
 }  // namespace reshard

@@ -1,0 +1,159 @@
+#include "src/source/open_files.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <vector>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kAdvice = "start again when nothing writes to the sources";
+
+// Returns how a file is not what it was, if so. `now` says what is there, or why that cannot be
+// told; errors other than that the file is gone or replaced are returned as they are.
+Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
+                                           const Result<FileIdentity>& now) {
+  std::optional<std::string> change;
+  if (now.ok()) {
+    if (*now != pinned) change = DescribeChange(pinned, *now);
+  } else if (now.status().code() == StatusCode::kNotFound) {
+    change = "it is gone";
+  } else if (now.status().code() == StatusCode::kCorrupt) {
+    change = "what lies there now is no regular file";
+  } else {
+    return now.status();
+  }
+  return change;
+}
+
+Result<FileIdentity> IdentityOfOpen(const Result<InputFile>& input) {
+  if (!input.ok()) return input.status();
+  return input->identity();
+}
+
+// Opens and maps a file; it has to be the pinned one, if any.
+Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
+                                             const std::optional<FileIdentity>& pinned) {
+  Result<InputFile> input = InputFile::Open(path);
+  if (pinned) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
+                             Compare(*pinned, IdentityOfOpen(input)));
+    if (change) {
+      return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
+                                      Escape(path), *change, kAdvice));
+    }
+  }
+  if (!input.ok()) return input.status();
+  auto file = std::make_unique<OpenFile>(OpenFile{std::move(input).value(), std::nullopt});
+  if (file->input.size() > 0 && !file->input.IsRemote()) {
+    // Without a map, for want of address space or because this file system has none, pread serves.
+    if (Result<FileMap> map = FileMap::Make(file->input); map.ok()) file->map = std::move(*map);
+  }
+  return file;
+}
+
+}  // namespace
+
+OpenFiles::~OpenFiles() {
+  for ([[maybe_unused]] const Entry& entry : entries_) assert(entry.leases == 0);
+}
+
+FileId OpenFiles::Add(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = by_path_.find(path); found != by_path_.end()) return found->second;
+  const auto id = static_cast<FileId>(entries_.size());
+  Entry& entry = entries_.emplace_back();
+  entry.path = path;
+  by_path_.emplace(entry.path, id);
+  return id;
+}
+
+const std::string& OpenFiles::path(FileId id) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[id].path;
+}
+
+std::optional<FileIdentity> OpenFiles::PinnedIdentity(FileId id) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[id].pinned;
+}
+
+Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_[id];
+  opened_.wait(lock, [&entry] { return !entry.opening; });
+  if (entry.file == nullptr) {
+    // The place is taken before opening, so that threads that open at the same time stay within the
+    // limit together.
+    entry.opening = true;
+    ++open_;
+    std::unique_ptr<OpenFile> surplus = TakeSurplus();
+    const std::optional<FileIdentity> pinned = entry.pinned;
+    lock.unlock();
+    surplus.reset();
+    Result<std::unique_ptr<OpenFile>> file = OpenPinned(entry.path, pinned);
+    lock.lock();
+    entry.opening = false;
+    opened_.notify_all();
+    if (!file.ok()) {
+      --open_;
+      return file.status();
+    }
+    entry.file = std::move(*file);
+    if (!entry.pinned) entry.pinned = entry.file->input.identity();
+    entry.use = uses_.insert(uses_.end(), id);
+  }
+  ++entry.leases;
+  uses_.splice(uses_.end(), uses_, entry.use);
+  return Lease(this, id, entry.file.get());
+}
+
+void OpenFiles::Release(FileId id) {
+  std::unique_ptr<OpenFile> surplus;  // closed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  --entries_[id].leases;
+  surplus = TakeSurplus();
+}
+
+std::unique_ptr<OpenFile> OpenFiles::TakeSurplus() {
+  if (open_ <= max_open_) return nullptr;
+  for (auto use = uses_.begin(); use != uses_.end(); ++use) {
+    Entry& entry = entries_[*use];
+    if (entry.leases > 0) continue;
+    uses_.erase(use);
+    --open_;
+    return std::move(entry.file);
+  }
+  return nullptr;
+}
+
+Status OpenFiles::VerifyUnchanged() const {
+  constexpr size_t kMostListed = 20;
+  std::vector<const Entry*> used;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (entry.pinned) used.push_back(&entry);
+    }
+  }
+  size_t count = 0;
+  std::string list;
+  for (const Entry* entry : used) {
+    // Neither a path nor an identity once pinned is ever written again: no lock.
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
+                             Compare(*entry->pinned, IdentityOf(entry->path)));
+    if (change && ++count <= kMostListed) {
+      list += fmt::format("\n  {}: {}", Escape(entry->path), *change);
+    }
+  }
+  if (count == 0) return {};
+  if (count > kMostListed) list += "\n  ...";
+  return ChangedError(fmt::format("{} of {} source files changed while they were in use; {}:{}",
+                                  count, used.size(), kAdvice, list));
+}
+
+}  // namespace reshard

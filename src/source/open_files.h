@@ -1,0 +1,110 @@
+// OpenFiles: registered source files, of which a bounded number is open.
+//
+// A lease keeps its file open. Beyond that the files used last stay open, up to a limit; others are
+// closed and opened again on demand, and must then still be the same. Thread-safe: files open and
+// close outside the lock. Leases must not outlive their OpenFiles.
+#ifndef RESHARD_SRC_SOURCE_OPEN_FILES_H_
+#define RESHARD_SRC_SOURCE_OPEN_FILES_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "reshard/status.h"
+#include "src/os/file_identity.h"
+#include "src/os/file_map.h"
+#include "src/os/input_file.h"
+
+namespace reshard {
+
+// Names a registered file within its OpenFiles; counts up from 0.
+using FileId = uint32_t;
+
+// An open source file.
+struct OpenFile {
+  InputFile input;
+  std::optional<FileMap> map;  // none where pread is to be used: remote, empty or unmappable files
+};
+
+class OpenFiles {
+ public:
+  // Keeps one file open. Move-only.
+  class Lease {
+   public:
+    Lease(Lease&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), id_(other.id_), file_(other.file_) {}
+    Lease& operator=(Lease&& other) noexcept {
+      std::swap(owner_, other.owner_);
+      std::swap(id_, other.id_);
+      std::swap(file_, other.file_);
+      return *this;
+    }
+    ~Lease() {
+      if (owner_ != nullptr) owner_->Release(id_);
+    }
+
+    const OpenFile* operator->() const { return file_; }
+
+   private:
+    friend class OpenFiles;
+    Lease(OpenFiles* owner, FileId id, const OpenFile* file)
+        : owner_(owner), id_(id), file_(file) {}
+
+    OpenFiles* owner_;
+    FileId id_;
+    const OpenFile* file_;
+  };
+
+  explicit OpenFiles(size_t max_open) : max_open_(max_open) {}
+  ~OpenFiles();
+  OpenFiles(const OpenFiles&) = delete;
+  OpenFiles& operator=(const OpenFiles&) = delete;
+
+  // As in SourceFiles.
+  FileId Add(const std::string& path);
+  const std::string& path(FileId id) const;
+  Status VerifyUnchanged() const;
+
+  // The identity of the file when it was first opened, if it was.
+  std::optional<FileIdentity> PinnedIdentity(FileId id) const;
+
+  // Opens the file unless it is open.
+  // Errors: those of InputFile::Open; kChanged when it is not what it was at the first opening.
+  Result<Lease> Acquire(FileId id);
+
+ private:
+  struct Entry {
+    std::string path;
+    std::optional<FileIdentity> pinned;
+    std::unique_ptr<OpenFile> file;  // null while closed
+    bool opening = false;            // a thread is at it, outside the lock
+    size_t leases = 0;
+    std::list<FileId>::iterator use;  // place in uses_ while open
+  };
+
+  void Release(FileId id);
+  // Takes the file out that was not used for longest, if there are too many; to be destroyed
+  // outside the lock.
+  std::unique_ptr<OpenFile> TakeSurplus();
+
+  const size_t max_open_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable opened_;
+  std::deque<Entry> entries_;  // by id; a deque, so that paths stay where they are
+  std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
+  std::list<FileId> uses_;  // the open files, the one used last at the end
+  size_t open_ = 0;         // files open or being opened
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_OPEN_FILES_H_

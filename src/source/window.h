@@ -1,0 +1,78 @@
+// Window: some bytes of a source file, in memory while it lives.
+//
+// Part of a map, or a buffer where there is no map. Keeps its file open and gives its pages back
+// when it dies. Move-only; any number of threads may read it.
+#ifndef RESHARD_SRC_SOURCE_WINDOW_H_
+#define RESHARD_SRC_SOURCE_WINDOW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "reshard/status.h"
+#include "src/os/fault_guard.h"
+#include "src/source/open_files.h"
+
+namespace reshard {
+
+// The most bytes of one window.
+inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
+
+class Window {
+ public:
+  // Made by SourceFiles::Open.
+  // Returns `length` <= kWindowBytes bytes at `offset` of the file, its pages present.
+  // Errors: kCorrupt when they end beyond the file; kChanged; kIo.
+  static Result<Window> Make(OpenFiles::Lease file, uint64_t offset, uint64_t length);
+
+  Window(Window&& other) noexcept
+      : file_(std::move(other.file_)),
+        offset_(other.offset_),
+        size_(std::exchange(other.size_, 0)),
+        buffer_(std::move(other.buffer_)),
+        data_(std::exchange(other.data_, nullptr)) {}
+  Window& operator=(Window&& other) noexcept {
+    std::swap(file_, other.file_);
+    std::swap(offset_, other.offset_);
+    std::swap(size_, other.size_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Window();
+
+  uint64_t size() const { return size_; }
+
+  // Calls reader(const std::byte* data) with the window's first byte, under the fault guard.
+  // `reader` must not make objects with destructors, take locks or allocate: a fault abandons it
+  // midway.
+  // Errors: kChanged when the file shrank, kIo when a page could not be read.
+  template <typename Reader>
+  Status Read(Reader reader) const {
+    if (buffer_ != nullptr || size_ == 0) {
+      reader(data_);
+      return {};
+    }
+    const std::optional<size_t> fault = Guarded(data_, size_, [this, &reader] { reader(data_); });
+    return fault ? ExplainFault(*fault) : Status();
+  }
+
+ private:
+  Window(OpenFiles::Lease file, uint64_t offset, uint64_t size)
+      : file_(std::move(file)), offset_(offset), size_(size) {}
+
+  // Why the byte `fault` of the window cannot be read.
+  Status ExplainFault(size_t fault) const;
+
+  OpenFiles::Lease file_;
+  uint64_t offset_;
+  uint64_t size_;
+  std::unique_ptr<std::byte[]> buffer_;  // only without a map
+  const std::byte* data_ = nullptr;      // in the buffer or the map; null when size_ is 0
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_WINDOW_H_
