@@ -1,0 +1,285 @@
+#include "src/os/output_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/errno_status.h"
+
+namespace reshard {
+namespace {
+
+using EntryType = OutputDirectory::EntryType;
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+// What reshard makes below its staging folder is shallower; the bound is one of stack and
+// descriptors against trees that others have put there.
+constexpr int kMaxDepth = 16;
+
+// Calls a system function until it is not interrupted.
+template <typename Call>
+auto Retry(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+EntryType TypeOf(mode_t mode) {
+  if (S_ISREG(mode)) return EntryType::kFile;
+  if (S_ISDIR(mode)) return EntryType::kFolder;
+  if (S_ISLNK(mode)) return EntryType::kLink;
+  return EntryType::kOther;
+}
+
+std::string_view Describe(EntryType type) {
+  switch (type) {
+    case EntryType::kFile:
+      return "a file";
+    case EntryType::kFolder:
+      return "a folder";
+    case EntryType::kLink:
+      return "a symbolic link";
+    case EntryType::kOther:
+      return "a device, socket or pipe";
+  }
+  return "something else";
+}
+
+Status InTheWay(const std::string& path, std::string_view expected, EntryType found) {
+  return AlreadyExistsError(
+      fmt::format("{}: expected {}, found {}; remove it or choose another target folder",
+                  Escape(path), expected, Describe(found)));
+}
+
+// Makes the entry of a new folder durable in the folder above it.
+Status SyncAbove(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string above =
+      slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  const FileDescriptor fd(Retry([&] { return open(above.c_str(), kFolderFlags); }));
+  if (!fd.valid()) return ErrnoStatus(errno, "open", above);
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush", above);
+  return {};
+}
+
+}  // namespace
+
+OutputDirectory::OutputDirectory(FileDescriptor fd, std::string path)
+    : fd_(std::move(fd)), path_(std::move(path)) {}
+
+Result<OutputDirectory> OutputDirectory::Create(const std::string& path,
+                                                std::vector<std::string>& made) {
+  if (path.empty()) return InvalidArgumentError("the target folder's path is empty");
+  for (size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    const std::string folder = path.substr(0, end);
+    if (folder.back() == '/') continue;
+    if (mkdir(folder.c_str(), 0777) == 0) {
+      made.push_back(folder);
+      RESHARD_RETURN_IF_ERROR(SyncAbove(folder));
+      continue;
+    }
+    // Not only EEXIST: some file systems say EACCES or EROFS of a folder that exists.
+    const int error = errno;
+    struct stat found {};
+    if (stat(folder.c_str(), &found) != 0) return ErrnoStatus(error, "make the folder", folder);
+    if (!S_ISDIR(found.st_mode)) return InTheWay(folder, "a folder", TypeOf(found.st_mode));
+  }
+  FileDescriptor fd(Retry([&] { return open(path.c_str(), kFolderFlags); }));
+  if (!fd.valid()) return ErrnoStatus(errno, "open the folder", path);
+  return OutputDirectory(std::move(fd), path);
+}
+
+void OutputDirectory::RemoveMade(const std::vector<std::string>& made) {
+  for (size_t i = made.size(); i-- > 0;) rmdir(made[i].c_str());
+}
+
+std::string OutputDirectory::PathOf(std::string_view name) const {
+  assert(name.find('/') == std::string_view::npos);
+  return fmt::format("{}{}{}", path_, path_.back() == '/' ? "" : "/", name);
+}
+
+Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::string& name) const {
+  struct stat found {};
+  if (fstatat(fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return std::optional<Entry>();
+    return ErrnoStatus(errno, "look up", PathOf(name));
+  }
+  return std::optional(Entry{.type = TypeOf(found.st_mode),
+                             .size = static_cast<uint64_t>(found.st_size),
+                             .device = found.st_dev});
+}
+
+Result<std::vector<std::string>> OutputDirectory::Names() const {
+  // A descriptor of its own: the position in the folder belongs to the open file.
+  const int own = Retry([&] { return openat(fd(), ".", kFolderFlags); });
+  if (own < 0) return ErrnoStatus(errno, "list the folder", path_);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(own), closedir);  // owns it
+  if (stream == nullptr) {
+    const int error = errno;
+    close(own);
+    return ErrnoStatus(error, "list the folder", path_);
+  }
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(stream.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return ErrnoStatus(errno, "list the folder", path_);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<OutputDirectory> OutputDirectory::OpenFolder(const std::string& name) const {
+  FileDescriptor folder(
+      Retry([&] { return openat(fd(), name.c_str(), kFolderFlags | O_NOFOLLOW); }));
+  if (folder.valid()) return OutputDirectory(std::move(folder), PathOf(name));
+  const int error = errno;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Entry> entry, Look(name));
+  if (entry && entry->type != EntryType::kFolder) {
+    return InTheWay(PathOf(name), "a folder", entry->type);
+  }
+  return ErrnoStatus(error, "open the folder", PathOf(name));
+}
+
+Result<OutputDirectory> OutputDirectory::MakeFolder(const std::string& name) const {
+  if (mkdirat(fd(), name.c_str(), 0777) != 0 && errno != EEXIST) {
+    const int error = errno;
+    const auto entry = Look(name);  // as in Create
+    if (!entry.ok() || !*entry) return ErrnoStatus(error, "make the folder", PathOf(name));
+  }
+  return OpenFolder(name);
+}
+
+Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t max_bytes) const {
+  const std::string path = PathOf(name);
+  const FileDescriptor file(Retry(
+      [&] { return openat(fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); }));
+  if (!file.valid()) {
+    if (errno != ELOOP) return ErrnoStatus(errno, "open", path);
+    return InTheWay(path, "a file", EntryType::kLink);
+  }
+  struct stat found {};
+  if (fstat(file.get(), &found) != 0) return ErrnoStatus(errno, "look up", path);
+  if (!S_ISREG(found.st_mode)) return InTheWay(path, "a file", TypeOf(found.st_mode));
+  const auto size = static_cast<uint64_t>(found.st_size);
+  if (size > max_bytes) {
+    return CorruptError(
+        fmt::format("{}: {} bytes, but such a file has at most {}", Escape(path), size, max_bytes));
+  }
+  std::string bytes(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = Retry([&] { return read(file.get(), bytes.data() + done, size - done); });
+    if (got < 0) return ErrnoStatus(errno, "read", path);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+Status OutputDirectory::WriteFile(const std::string& name, std::string_view bytes) const {
+  const std::string path = PathOf(name);
+  FileDescriptor file(Retry([&] {
+    return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }));
+  if (!file.valid()) {
+    if (errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
+    return ErrnoStatus(errno, "make", path);
+  }
+  while (!bytes.empty()) {
+    const ssize_t put = Retry([&] { return write(file.get(), bytes.data(), bytes.size()); });
+    if (put < 0) return ErrnoStatus(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+  if (fsync(file.get()) != 0) return ErrnoStatus(errno, "flush", path);
+  return file.Close(path);
+}
+
+Status OutputDirectory::Rename(const std::string& name, const OutputDirectory& to,
+                               const std::string& to_name) const {
+  if (renameat(fd(), name.c_str(), to.fd(), to_name.c_str()) != 0) {
+    const int error = errno;
+    return ErrnoStatus(error, fmt::format("move {} to", Escape(PathOf(name))), to.PathOf(to_name));
+  }
+  return {};
+}
+
+Status OutputDirectory::RemoveFile(const std::string& name) const {
+  if (unlinkat(fd(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, "remove", PathOf(name));
+  }
+  return {};
+}
+
+Result<bool> OutputDirectory::RemoveFolder(const std::string& name) const {
+  if (unlinkat(fd(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+  if (errno == ENOTEMPTY || errno == EEXIST) return false;
+  return ErrnoStatus(errno, "remove the folder", PathOf(name));
+}
+
+Status OutputDirectory::RemoveTree(const std::string& name) const { return RemoveTree(name, 0); }
+
+Status OutputDirectory::RemoveTree(const std::string& name, int depth) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Entry> entry, Look(name));
+  if (!entry) return {};
+  if (entry->type != EntryType::kFolder) return RemoveFile(name);
+  if (depth == kMaxDepth) {
+    return IoError(fmt::format("{}: folders {} deep are not reshard's; remove them",
+                               Escape(PathOf(name)), kMaxDepth));
+  }
+  {
+    RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder, OpenFolder(name));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.Names());
+    for (const std::string& inner : names) {
+      RESHARD_RETURN_IF_ERROR(folder.RemoveTree(inner, depth + 1));
+    }
+  }
+  RESHARD_ASSIGN_OR_RETURN(const bool gone, RemoveFolder(name));
+  if (!gone) return IoError(Escape(PathOf(name)) + ": cannot remove: files keep appearing in it");
+  return {};
+}
+
+Status OutputDirectory::Sync() const {
+  // EINVAL: a file system whose folders need no flushing, or cannot be.
+  if (fsync(fd()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush the folder", path_);
+  return {};
+}
+
+Status OutputDirectory::CheckWritable() const {
+  if (faccessat(fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    return ErrnoStatus(errno, "write to the folder", path_);
+  }
+  return {};
+}
+
+Result<uint64_t> OutputDirectory::FreeBytes() const {
+  struct statvfs system {};
+  if (Retry([&] { return fstatvfs(fd(), &system); }) != 0) {
+    return ErrnoStatus(errno, "ask for the free space of", path_);
+  }
+  return uint64_t{system.f_bavail} * system.f_frsize;
+}
+
+Result<uint64_t> OutputDirectory::Device() const {
+  struct stat self {};
+  if (fstat(fd(), &self) != 0) return ErrnoStatus(errno, "look up", path_);
+  return uint64_t{self.st_dev};
+}
+
+}  // namespace reshard

@@ -1,0 +1,87 @@
+// OutputDirectory: a folder that is written to, held open, so that nobody can slip another one in.
+//
+// Names are single components. Below the folder that Create opens, symbolic links are never
+// followed: one that stands where a folder or a file of ours belongs is refused. Move-only;
+// distinct threads may use one object at the same time.
+#ifndef RESHARD_SRC_OS_OUTPUT_DIRECTORY_H_
+#define RESHARD_SRC_OS_OUTPUT_DIRECTORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/os/file_descriptor.h"
+
+namespace reshard {
+
+class OutputDirectory {
+ public:
+  enum class EntryType { kFile, kFolder, kLink, kOther };
+  struct Entry {
+    EntryType type = EntryType::kFile;
+    uint64_t size = 0;    // bytes
+    uint64_t device = 0;  // renames do not cross from one to another
+  };
+
+  // Opens the folder at `path`, which may be given through symbolic links. Where it does not exist
+  // it is made, and the folders above it, with ordinary permissions; those made are appended to
+  // `made`, outermost first. Errors: kAlreadyExists for something else in the way, kIo.
+  static Result<OutputDirectory> Create(const std::string& path, std::vector<std::string>& made);
+
+  // Removes those of `made` that are empty, innermost first.
+  static void RemoveMade(const std::vector<std::string>& made);
+
+  // For messages: where the folder was when it was opened.
+  const std::string& path() const { return path_; }
+  // Returns the path of an entry, for messages.
+  std::string PathOf(std::string_view name) const;
+  int fd() const { return fd_.get(); }
+
+  // Returns the entry, not followed if it is a link, or nothing where there is none.
+  Result<std::optional<Entry>> Look(const std::string& name) const;
+  // Returns the names of all entries, sorted.
+  Result<std::vector<std::string>> Names() const;
+
+  // Opens a folder in this one. Errors: kNotFound, kAlreadyExists for something else in its place.
+  Result<OutputDirectory> OpenFolder(const std::string& name) const;
+  // As OpenFolder, but makes the folder where there is none.
+  Result<OutputDirectory> MakeFolder(const std::string& name) const;
+
+  // Returns the content of a regular file. Errors: kNotFound, kCorrupt for anything else or for
+  // more than `max_bytes`.
+  Result<std::string> ReadFile(const std::string& name, uint64_t max_bytes) const;
+  // Makes a file of these bytes, durable when it returns. Errors: kAlreadyExists when there is one.
+  Status WriteFile(const std::string& name, std::string_view bytes) const;
+
+  // Moves `name` to `to_name` of `to`, in place of a file that is there.
+  Status Rename(const std::string& name, const OutputDirectory& to,
+                const std::string& to_name) const;
+  // Removes a file or link; ok where there is none.
+  Status RemoveFile(const std::string& name) const;
+  // Removes an empty folder; returns false when it is not empty, true when it is gone.
+  Result<bool> RemoveFolder(const std::string& name) const;
+  // Removes a folder with all that is in it, or a file or link; ok where there is none.
+  Status RemoveTree(const std::string& name) const;
+
+  // Makes the folder's entries durable.
+  Status Sync() const;
+  // Errors: kIo when no entries can be made or replaced here.
+  Status CheckWritable() const;
+  // Returns the bytes that can still be written here, and the device.
+  Result<uint64_t> FreeBytes() const;
+  Result<uint64_t> Device() const;
+
+ private:
+  OutputDirectory(FileDescriptor fd, std::string path);
+  Status RemoveTree(const std::string& name, int depth) const;
+
+  FileDescriptor fd_;
+  std::string path_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_OUTPUT_DIRECTORY_H_
