@@ -16,15 +16,9 @@
 #include "reshard/box.h"
 #include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/unmatched_policy.h"
 
 namespace reshard {
-
-// What becomes of parameters that exactly one of two given strategies has.
-enum class UnmatchedPolicy {
-  kCopy,   // copied as they stand from one source rank, as MindSpore does, with a warning
-  kDrop,   // left out, with a warning
-  kError,  // the conversion is refused
-};
 
 // Bytes of the target files, written and in all.
 struct Progress {

@@ -68,10 +68,10 @@ Status CancelledError(std::string message);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : state_(std::in_place_index<1>, std::move(value)) {}  // NOLINT: implicit on purpose
-  Result(Status status)
-      : state_(std::in_place_index<0>, std::move(status)) {  // NOLINT: implicit on purpose
+  // NOLINTNEXTLINE(google-explicit-constructor): so that `return value;` works
+  Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): so that `return status;` works
+  Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {
     assert(!std::get<0>(state_).ok());
   }
 

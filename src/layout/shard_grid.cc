@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "src/base/checked.h"
@@ -240,6 +241,19 @@ std::vector<int64_t> ShardGrid::Replicas(const std::vector<int64_t>& parts) cons
   }
   std::sort(ranks.begin(), ranks.end());
   return ranks;
+}
+
+uint64_t ShardGrid::OverlapCount(const Box& box, const Shape& shard) const {
+  if (box.empty() || Box::Whole(shard).empty()) return 0;
+  uint64_t count = 1;
+  for (size_t d = 0; d < box.dims(); ++d) {
+    const int64_t first = box.begin[d] / shard[d];
+    const int64_t last = (box.begin[d] + box.extent[d] - 1) / shard[d];
+    const auto product = CheckedMul(count, static_cast<uint64_t>(last - first + 1));
+    if (!product) return std::numeric_limits<uint64_t>::max();
+    count = *product;
+  }
+  return count;
 }
 
 std::vector<std::vector<int64_t>> ShardGrid::PartsOverlapping(const Box& box,

@@ -61,6 +61,9 @@ class ShardGrid {
   // nothing.
   std::vector<std::vector<int64_t>> PartsOverlapping(const Box& box, const Shape& shard) const;
 
+  // Returns how many parts PartsOverlapping would return, or the greatest number there is.
+  uint64_t OverlapCount(const Box& box, const Shape& shard) const;
+
  private:
   static constexpr int kFree = -1;
 

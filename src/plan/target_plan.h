@@ -43,7 +43,8 @@ struct TargetPlan {
   std::string path;  // relative to the target folder: "rank_3/checkpoint_3.ckpt"
   uint64_t size = 0;
   std::vector<Segment> segments;  // in file order, without gaps
-  std::vector<FileId> sources;    // files whose bytes it reads, ascending
+  uint64_t parameters = 0;
+  std::vector<FileId> sources;  // files whose bytes it reads, ascending
 };
 
 // Returns the target file's bytes that `segment` stands for.

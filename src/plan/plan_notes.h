@@ -1,0 +1,38 @@
+// PlanNotes: what planning found that the user has to know, gathered over the target ranks.
+//
+// A plain value; not thread-safe.
+#ifndef RESHARD_SRC_PLAN_PLAN_NOTES_H_
+#define RESHARD_SRC_PLAN_PLAN_NOTES_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+
+namespace reshard {
+
+struct PlanNotes {
+  struct Parameter {
+    DType dtype = DType::kFloat32;
+    Shape full_shape;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Parameter> parameters;  // everything written, by name
+  std::set<std::string> unmatched_copied;       // in one strategy only
+  std::set<std::string> unmatched_dropped;
+  std::set<std::string> absent;          // in the strategies, but in no source file
+  std::set<std::string> other_messages;  // one sentence each
+
+  // Returns one sentence a finding: counts, and the first 20 names.
+  std::vector<std::string> Warnings() const;
+};
+
+// Returns "a, b, c" of at most 20 items, and how many more there are.
+std::string FirstNames(const std::set<std::string>& names);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_PLAN_NOTES_H_

@@ -1,0 +1,268 @@
+#include "src/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "format/mindspore_checkpoint/value_header.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/layout/rank_list.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+using Fate = ConversionRule::Fate;
+
+// Makes room for `bytes` more of the target file.
+Status Extend(TargetPlan& plan, std::string_view name, uint64_t bytes) {
+  constexpr uint64_t kLargestFile = std::numeric_limits<int64_t>::max();
+  if (bytes > kLargestFile - plan.size) {
+    return MismatchError(
+        fmt::format("{}: parameter {} of {} bytes makes the file larger than a file can be",
+                    plan.path, Quote(name), bytes));
+  }
+  plan.size += bytes;
+  return {};
+}
+
+// Appends the Values of a box of a tensor: for each a header and, where there are bytes, its
+// content.
+Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+                    const Box& box, TargetPlan& plan) {
+  const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
+  uint64_t begin = 0;
+  do {
+    const uint64_t length = std::min(bytes - begin, kValueContentBytes);
+    Literal header{plan.size, EncodeValueHeader(tensor.name, tensor.dtype, box.extent, length)};
+    RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, header.bytes.size()));
+    plan.segments.emplace_back(std::move(header));
+    if (length != 0) {
+      Content content{tensor.name,         tensor.name, tensor.dtype, tensor.full_shape, box,
+                      {plan.size, length}, {}};
+      RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, length));
+      RESHARD_ASSIGN_OR_RETURN(
+          content.copies, MakeCopies(tensor, shards, box, {begin, length}, content.target.offset));
+      plan.segments.emplace_back(std::move(content));
+    }
+    begin += length;
+  } while (begin < bytes);
+  ++plan.parameters;
+  for (const SourceShard& shard : shards) plan.sources.push_back(shard.file);
+  return {};
+}
+
+// Appends the Values of a note or a map as they stand in their file, headers included.
+Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan& plan) {
+  for (const ByteRange& value : parameter.values) {
+    const Shape shape = {static_cast<int64_t>(value.length)};
+    const ByteRange target = {plan.size, value.length};
+    RESHARD_RETURN_IF_ERROR(Extend(plan, parameter.name, value.length));
+    plan.segments.emplace_back(Content{parameter.name,
+                                       parameter.name,
+                                       DType::kUInt8,
+                                       shape,
+                                       Box::Whole(shape),
+                                       target,
+                                       {{file, value.offset, target.offset, value.length, {}}}});
+  }
+  ++plan.parameters;
+  plan.sources.push_back(file);
+  return {};
+}
+
+void Note(const SourceTensor& tensor, PlanNotes& notes) {
+  notes.parameters[tensor.name] = {tensor.dtype, tensor.full_shape,
+                                   TensorBytes(tensor.full_shape, tensor.dtype).value_or(0)};
+}
+
+void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
+                     const SourceTensor& tensor, PlanNotes& notes) {
+  if (layout == nullptr || !layout->tensor_shape || *layout->tensor_shape == tensor.full_shape) {
+    return;
+  }
+  notes.other_messages.insert(
+      fmt::format("{}: parameter {}: tensor_shape says {}, but the full shape of the source is {}",
+                  strategy->path(), Quote(tensor.name), ToString(*layout->tensor_shape),
+                  ToString(tensor.full_shape)));
+}
+
+const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::string_view name) {
+  return strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
+}
+
+}  // namespace
+
+std::string Planner::TargetPath(int64_t rank) const {
+  const auto stage = sources_.rule().stage_alone();
+  return fmt::format("rank_{}/{}{}{}.ckpt", rank, prefix_, rank,
+                     stage ? fmt::format("_part{}", *stage) : "");
+}
+
+Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
+  RESHARD_ASSIGN_OR_RETURN(const Selection selection, Select(rank, notes));
+  TargetPlan plan;
+  plan.rank = rank;
+  plan.path = TargetPath(rank);
+  for (const std::string& name : selection.converted) {
+    RESHARD_RETURN_IF_ERROR(AddConverted(name, rank, plan, notes));
+  }
+  for (const std::string& name : selection.copied) {
+    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, plan, notes));
+  }
+  std::sort(plan.sources.begin(), plan.sources.end());
+  plan.sources.erase(std::unique(plan.sources.begin(), plan.sources.end()), plan.sources.end());
+  return plan;
+}
+
+// Returns the parameters of the needed files in the order in which MindSpore first sees them: files
+// in descending order of rank (a stage alone: ascending). A few files tell it, unless they show
+// that the files of a stage differ.
+Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
+  const ConversionRule& rule = sources_.rule();
+  const int64_t target_stage = rule.TargetStage(rank);
+  RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> ranks, RankList(rule, rank));
+  std::vector<int64_t> stages = rule.NeededSourceStages(target_stage);
+  if (!rule.stage_alone()) {
+    std::reverse(ranks.begin(), ranks.end());
+    std::reverse(stages.begin(), stages.end());
+  }
+
+  std::vector<std::string> names;
+  std::unordered_set<std::string> seen;
+  for (const int64_t stage : stages) {
+    std::vector<std::string> of_stage;
+    bool files_differ = false;
+    const int64_t first = rule.SourceRank(stage, 0);
+    for (const int64_t source_rank : ranks) {
+      if (source_rank < first || source_rank >= first + rule.source_devices()) continue;
+      RESHARD_ASSIGN_OR_RETURN(const IndexHandle index,
+                               sources_.IndexOf(stage, source_rank - first));
+      if (!index) {
+        files_differ = true;
+        break;
+      }
+      if (of_stage.empty()) {
+        for (const ParameterInfo& parameter : index->parameters()) {
+          of_stage.push_back(parameter.name);
+        }
+      } else {
+        files_differ |= index->parameters().size() != of_stage.size() ||
+                        !std::all_of(of_stage.begin(), of_stage.end(), [&](const auto& name) {
+                          return index->Find(name) != nullptr;
+                        });
+      }
+      if (rule.source() == nullptr) continue;
+      for (const NamedLayout& layout :
+           rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+        files_differ |= rule.FateOf(layout.name, target_stage) == Fate::kConvert &&
+                        index->Find(layout.name) == nullptr;
+      }
+    }
+    if (files_differ) {
+      RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
+      of_stage = census->names;
+    }
+    for (std::string& name : of_stage) {
+      if (seen.insert(name).second) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const {
+  const ConversionRule& rule = sources_.rule();
+  const int64_t stage = rule.TargetStage(rank);
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
+  Selection selection;
+  std::set<std::string> refused;
+  for (const std::string& name : names) {
+    const Fate fate = rule.FateOf(name, stage);
+    if (fate == Fate::kConvert) {
+      selection.converted.push_back(name);
+    } else if (fate == Fate::kCopy) {
+      const bool unmatched = rule.Unmatched(name);
+      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(name);
+      if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
+        notes.unmatched_dropped.insert(name);
+        continue;
+      }
+      if (unmatched) notes.unmatched_copied.insert(name);
+      selection.copied.push_back(name);
+    }
+  }
+  if (!refused.empty()) {
+    return MismatchError(fmt::format(
+        "{} parameters are in only one of the two strategies: {}; --unmatched copy takes them as "
+        "they stand, --unmatched drop leaves them out",
+        refused.size(), FirstNames(refused)));
+  }
+
+  if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
+  const std::unordered_set<std::string_view> seen(names.begin(), names.end());
+  const auto note_absent = [&](const StrategyStage& layouts) {
+    for (const NamedLayout& layout : layouts.layouts()) {
+      if (!seen.contains(layout.name)) notes.absent.insert(layout.name);
+    }
+  };
+  if (rule.target() != nullptr) {
+    note_absent(rule.target()->stages()[static_cast<size_t>(stage)]);
+  } else {
+    for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
+  }
+  return selection;
+}
+
+Status Planner::AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
+                             PlanNotes& notes) const {
+  const ConversionRule& rule = sources_.rule();
+  const int64_t stage = rule.TargetStage(rank);
+  const int64_t preferred = rule.CopyRank(rank);
+  RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, sources_.Describe(name, preferred));
+  if (tensor.kind != ParameterKind::kTensor) return AddCopied(name, rank, plan, notes);
+
+  const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
+  NoteStatedShape(FindLayout(rule.source(), tensor.stage, name), rule.source(), tensor, notes);
+  NoteStatedShape(layout, rule.target(), tensor, notes);
+  Box box = Box::Whole(tensor.full_shape);
+  if (layout != nullptr) {
+    const std::string where = fmt::format("{}: parameter {}", rule.target()->path(), Quote(name));
+    RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
+                             ShardGrid::Make(*layout, tensor.full_shape.size(), where));
+    const auto shard_shape = grid.ShardShape(tensor.full_shape, where);
+    if (!shard_shape.ok()) {
+      return MismatchError(
+          fmt::format("{}; the full shape follows from the source's shards and "
+                      "strategy: are the two strategies swapped?",
+                      shard_shape.status().message()));
+    }
+    box = grid.BoxOf(rule.TargetLocalRank(rank), *shard_shape);
+  }
+  RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, preferred));
+  Note(tensor, notes);
+  return AppendTensor(tensor, shards, box, plan);
+}
+
+Status Planner::AddCopied(const std::string& name, int64_t rank, TargetPlan& plan,
+                          PlanNotes& notes) const {
+  RESHARD_ASSIGN_OR_RETURN(
+      const SourceShards::Holder holder,
+      sources_.FindWhole(name, sources_.rule().TargetStage(rank), sources_.rule().CopyRank(rank)));
+  const ParameterInfo& parameter = *holder.index->Find(name);
+  const SourceTensor tensor = SourceShards::Standalone(parameter, holder.stage);
+  Note(tensor, notes);
+  if (parameter.kind != ParameterKind::kTensor) {
+    return AppendWholeValues(parameter, holder.index->file(), plan);
+  }
+  const Box box = Box::Whole(tensor.full_shape);
+  return AppendTensor(tensor, {{holder.rank, holder.index->file(), box, parameter.content}}, box,
+                      plan);
+}
+
+}  // namespace reshard

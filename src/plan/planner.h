@@ -1,0 +1,64 @@
+// Planner: makes the TargetPlan of one target rank.
+//
+// Which parameters the rank gets, in which order, with which headers, and from which source bytes.
+// Arithmetic on boxes; files are opened only to learn their indexes. Thread-safe; the SourceShards
+// must outlive it.
+#ifndef RESHARD_SRC_PLAN_PLANNER_H_
+#define RESHARD_SRC_PLAN_PLANNER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "reshard/unmatched_policy.h"
+#include "src/plan/plan_notes.h"
+#include "src/plan/source_shards.h"
+#include "src/plan/target_plan.h"
+#include "src/tensor/block_copy.h"
+
+namespace reshard {
+
+class Planner {
+ public:
+  Planner(const SourceShards& sources, std::string prefix, UnmatchedPolicy unmatched)
+      : sources_(sources), prefix_(std::move(prefix)), unmatched_(unmatched) {}
+
+  // Returns the path of a target rank's file, relative to the target folder.
+  std::string TargetPath(int64_t rank) const;
+
+  // Plans one target rank and adds what there is to say to `notes`. The plan is proved: the copies
+  // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
+  // no target rank; kMismatch when layouts, shards and full shapes do not fit or a byte stays
+  // uncovered; those of opening files.
+  Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes) const;
+
+ private:
+  struct Selection {
+    std::vector<std::string> converted;  // in the order of the target file
+    std::vector<std::string> copied;
+  };
+  Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
+  Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
+  Status AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
+                      PlanNotes& notes) const;
+  Status AddCopied(const std::string& name, int64_t rank, TargetPlan& plan, PlanNotes& notes) const;
+
+  const SourceShards& sources_;
+  const std::string prefix_;
+  const UnmatchedPolicy unmatched_;
+};
+
+// Returns the copies that gather `box` (in elements) of `tensor` from `shards`: its row-major bytes
+// `part` (of the box) go to `target_offset` and on. Proved to write each byte once; ordered by
+// target offset. Errors: kMismatch when the shards do not cover the box.
+Result<std::vector<BlockCopy>> MakeCopies(const SourceTensor& tensor,
+                                          const std::vector<SourceShard>& shards, const Box& box,
+                                          ByteRange part, uint64_t target_offset);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_PLANNER_H_

@@ -1,0 +1,175 @@
+#include "src/plan/source_shards.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+int64_t LowestHolder(const std::vector<bool>& holders) {
+  return std::find(holders.begin(), holders.end(), true) - holders.begin();
+}
+
+}  // namespace
+
+SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
+                           std::map<int64_t, FileId> rank_files)
+    : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {}
+
+std::string SourceShards::Where(FileId file, std::string_view name) const {
+  return fmt::format("{}: parameter {}", files_.path(file), Quote(name));
+}
+
+Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
+  const auto file = rank_files_.find(rule_.SourceRank(stage, local));
+  if (file == rank_files_.end()) return IndexHandle();
+  return indexes_.Get(file->second);
+}
+
+Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const {
+  const std::lock_guard lock(census_mutex_);
+  if (const auto known = census_.find(stage); known != census_.end()) return &known->second;
+
+  Census census;
+  const int64_t devices = rule_.source_devices();
+  for (int64_t i = 0; i < devices; ++i) {
+    const int64_t local = rule_.stage_alone() ? i : devices - 1 - i;
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, IndexOf(stage, local));
+    if (!index) continue;
+    for (const ParameterInfo& parameter : index->parameters()) {
+      auto [holders, is_new] = census.holders.try_emplace(parameter.name);
+      if (is_new) {
+        holders->second.resize(static_cast<size_t>(devices));
+        census.names.push_back(parameter.name);
+      }
+      holders->second[static_cast<size_t>(local)] = true;
+    }
+  }
+  return &census_.emplace(stage, std::move(census)).first->second;
+}
+
+Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t preferred) const {
+  const int64_t stage = rule_.source() == nullptr ? 0 : rule_.LowestSourceStage(name);
+  int64_t local = preferred;
+  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, local));
+  const ParameterInfo* parameter = index ? index->Find(name) : nullptr;
+  if (parameter == nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
+    const auto holders = census->holders.find(std::string(name));
+    if (holders == census->holders.end()) {
+      return MismatchError(
+          fmt::format("parameter {} is in no file of source stage {}", Quote(name), stage));
+    }
+    local = LowestHolder(holders->second);
+    RESHARD_ASSIGN_OR_RETURN(index, IndexOf(stage, local));
+    parameter = index->Find(name);
+  }
+
+  SourceTensor tensor = Standalone(*parameter, stage);
+  if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
+  const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
+  const std::string where = Where(index->file(), name);
+  RESHARD_ASSIGN_OR_RETURN(tensor.grid,
+                           ShardGrid::Make(*layouts.Find(name), tensor.shard_shape.size(),
+                                           fmt::format("{}, {}", where, rule_.source()->path())));
+  RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid.FullShape(tensor.shard_shape, where));
+  if (!TensorBytes(tensor.full_shape, tensor.dtype)) {
+    return MismatchError(fmt::format("{}: the full shape {} has too many bytes", where,
+                                     ToString(tensor.full_shape)));
+  }
+  return tensor;
+}
+
+Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name, int64_t target_stage,
+                                                     int64_t preferred) const {
+  const std::vector<int64_t> stages = rule_.NeededSourceStages(target_stage);
+  for (const int64_t stage : stages) {
+    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, preferred));
+    if (index && index->Find(name) != nullptr) {
+      return Holder{stage, rule_.SourceRank(stage, preferred), std::move(index)};
+    }
+  }
+  for (const int64_t stage : stages) {
+    RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
+    const auto holders = census->holders.find(std::string(name));
+    if (holders == census->holders.end()) continue;
+    const int64_t local = LowestHolder(holders->second);
+    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, local));
+    return Holder{stage, rule_.SourceRank(stage, local), std::move(index)};
+  }
+  return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
+}
+
+SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t stage) {
+  SourceTensor tensor;
+  tensor.name = parameter.name;
+  tensor.kind = parameter.kind;
+  tensor.dtype = parameter.dtype;
+  tensor.full_shape = parameter.shape;
+  tensor.shard_shape = parameter.shape;
+  tensor.stage = stage;
+  tensor.grid = ShardGrid::Whole(parameter.shape.size());
+  return tensor;
+}
+
+Result<std::vector<SourceShard>> SourceShards::Cover(const SourceTensor& tensor, const Box& box,
+                                                     int64_t preferred) const {
+  if (tensor.grid.OverlapCount(box, tensor.shard_shape) > rank_files_.size()) {
+    return MismatchError(fmt::format(
+        "parameter {}: box {} of the full shape {} needs more source ranks than the {} that are "
+        "there",
+        Quote(tensor.name), ToString(box), ToString(tensor.full_shape), rank_files_.size()));
+  }
+  std::vector<SourceShard> shards;
+  for (const auto& parts : tensor.grid.PartsOverlapping(box, tensor.shard_shape)) {
+    RESHARD_ASSIGN_OR_RETURN(SourceShard shard, Locate(tensor, parts, preferred));
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
+                                         const std::vector<int64_t>& parts,
+                                         int64_t preferred) const {
+  const Box box = ShardGrid::BoxOfParts(parts, tensor.shard_shape);
+  int64_t local = tensor.grid.RankOf(parts, preferred);
+  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(tensor.stage, local));
+  const ParameterInfo* parameter = index ? index->Find(tensor.name) : nullptr;
+  if (parameter == nullptr) {
+    const std::vector<int64_t> replicas = tensor.grid.Replicas(parts);
+    for (size_t i = 0; i < replicas.size() && parameter == nullptr; ++i) {
+      local = replicas[i];
+      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(tensor.stage, local));
+      parameter = index ? index->Find(tensor.name) : nullptr;
+    }
+    if (parameter == nullptr) {
+      std::vector<int64_t> ranks;
+      for (const int64_t replica : replicas)
+        ranks.push_back(rule_.SourceRank(tensor.stage, replica));
+      return MismatchError(fmt::format(
+          "parameter {}: box {} of the full shape {} is in no source file; it would be in that of "
+          "rank {}; add that rank's folder",
+          Quote(tensor.name), ToString(box), ToString(tensor.full_shape),
+          fmt::join(ranks, " or ")));
+    }
+  }
+  const std::string where = Where(index->file(), tensor.name);
+  if (parameter->kind != ParameterKind::kTensor || parameter->dtype != tensor.dtype ||
+      parameter->shape != tensor.shard_shape) {
+    return MismatchError(fmt::format(
+        "{}: expected {} {} as in the other ranks, found {} {}; are these ranks of one checkpoint?",
+        where, DTypeName(tensor.dtype), ToString(tensor.shard_shape),
+        parameter->kind == ParameterKind::kMap ? "a map" : DTypeName(parameter->dtype),
+        ToString(parameter->shape)));
+  }
+  return SourceShard{rule_.SourceRank(tensor.stage, local), index->file(), box, parameter->content};
+}
+
+}  // namespace reshard

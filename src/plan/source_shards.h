@@ -1,0 +1,113 @@
+// SourceShards: the source side of a plan: which file holds which box of which parameter.
+//
+// Knows the rank files that were found, the layouts, and, on demand, the indexes of the files.
+// Nothing is read but headers. Thread-safe; the SourceFiles, IndexCache and ConversionRule must
+// outlive it.
+#ifndef RESHARD_SRC_PLAN_SOURCE_SHARDS_H_
+#define RESHARD_SRC_PLAN_SOURCE_SHARDS_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/dtype.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/index/index_cache.h"
+#include "src/layout/conversion_rule.h"
+#include "src/layout/shard_grid.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+// A parameter of the source as a whole. Boxes and shapes count elements.
+struct SourceTensor {
+  std::string name;
+  ParameterKind kind = ParameterKind::kTensor;  // a note or a map has neither shape nor grid
+  DType dtype = DType::kFloat32;
+  Shape full_shape;
+  Shape shard_shape;
+  int64_t stage = 0;  // the source stage that its values come from
+  ShardGrid grid = ShardGrid::Whole(0);
+};
+
+// A box of a parameter and where its bytes lie.
+struct SourceShard {
+  int64_t rank = 0;
+  FileId file = 0;
+  Box box;
+  std::vector<ByteRange> content;  // one for each Value; together the row-major bytes of `box`
+};
+
+class SourceShards {
+ public:
+  SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
+               std::map<int64_t, FileId> rank_files);
+
+  const ConversionRule& rule() const { return rule_; }
+  // By rank, as the folders are numbered.
+  const std::map<int64_t, FileId>& rank_files() const { return rank_files_; }
+
+  // Returns the index of the file of local rank `local` of source stage `stage`, null where there
+  // is no file.
+  Result<IndexHandle> IndexOf(int64_t stage, int64_t local) const;
+
+  // Which files of one stage hold which parameters.
+  struct Census {
+    std::vector<std::string> names;  // as first seen, in the order in which the stage's files count
+    std::unordered_map<std::string, std::vector<bool>>
+        holders;  // by name: a flag for each local rank
+  };
+  // Looks into every file of a stage, once in the life of this object. For the rare cases in which
+  // a few files do not tell what the stage holds.
+  Result<const Census*> CensusOf(int64_t stage) const;
+
+  // Where a parameter that no layout cuts is copied from.
+  struct Holder {
+    int64_t stage = 0;
+    int64_t rank = 0;
+    IndexHandle index;
+  };
+  // Finds `name` for a rank of target stage `target_stage`: in the file of local rank `preferred`
+  // of the lowest needed stage that has it there, else in the lowest rank that has it. Errors:
+  // kMismatch when no file has it, and those of opening a file.
+  Result<Holder> FindWhole(std::string_view name, int64_t target_stage, int64_t preferred) const;
+
+  // Returns the shape and grid of a parameter that a layout cuts, from one shard that is there,
+  // that of local rank `preferred` if it can be. Errors: kMismatch, and those of opening a file.
+  Result<SourceTensor> Describe(std::string_view name, int64_t preferred) const;
+
+  // Returns the tensor of a parameter that stands whole in one file.
+  static SourceTensor Standalone(const ParameterInfo& parameter, int64_t stage);
+
+  // Returns shards that together hold `box`, one replica of each overlapping part, near `preferred`
+  // if it can be. Errors: kMismatch when shards disagree in dtype or shape, or when no file holds a
+  // part (names the ranks that would).
+  Result<std::vector<SourceShard>> Cover(const SourceTensor& tensor, const Box& box,
+                                         int64_t preferred) const;
+
+  // "rank_3/net-1_100.ckpt: parameter \"w\"", for messages.
+  std::string Where(FileId file, std::string_view name) const;
+
+ private:
+  Result<SourceShard> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
+                             int64_t preferred) const;
+
+  SourceFiles& files_;
+  IndexCache& indexes_;
+  const ConversionRule& rule_;
+  const std::map<int64_t, FileId> rank_files_;
+  mutable std::mutex census_mutex_;
+  mutable std::map<int64_t, Census>
+      census_;  // by stage; guarded by census_mutex_, entries never change
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_SOURCE_SHARDS_H_
