@@ -99,7 +99,7 @@ void RunCursor::Next() {
 }
 
 void RunCursor::Settle() {
-  if (target_ >= end_ || run_length_ == 0) {
+  if (target_ >= end_ || begin_ >= end_ || run_length_ == 0) {
     done_ = true;
     return;
   }
