@@ -1,0 +1,51 @@
+#include "tests/support/memory_pages.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+namespace reshard {
+
+size_t CachedPages(const std::string& path) {
+  const size_t size = std::filesystem::file_size(path);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
+  void* map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), path);
+  std::vector<unsigned char> pages((size + page - 1) / page);
+  const int failed = mincore(map, size, pages.data());
+  munmap(map, size);
+  if (failed != 0) throw std::system_error(errno, std::generic_category(), path);
+  return static_cast<size_t>(std::count_if(pages.begin(), pages.end(),
+                                           [](unsigned char flags) { return (flags & 1) != 0; }));
+}
+
+size_t MappedPages(const std::string& path) {
+  // Each map has a line that ends with the path, then lines like "Rss:       12 kB".
+  std::ifstream maps("/proc/self/smaps");
+  bool ours = false;
+  size_t kilobytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (!first.ends_with(':')) {
+      ours = line.ends_with(" " + path);
+    } else if (size_t value = 0; ours && first == "Rss:" && words >> value) {
+      kilobytes += value;
+    }
+  }
+  return kilobytes * 1024 / static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace reshard

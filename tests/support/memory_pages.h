@@ -1,0 +1,18 @@
+// Which pages of a file are in memory.
+#ifndef RESHARD_TESTS_SUPPORT_MEMORY_PAGES_H_
+#define RESHARD_TESTS_SUPPORT_MEMORY_PAGES_H_
+
+#include <cstddef>
+#include <string>
+
+namespace reshard {
+
+// Returns the number of a file's pages in the page cache, as mincore tells the owner of the file.
+size_t CachedPages(const std::string& path);
+
+// Returns the number of pages present in this process's maps of a file.
+size_t MappedPages(const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TESTS_SUPPORT_MEMORY_PAGES_H_
