@@ -1,0 +1,87 @@
+#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kCrcMark = "crc_num";
+constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
+
+struct EncryptionMode {
+  uint32_t magic;
+  std::string_view name;
+};
+constexpr std::array<EncryptionMode, 3> kEncryptionModes = {{
+    {0x7F3A5ED8, "AES-GCM"},
+    {0x7F3A5ED9, "AES-CBC"},
+    {0x7F3A5EDA, "SM4-CBC"},
+}};
+
+uint64_t LittleEndian(std::span<const std::byte> bytes) {
+  uint64_t number = 0;
+  for (size_t i = bytes.size(); i-- > 0;) {
+    number = number << 8 | std::to_integer<uint64_t>(bytes[i]);
+  }
+  return number;
+}
+
+bool IsJson(std::span<const std::byte> head) {
+  if (head.size() < 2 || head[0] != std::byte{'{'}) return false;
+  return std::string_view("\"} \t\r\n").find(std::to_integer<char>(head[1])) !=
+         std::string_view::npos;
+}
+
+// Eight bytes of header length, then the header, a JSON object.
+bool IsSafetensors(std::span<const std::byte> head, uint64_t file_size) {
+  if (head.size() < kSignatureBytes || head[8] != std::byte{'{'}) return false;
+  const uint64_t header_bytes = LittleEndian(head.first(8));
+  return header_bytes <= kMaxSafetensorsHeader && header_bytes <= file_size - 8;
+}
+
+}  // namespace
+
+Result<std::optional<uint64_t>> ParseCrcTrailer(std::span<const std::byte, kCrcTrailerBytes> tail) {
+  if (!std::equal(kCrcMark.begin(), kCrcMark.end(), tail.begin(),
+                  [](char c, std::byte b) { return std::byte{static_cast<uint8_t>(c)} == b; })) {
+    return std::optional<uint64_t>();
+  }
+  const auto number = tail.subspan(kCrcMark.size());
+  const auto crc = number.last(sizeof(uint32_t));
+  if (std::any_of(number.begin(), crc.begin(), [](std::byte b) { return b != std::byte{0}; })) {
+    return CorruptError("the number in the CRC trailer exceeds 32 bits, so it is no CRC-32");
+  }
+  uint64_t value = 0;
+  for (const std::byte b : crc) value = value << 8 | std::to_integer<uint64_t>(b);
+  return std::optional<uint64_t>(value);
+}
+
+Status CheckSignature(std::span<const std::byte> head, uint64_t file_size) {
+  if (file_size == 0) {
+    return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
+  }
+  if (head.size() >= sizeof(uint32_t)) {
+    const uint64_t magic = LittleEndian(head.first(sizeof(uint32_t)));
+    for (const EncryptionMode& mode : kEncryptionModes) {
+      if (magic != mode.magic) continue;
+      return UnsupportedError(fmt::format(
+          "the checkpoint is encrypted ({}); load it in MindSpore with its key and save "
+          "it without one",
+          mode.name));
+    }
+  }
+  if (IsSafetensors(head, file_size)) {
+    return UnsupportedError("this is a safetensors file; expected a MindSpore checkpoint (.ckpt)");
+  }
+  if (IsJson(head)) {
+    return CorruptError(
+        "this is JSON text, perhaps a strategy file; expected a MindSpore checkpoint");
+  }
+  return {};
+}
+
+}  // namespace reshard

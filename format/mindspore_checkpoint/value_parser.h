@@ -1,0 +1,145 @@
+// ValueParser: reads the Values of a checkpoint out of small windows of the file (SPEC.md,
+// "Values").
+//
+// It reads keys, lengths, dims and strings and hops over content and unknown fields by their
+// length, so that the size of a file does not matter. Its answer is libprotobuf's for the same
+// bytes (any order of fields, repeated ones, merged messages, packed dims, unknown fields and
+// groups), except that a length may be as large as the file, and that a Value beyond the limits
+// below is refused.
+//
+// The caller owns the loop and the windows:
+//
+//   ValueParser parser(end);
+//   for (;;) {
+//     RESHARD_ASSIGN_OR_RETURN(const ValueParser::Event event, parser.Advance(offset, window));
+//     if (event == ValueParser::Event::kDone) break;
+//     if (event == ValueParser::Event::kValue) Use(parser.value());
+//     if (event == ValueParser::Event::kNeedsBytes) ...  // let a window cover parser.needed()
+//   }
+//
+// Offsets and lengths are bytes of the file. Not thread-safe.
+#ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_PARSER_H_
+#define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_PARSER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// The longest tag, in bytes.
+inline constexpr uint64_t kMaxTagBytes = uint64_t{64} << 10;
+// The longest tensor_type, in bytes; the names in use have at most 13.
+inline constexpr uint64_t kMaxTypeBytes = 64;
+// Keys, values and status.
+inline constexpr size_t kMapTensors = 3;
+
+// A TensorProto as it is written; nothing is said yet about dims, type and content fitting
+// together.
+struct ParsedTensor {
+  Shape dims;  // at most kMaxDims; negative ones are possible
+  std::string type;
+  ByteRange content;
+};
+
+struct ParsedValue {
+  ByteRange message;  // key and length included
+  std::string tag;
+  bool is_map = false;
+  std::vector<ParsedTensor> tensors;  // one, or kMapTensors when is_map
+};
+
+class ValueParser {
+ public:
+  enum class Event {
+    kNeedsBytes,  // the window does not cover needed()
+    kValue,       // value() is the next one of the file
+    kDone,        // the file's Values are over
+  };
+
+  // The Values take the file's first `end` bytes.
+  explicit ValueParser(uint64_t end);
+
+  // Parses on in `window`, the file's bytes from `offset` on, until there is something to tell.
+  // Errors: kCorrupt, with offsets but without the file's name; the parser is of no use after one.
+  Result<Event> Advance(uint64_t offset, std::span<const std::byte> window);
+
+  // After kNeedsBytes: what the next window has to cover, at most kMaxTagBytes, without a byte that
+  // is not a header's. It may cover more.
+  const ByteRange& needed() const { return needed_; }
+  // After kValue, until the next Advance.
+  const ParsedValue& value() const { return value_; }
+
+ private:
+  enum class Message : uint8_t { kCheckpoint, kValue, kTensor, kMap, kPackedDims };
+  struct Frame {
+    Message message;
+    uint64_t end;
+  };
+  // What is known of a TensorProto before its Value ends: the last string of a name counts, so none
+  // is read earlier.
+  struct TensorFields {
+    Shape dims;              // the first kMaxDims of them
+    uint64_t dim_count = 0;  // all of them
+    std::optional<ByteRange> type;
+    std::optional<ByteRange> content;
+  };
+  struct Key {
+    uint32_t field;
+    uint32_t wire_type;
+  };
+
+  // These return false when they cannot go on: either needed_ or error_ says why.
+  bool ParseField();
+  bool FinishValue();
+  bool CheckTensors();
+  bool ReadKey(uint64_t* at, Key* key);
+  bool ReadLength(uint64_t* at, uint64_t* length);
+  bool ReadVarint(size_t max_bytes, uint64_t* at, uint64_t* number);
+  bool ReadString(const ByteRange& range, std::string* out);
+  bool CheckLeft(uint64_t at, uint64_t length);
+  bool Fail(const std::string& what);
+
+  void ParseBlock(uint32_t field, uint64_t begin, uint64_t length);
+  void Enter(Message message, uint64_t begin, uint64_t end);
+  void EnterOneof(Message message, uint64_t begin, uint64_t end);
+  void StartTensor();
+  void AddDim(uint64_t varint);
+  const Frame& frame() const { return frames_[frame_count_ - 1]; }
+  // The window's bytes from `at` on.
+  std::span<const std::byte> BytesAt(uint64_t at) const;
+
+  // The deepest nesting of the schema: Checkpoint, Value, MapTensorProto, TensorProto, packed dims.
+  std::array<Frame, 5> frames_;
+  size_t frame_count_ = 1;
+  std::vector<uint32_t> groups_;  // fields of the unknown groups that are open in frame()
+  uint64_t position_ = 0;         // everything before it is parsed
+
+  // The Value at hand. Of a MapTensorProto's TensorProtos only the first kMapTensors and the last
+  // one are kept, so that a hostile one costs no memory.
+  std::optional<ByteRange> tag_;
+  std::optional<Message> kind_;  // its oneof: kTensor or kMap
+  std::vector<TensorFields> tensors_;
+  uint64_t tensor_count_ = 0;
+  bool finishing_ = false;   // its message is over; its strings are being read
+  size_t strings_read_ = 0;  // first the tag, then the types
+  ParsedValue value_;
+
+  uint64_t window_offset_ = 0;
+  std::span<const std::byte> window_;
+  ByteRange needed_;
+  Status error_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_PARSER_H_

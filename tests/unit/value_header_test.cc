@@ -1,0 +1,56 @@
+#include "format/mindspore_checkpoint/value_header.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "format/mindspore_checkpoint/checkpoint.pb.h"
+#include "tests/support/checkpoint_bytes.h"
+
+namespace reshard {
+namespace {
+
+struct HeaderCase {
+  const char* name;
+  const char* tag;
+  DType dtype;
+  Shape dims;
+  uint64_t content_bytes;
+};
+
+class ValueHeaderTest : public testing::TestWithParam<HeaderCase> {};
+
+TEST_P(ValueHeaderTest, IsWhatLibprotobufWrites) {
+  const HeaderCase& row = GetParam();
+  Checkpoint checkpoint;
+  auto* value = checkpoint.add_value();
+  value->set_tag(row.tag);
+  for (const int64_t dim : row.dims) value->mutable_tensor()->add_dims(dim);
+  value->mutable_tensor()->set_tensor_type(std::string(DTypeName(row.dtype)));
+  value->mutable_tensor()->set_tensor_content(std::string(row.content_bytes, 'c'));
+  EXPECT_EQ(EncodeValueHeader(row.tag, row.dtype, row.dims, row.content_bytes) +
+                std::string(row.content_bytes, 'c'),
+            checkpoint.SerializeAsString());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, ValueHeaderTest,
+    testing::Values(HeaderCase{"matrix", "dense.weight", DType::kFloat32, {2, 3}, 24},
+                    HeaderCase{"scalar", "global_step", DType::kInt32, {}, 4},
+                    HeaderCase{"string", "note", DType::kString, {0}, 20},
+                    HeaderCase{"empty", "hollow", DType::kBFloat16, {3, 0, 2}, 0},
+                    HeaderCase{"no_tag", "", DType::kBool, {1}, 1},
+                    HeaderCase{"length_of_one_byte", "w", DType::kInt8, {100}, 100},
+                    HeaderCase{"length_of_two_bytes", "w", DType::kInt8, {128}, 128},
+                    HeaderCase{"length_of_three_bytes", "w", DType::kUInt8, {16384}, 16384},
+                    HeaderCase{"length_of_four_bytes", "w", DType::kUInt8, {1 << 21}, 1 << 21}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(ValueHeaderTest, ContentMayExceedWhatLibprotobufWrites) {
+  const uint64_t bytes = uint64_t{5} << 30;
+  EXPECT_EQ(EncodeValueHeader("w", DType::kInt8, {static_cast<int64_t>(bytes)}, bytes),
+            TensorValueHeader("w", "Int8", {static_cast<int64_t>(bytes)}, bytes));
+}
+
+}  // namespace
+}  // namespace reshard
