@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "reshard/byte_range.h"
@@ -40,7 +39,7 @@ class CheckpointIndex {
   // The CRC-32 of the trailer, where the file has one.
   const std::optional<uint64_t>& crc() const { return crc_; }
   // About the bytes of memory that the index holds.
-  size_t memory() const;
+  size_t memory() const { return memory_; }
 
  private:
   CheckpointIndex() = default;
@@ -48,8 +47,9 @@ class CheckpointIndex {
   FileId file_ = 0;
   uint64_t file_size_ = 0;
   std::vector<ParameterInfo> parameters_;
-  std::unordered_map<std::string_view, size_t> by_name_;  // views of the names in parameters_
+  std::vector<uint32_t> by_name_;  // places in parameters_, in the order of their names
   std::optional<uint64_t> crc_;
+  size_t memory_ = 0;
 };
 
 }  // namespace reshard

@@ -1,0 +1,114 @@
+#include "src/index/checkpoint_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "format/mindspore_checkpoint/value_parser.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/index/parameter_grouping.h"
+
+namespace reshard {
+namespace {
+
+// Windows end at multiples of this, a page of most machines: what is read beyond the bytes that are
+// needed lies in a page that holds one of them.
+constexpr uint64_t kWindowStep = 4096;
+
+// Returns `status`, which does not say so, as one about the file at `path`.
+Status InFile(const std::string& path, const Status& status, std::string_view hint = {}) {
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}{}", Escape(path), status.message(), hint)};
+}
+
+// The header bytes that are being parsed.
+class HeaderWindow {
+ public:
+  HeaderWindow(SourceFiles& files, FileId file, uint64_t file_size)
+      : files_(files), file_(file), file_size_(file_size) {}
+
+  uint64_t offset() const { return offset_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  // Covers `needed`, which lies in the file, and the rest of its last page.
+  Status Move(const ByteRange& needed) {
+    const uint64_t last = needed.end() - 1;
+    const uint64_t page_left = kWindowStep - last % kWindowStep;
+    const uint64_t end = last + std::min(page_left, file_size_ - last);
+    offset_ = needed.offset;
+    bytes_.resize(end - offset_);
+    return files_.Read(file_, offset_, bytes_);
+  }
+
+ private:
+  SourceFiles& files_;
+  const FileId file_;
+  const uint64_t file_size_;
+  uint64_t offset_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
+  const std::string& path = files.path(file);
+  CheckpointIndex index;
+  index.file_ = file;
+  RESHARD_ASSIGN_OR_RETURN(index.file_size_, files.Size(file));
+
+  HeaderWindow window(files, file, index.file_size_);
+  if (index.file_size_ > 0) RESHARD_RETURN_IF_ERROR(window.Move({0, 1}));
+  const auto head = window.bytes().first(std::min(window.bytes().size(), kSignatureBytes));
+  RESHARD_RETURN_IF_ERROR(InFile(path, CheckSignature(head, index.file_size_)));
+
+  uint64_t values_end = index.file_size_;
+  if (index.file_size_ >= kCrcTrailerBytes) {
+    std::array<std::byte, kCrcTrailerBytes> tail;
+    RESHARD_RETURN_IF_ERROR(files.Read(file, index.file_size_ - kCrcTrailerBytes, tail));
+    const auto crc = ParseCrcTrailer(tail);
+    RESHARD_RETURN_IF_ERROR(InFile(path, crc.status()));
+    index.crc_ = *crc;
+    if (index.crc_) values_end -= kCrcTrailerBytes;
+  }
+
+  ParameterGrouping grouping;
+  ValueParser parser(values_end);
+  for (;;) {
+    const auto event = parser.Advance(window.offset(), window.bytes());
+    RESHARD_RETURN_IF_ERROR(InFile(path, event.status(),
+                                   "; the file is truncated or damaged, or not a MindSpore "
+                                   "checkpoint"));
+    if (*event == ValueParser::Event::kDone) break;
+    if (*event == ValueParser::Event::kValue) {
+      RESHARD_RETURN_IF_ERROR(InFile(path, grouping.Add(parser.value())));
+    } else {
+      RESHARD_RETURN_IF_ERROR(window.Move(parser.needed()));
+    }
+  }
+  RESHARD_RETURN_IF_ERROR(InFile(path, grouping.Finish()));
+  index.parameters_ = std::move(grouping.parameters());
+  index.by_name_ = std::move(grouping.by_name());
+  index.memory_ = sizeof(CheckpointIndex) + grouping.memory();
+  if (!index.parameters_.empty()) return index;
+  return CorruptError(
+      fmt::format("{}: no parameter in its {} bytes; expected a MindSpore checkpoint, but this may "
+                  "be a strategy "
+                  "file",
+                  Escape(path), index.file_size_));
+}
+
+const ParameterInfo* CheckpointIndex::Find(std::string_view name) const {
+  const auto place = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [this](uint32_t i, std::string_view wanted) { return parameters_[i].name < wanted; });
+  if (place == by_name_.end() || parameters_[*place].name != name) return nullptr;
+  return &parameters_[*place];
+}
+
+}  // namespace reshard

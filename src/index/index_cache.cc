@@ -1,0 +1,82 @@
+#include "src/index/index_cache.h"
+
+#include "src/base/status_macros.h"
+
+namespace reshard {
+
+IndexHandle& IndexHandle::operator=(IndexHandle&& other) noexcept {
+  if (this == &other) return *this;
+  const IndexHandle released(std::move(*this));
+  cache_ = std::exchange(other.cache_, nullptr);
+  index_ = std::exchange(other.index_, nullptr);
+  return *this;
+}
+
+IndexHandle::~IndexHandle() {
+  if (index_ != nullptr) cache_->Release(index_->file());
+}
+
+// The duty to index a file. It ends however Make ends, by bad_alloc too, so that nobody waits for
+// ever.
+class IndexCache::MakeClaim {
+ public:
+  MakeClaim(IndexCache& cache, FileId file) : cache_(cache), file_(file) {}
+  MakeClaim(const MakeClaim&) = delete;
+  MakeClaim& operator=(const MakeClaim&) = delete;
+  ~MakeClaim() {
+    const std::lock_guard lock(cache_.mutex_);
+    cache_.making_.erase(file_);
+    cache_.made_.notify_all();
+  }
+
+ private:
+  IndexCache& cache_;
+  const FileId file_;
+};
+
+Result<IndexHandle> IndexCache::Get(FileId file) {
+  std::unique_lock lock(mutex_);
+  made_.wait(lock, [&] { return !making_.contains(file); });
+  if (const auto entry = entries_.find(file); entry != entries_.end()) return Use(entry->second);
+  making_.insert(file);
+  lock.unlock();
+
+  const MakeClaim claim(*this, file);
+  RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files_, file));
+  const std::lock_guard relock(mutex_);
+  memory_ += index.memory();
+  Entry& entry = entries_.emplace(file, Entry{std::move(index), 0, idle_.end()}).first->second;
+  entry.idle = idle_.insert(idle_.end(), file);
+  IndexHandle handle = Use(entry);
+  Evict();
+  return handle;
+}
+
+size_t IndexCache::memory() const {
+  const std::lock_guard lock(mutex_);
+  return memory_;
+}
+
+IndexHandle IndexCache::Use(Entry& entry) {
+  if (entry.users++ == 0) idle_.erase(entry.idle);
+  return IndexHandle(this, &entry.index);
+}
+
+void IndexCache::Release(FileId file) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_.find(file)->second;
+  if (--entry.users > 0) return;
+  entry.idle = idle_.insert(idle_.end(), file);
+  Evict();
+}
+
+void IndexCache::Evict() {
+  while (memory_ > budget_ && !idle_.empty()) {
+    const auto entry = entries_.find(idle_.front());
+    idle_.pop_front();
+    memory_ -= entry->second.index.memory();
+    entries_.erase(entry);
+  }
+}
+
+}  // namespace reshard

@@ -1,0 +1,92 @@
+// IndexCache: the indexes of many checkpoint files, made when they are needed and dropped beyond a
+// budget.
+//
+// A CheckpointIndex lives at least as long as an IndexHandle to it. Those without handles stay
+// until the indexes together take more memory than the budget; then the least recently used go
+// first. Thread-safe: threads that want the same file at the same time wait for one of them to
+// index it.
+#ifndef RESHARD_SRC_INDEX_INDEX_CACHE_H_
+#define RESHARD_SRC_INDEX_INDEX_CACHE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "reshard/status.h"
+#include "src/index/checkpoint_index.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+class IndexCache;
+
+// Access to an index that stays where it is meanwhile; null when made without one or moved from.
+// Move-only; a handle is used by one thread at a time and must not outlive its IndexCache.
+class IndexHandle {
+ public:
+  IndexHandle() = default;
+  IndexHandle(IndexHandle&& other) noexcept
+      : cache_(std::exchange(other.cache_, nullptr)),
+        index_(std::exchange(other.index_, nullptr)) {}
+  IndexHandle& operator=(IndexHandle&& other) noexcept;
+  ~IndexHandle();
+
+  explicit operator bool() const { return index_ != nullptr; }
+  const CheckpointIndex& operator*() const { return *index_; }
+  const CheckpointIndex* operator->() const { return index_; }
+
+ private:
+  friend class IndexCache;
+  IndexHandle(IndexCache* cache, const CheckpointIndex* index) : cache_(cache), index_(index) {}
+
+  IndexCache* cache_ = nullptr;
+  const CheckpointIndex* index_ = nullptr;
+};
+
+class IndexCache {
+ public:
+  // `files` has to live as long; `budget` is in bytes of CheckpointIndex::memory().
+  IndexCache(SourceFiles& files, size_t budget) : files_(files), budget_(budget) {}
+  IndexCache(const IndexCache&) = delete;
+  IndexCache& operator=(const IndexCache&) = delete;
+
+  // Returns the index of a file, making it when it is not there.
+  // Errors: as CheckpointIndex::Make. A failure is not kept: the next call, or the next of the
+  // threads that wait, tries again.
+  Result<IndexHandle> Get(FileId file);
+
+  // About the bytes of all indexes that are there, with and without handles.
+  size_t memory() const;
+
+ private:
+  friend class IndexHandle;
+  class MakeClaim;
+
+  struct Entry {
+    CheckpointIndex index;
+    size_t users = 0;                  // handles
+    std::list<FileId>::iterator idle;  // its place in idle_ when there are none
+  };
+
+  void Release(FileId file);
+  // These want mutex_ to be held.
+  IndexHandle Use(Entry& entry);
+  void Evict();
+
+  SourceFiles& files_;
+  const size_t budget_;
+  mutable std::mutex mutex_;
+  std::condition_variable made_;
+  std::set<FileId> making_;          // files that a thread is indexing
+  std::map<FileId, Entry> entries_;  // node-based: an index stays where it is
+  std::list<FileId> idle_;           // indexes without users, least recently used first
+  size_t memory_ = 0;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_INDEX_INDEX_CACHE_H_

@@ -1,0 +1,29 @@
+// Strategies from the disk: a strategy file, or a folder of the strategy files of all stages.
+//
+// Of a folder, every regular file counts whose name ends in .ckpt or .json, but for hidden ones; it
+// is not searched further down. Files with the same bytes are parsed once. What a file holds is
+// told by its content, never by its name. Any number of threads may call these functions.
+#ifndef RESHARD_SRC_INDEX_STRATEGY_LOADER_H_
+#define RESHARD_SRC_INDEX_STRATEGY_LOADER_H_
+
+#include <string>
+
+#include "format/mindspore_strategy/strategy_merge.h"
+#include "reshard/status.h"
+#include "src/layout/strategy.h"
+
+namespace reshard {
+
+// Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
+// there is one only; a merged file that lies alone in a folder is taken itself.
+// Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
+// Strategy::FromStageFiles; kIo.
+Result<Strategy> LoadStrategy(const std::string& path);
+
+// Merges the stage files of `folder` to the bytes of one strategy file.
+// Errors: kNotFound; as MergeStageFiles; kIo.
+Result<MergedStrategy> MergeStrategyFolder(const std::string& folder);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_INDEX_STRATEGY_LOADER_H_
