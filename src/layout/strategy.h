@@ -1,12 +1,13 @@
 // Strategy: the layouts of all parameters of a model, stage by stage.
 //
-// A value without I/O; a codec of format/ yields StrategyFiles, MakeStrategy and MergeStages join
-// them. Immutable once made, so any number of threads may read it.
+// A value without I/O: a codec of format/ yields StrategyFiles, the factories here join them.
+// Immutable once made, so any number of threads may read it.
 #ifndef RESHARD_SRC_LAYOUT_STRATEGY_H_
 #define RESHARD_SRC_LAYOUT_STRATEGY_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,61 +20,86 @@
 
 namespace reshard {
 
+// The most ranks (devices of a stage times stages) that a strategy may have: a thousand times those
+// of the largest clusters, and few enough to count through.
+inline constexpr int64_t kMaxRanks = int64_t{1} << 24;
+
+struct NamedLayout {
+  std::string name;
+  ParameterLayout layout;
+
+  friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
+};
+
 // One strategy file, parsed.
 struct StrategyFile {
   std::string path;  // for messages
-  int64_t current_stage = 0;
-  std::optional<int64_t>
-      first_item_stage;  // the stage of the first strategy item; the file's stage number
-  // In file order; a parameter that was listed twice stands here once, with its last layout.
-  std::vector<std::pair<std::string, ParameterLayout>> layouts;
-};
-
-struct NamedLayout {
-  std::string name;  // without the stage prefix of a merged file
-  ParameterLayout layout;
+  // The stage of the first strategy item: the file's stage number. Not negative.
+  std::optional<int64_t> first_item_stage;
+  // In file order, never empty; names as they stand in the file. Of several layouts of one name the
+  // last counts.
+  std::vector<NamedLayout> layouts;
+  // Other files of the same folder that have the same bytes.
+  std::vector<std::string> copies;
 };
 
 // The layouts of one stage. Local rank r of stage s is the global rank s * devices + r.
 class StrategyStage {
  public:
+  // Takes the layouts of one stage; of several of one name the last counts, at the place of the
+  // first. `path` is the file that they are from.
+  StrategyStage(std::string path, std::vector<NamedLayout> layouts);
+
+  const std::string& path() const { return path_; }
   // Returns the layout of `name`, or null.
   const ParameterLayout* Find(std::string_view name) const;
+  // In file order, each name once, without the stage prefix of a merged file.
   const std::vector<NamedLayout>& layouts() const { return layouts_; }
 
  private:
-  friend class StrategyBuilder;
-  std::vector<NamedLayout> layouts_;  // in file order
-  std::unordered_map<std::string, size_t> by_name_;
+  struct NameHash : std::hash<std::string_view> {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
+  };
+
+  std::string path_;
+  std::vector<NamedLayout> layouts_;
+  std::unordered_map<std::string, size_t, NameHash, std::equal_to<>> by_name_;
 };
 
 class Strategy {
  public:
-  // Makes the strategy of one file: a pipeline's when every layout name matches ^[0-9]+- (only the
-  // first dash counts), else one stage. Errors: kMismatch when stages are missing, when device
-  // counts differ within a stage (both parameters are named) or between stages; kCorrupt when there
-  // is no layout or a device matrix makes no sense.
+  // Makes the strategy of one file: a pipeline's when IsMerged(file), else one stage.
+  // Errors: kMismatch when stages are missing, when device counts differ within a stage (both
+  // parameters are named) or between stages; kCorrupt when a device matrix makes no sense.
   static Result<Strategy> FromFile(StrategyFile file);
 
-  // Merges the stage files of one folder; `files` may come in any order. Files whose layouts are
-  // equal are skipped when they name one stage; a file that is already merged is skipped too; both
-  // with a note. Errors: as FromFile, and kMismatch when two files of one stage differ.
-  static Result<Strategy> FromStageFiles(std::vector<StrategyFile> files);
+  // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that say the
+  // same of their stage as another, and files that are merged already, are skipped with a note.
+  // Errors: as FromFile; kMismatch when two files of one stage differ, when a file does not tell
+  // its stage, when there is none but merged ones.
+  static Result<Strategy> FromStageFiles(std::string folder, std::vector<StrategyFile> files);
 
+  // The file or the folder.
   const std::string& path() const { return path_; }
   bool is_pipeline() const { return is_pipeline_; }
   int64_t devices_per_stage() const { return devices_per_stage_; }
   int64_t ranks() const { return devices_per_stage_ * static_cast<int64_t>(stages_.size()); }
+  // At least one.
   const std::vector<StrategyStage>& stages() const { return stages_; }
-  // The stage number that a file of one stage gives for itself (its first strategy item), 0 where
-  // it has none.
+  // The stage number that a file of one stage gives for itself, 0 where it has none.
   int64_t own_stage() const { return own_stage_; }
   // True when some stage has a layout for `name`.
   bool Contains(std::string_view name) const;
+  // What was skipped, for the user.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  friend class StrategyBuilder;
+  Strategy(std::string path, bool is_pipeline)
+      : path_(std::move(path)), is_pipeline_(is_pipeline) {}
+
+  // Takes stages 0, 1, ... and counts their devices.
+  Status SetStages(std::vector<StrategyStage> stages);
+
   std::string path_;
   bool is_pipeline_ = false;
   int64_t devices_per_stage_ = 1;
@@ -83,7 +109,12 @@ class Strategy {
 };
 
 // Splits "3-dense.weight" into 3 and "dense.weight"; nothing when `name` does not match ^[0-9]+-.
+// A number beyond 63 bits becomes the largest.
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);
+
+// True when every layout name of the file begins with a stage number and a dash (only the first
+// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it.
+bool IsMerged(const StrategyFile& file);
 
 }  // namespace reshard
 

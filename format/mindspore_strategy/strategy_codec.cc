@@ -1,0 +1,96 @@
+#include "format/mindspore_strategy/strategy_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "format/mindspore_strategy/foreign_file.h"
+#include "format/mindspore_strategy/strategy_json.h"
+#include "format/mindspore_strategy/strategy_wire.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// Returns the lists of a repeated message, those without entries left out: MindSpore writes an
+// empty one where a parameter has none, and behind the only one of a nested tensor map.
+template <typename Messages>
+std::vector<std::vector<int64_t>> Lists(const Messages& messages) {
+  std::vector<std::vector<int64_t>> lists;
+  for (const auto& message : messages) {
+    if (message.dim_size() > 0) lists.emplace_back(message.dim().begin(), message.dim().end());
+  }
+  return lists;
+}
+
+// `layouts` has a device matrix and a tensor map.
+ParameterLayout LayoutOf(const ParallelLayouts& layouts) {
+  ParameterLayout layout;
+  const auto& matrix = layouts.dev_matrix(0).dim();
+  layout.device_matrix.assign(matrix.begin(), matrix.end());
+  layout.tensor_map = Lists(layouts.tensor_map());
+  if (layout.tensor_map.empty()) layout.tensor_map.emplace_back();  // a scalar's
+  layout.param_split_shape = Lists(layouts.param_split_shape());
+  layout.indices_offset = Lists(layouts.indices_offset());
+  layout.field = layouts.field();
+  layout.opt_weight_shard_step = layouts.opt_weight_shard_step();
+  layout.opt_weight_shard_size = layouts.opt_weight_shard_size();
+  return layout;
+}
+
+Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view bytes) {
+  StrategyFile file;
+  file.path = path;
+  const StrategyItemVisitor visitor = {
+      .on_strategy = [&](uint64_t, const ParallelStrategyItem& item) -> Status {
+        if (!file.first_item_stage) file.first_item_stage = item.parallel_strategys().stage();
+        return {};
+      },
+      .on_layout = [&](uint64_t offset, const ParallelLayoutItem& item) -> Status {
+        const ParallelLayouts& layouts = item.parallel_layouts();
+        if (layouts.dev_matrix_size() == 0 || layouts.tensor_map_size() == 0) {
+          return CorruptError(fmt::format(
+              "{}: parameter {} at offset {}: expected a layout with dev_matrix and tensor_map, "
+              "found no {}",
+              Escape(path), Quote(item.param_name()), offset,
+              layouts.dev_matrix_size() == 0 ? "dev_matrix" : "tensor_map"));
+        }
+        file.layouts.push_back({item.param_name(), LayoutOf(layouts)});
+        return {};
+      }};
+  RESHARD_RETURN_IF_ERROR(VisitStrategyItems(path, bytes, visitor));
+  return file;
+}
+
+}  // namespace
+
+StrategyEncoding StrategyEncodingOf(std::string_view bytes) {
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && bytes[first] == '{' ? StrategyEncoding::kJson
+                                                                : StrategyEncoding::kProtobuf;
+}
+
+Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes) {
+  if (bytes.size() > kMaxStrategyFileBytes) {
+    RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
+    return CorruptError(fmt::format("{}: expected a strategy file of at most {} bytes, found {}",
+                                    Escape(path), kMaxStrategyFileBytes, bytes.size()));
+  }
+  auto file = StrategyEncodingOf(bytes) == StrategyEncoding::kJson ? ParseStrategyJson(path, bytes)
+                                                                   : ParseProtobuf(path, bytes);
+  if (!file.ok() || file->layouts.empty()) {
+    // What it is instead says more than where it stops being a strategy.
+    RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
+  }
+  if (file.ok() && file->layouts.empty()) {
+    return CorruptError(fmt::format(
+        "{}: expected a strategy file, found no layouts (parallel_layout_item) in its {} bytes",
+        Escape(path), bytes.size()));
+  }
+  return file;
+}
+
+}  // namespace reshard

@@ -1,0 +1,31 @@
+// Reads strategy files, protobuf or JSON (SPEC.md); told apart by content, never by name.
+//
+// Takes bytes and opens nothing. Pure functions; any number of threads may call them.
+#ifndef RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_CODEC_H_
+#define RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_CODEC_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+#include "src/layout/strategy.h"
+
+namespace reshard {
+
+// A strategy file of more bytes is not read: with 200,000 parameters it has about 50 MB.
+inline constexpr uint64_t kMaxStrategyFileBytes = uint64_t{256} << 20;
+
+enum class StrategyEncoding { kProtobuf, kJson };
+
+// Returns kJson when the first byte that is not blank is '{', which begins no strategy in protobuf.
+StrategyEncoding StrategyEncodingOf(std::string_view bytes);
+
+// Parses a whole strategy file; `path` is for messages.
+// Errors: kCorrupt (path, parameter, offset) for what is no strategy, naming what it is instead
+// where that can be told, and for one without layouts.
+Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes);
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_CODEC_H_
