@@ -1,0 +1,55 @@
+// RankFolder: which checkpoint file each rank of a sharded checkpoint contributes.
+//
+// A sharded checkpoint is a folder with a folder rank_N for each rank N, where training runs leave
+// PREFIX-EPOCH_STEP.ckpt for several steps. Looks at names only, at one listing for each folder.
+// Any number of threads may call it.
+#ifndef RESHARD_SRC_SOURCE_RANK_FOLDER_H_
+#define RESHARD_SRC_SOURCE_RANK_FOLDER_H_
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// When a checkpoint was taken; the step counts within the epoch.
+struct TrainingStep {
+  int64_t epoch = 0;
+  int64_t step = 0;
+
+  friend auto operator<=>(const TrainingStep&, const TrainingStep&) = default;
+};
+
+struct RankFile {
+  int64_t rank = 0;
+  std::string path;
+  std::string relative_path;         // below the folder: "rank_3/net-1_100.ckpt"
+  std::optional<TrainingStep> step;  // where the name ends in -EPOCH_STEP.ckpt
+};
+
+struct RankFolderOptions {
+  // Not empty: the file of each rank is the one whose name ends in this and ".ckpt".
+  std::string suffix;
+};
+
+struct RankFolder {
+  std::vector<RankFile> files;  // ascending by rank, at least one; ranks may be missing
+  std::vector<std::string> warnings;
+};
+
+// Chooses one file of each folder rank_N of `folder`: of the files PREFIX-EPOCH_STEP.ckpt that of
+// the greatest (epoch, step); where there are none, the only .ckpt file. Hidden files, *.tmp,
+// *-graph.meta and *_breakpoint.ckpt do not count; folders of other names are ignored. Warns where
+// MindSpore would take another file, and of folders without files.
+// Errors: kNotFound where there are no rank folders or no files; kMismatch where two folders name
+// one rank, the choice in a folder is open, or the ranks have different steps (names the greatest
+// common one); kUnsupported for safetensors; kIo.
+Result<RankFolder> FindRankFiles(const std::string& folder, const RankFolderOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_RANK_FOLDER_H_
