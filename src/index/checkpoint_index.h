@@ -20,9 +20,9 @@ namespace reshard {
 
 class CheckpointIndex {
  public:
-  // Indexes a file.
-  // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
-  // file, and those of SourceFiles.
+  // Indexes a file. Reads its first page, those that hold headers, and its last 17 bytes.
+  // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
+  // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles.
   static Result<CheckpointIndex> Make(SourceFiles& files, FileId file);
 
   CheckpointIndex(CheckpointIndex&&) = default;
@@ -36,7 +36,7 @@ class CheckpointIndex {
   const std::vector<ParameterInfo>& parameters() const { return parameters_; }
   // Returns the parameter of this name, or null.
   const ParameterInfo* Find(std::string_view name) const;
-  // The CRC-32 of the trailer, where the file has one.
+  // The CRC-32 that the trailer states, where the file has one. It is not checked here.
   const std::optional<uint64_t>& crc() const { return crc_; }
   // About the bytes of memory that the index holds.
   size_t memory() const { return memory_; }
