@@ -1,0 +1,184 @@
+#include "tools/gen/sample_files.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "format/mindspore_checkpoint/value_header.h"
+#include "src/base/status_macros.h"
+#include "src/layout/shard_grid.h"
+#include "src/os/errno_status.h"
+#include "src/os/staged_file.h"
+#include "tools/gen/sample_values.h"
+
+namespace reshard {
+namespace {
+
+// The row-major bytes of one shard of a vector or matrix.
+class ShardContent {
+ public:
+  ShardContent(const SampleParameter& parameter, const Box& box)
+      : values_(parameter.name, parameter.dtype) {
+    const uint64_t item = ItemBytes(parameter.dtype);
+    const auto bytes = [item](int64_t elements) { return static_cast<uint64_t>(elements) * item; };
+    row_bytes_ = bytes(box.extent.back());
+    stride_ = bytes(parameter.full_shape.back());
+    begin_ = bytes(box.begin.back());
+    if (box.dims() == 2) begin_ += static_cast<uint64_t>(box.begin[0]) * stride_;
+  }
+
+  // Fills `out` with the shard's bytes from `offset` on.
+  void Fill(uint64_t offset, std::span<std::byte> out) const {
+    while (!out.empty()) {
+      const uint64_t in_row = offset % row_bytes_;
+      const size_t length = std::min<size_t>(out.size(), row_bytes_ - in_row);
+      values_.Fill(begin_ + offset / row_bytes_ * stride_ + in_row, out.first(length));
+      offset += length;
+      out = out.subspan(length);
+    }
+  }
+
+ private:
+  SampleValues values_;
+  uint64_t row_bytes_;  // of the shard
+  uint64_t stride_;     // from row to row of the full tensor
+  uint64_t begin_;      // of the shard's first row in the full tensor
+};
+
+// A stretch of a file: bytes as they are, then bytes of a shard.
+struct Piece {
+  std::string literal;
+  std::optional<ShardContent> content;
+  uint64_t offset = 0;  // in the content
+  uint64_t length = 0;  // of the content
+};
+
+Result<std::vector<Piece>> MakePieces(const std::vector<SampleParameter>& parameters,
+                                      int64_t rank) {
+  std::vector<Piece> pieces;
+  for (const SampleParameter& parameter : parameters) {
+    const auto header = [&parameter](const Shape& dims, uint64_t content_bytes) {
+      return EncodeValueHeader(parameter.name, parameter.dtype, dims, content_bytes);
+    };
+    const std::string& constant = parameter.constant;
+    if (!parameter.layout) {
+      pieces.push_back({header(parameter.full_shape, constant.size()) + constant, {}});
+      continue;
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const ShardGrid grid,
+        ShardGrid::Make(*parameter.layout, parameter.full_shape.size(), parameter.name));
+    RESHARD_ASSIGN_OR_RETURN(const Shape shard,
+                             grid.ShardShape(parameter.full_shape, parameter.name));
+    const Box box = grid.BoxOf(rank, shard);
+    const uint64_t bytes = Volume(box) * ItemBytes(parameter.dtype);
+    for (uint64_t offset = 0; offset < bytes; offset += kValueContentBytes) {
+      const uint64_t length = std::min(bytes - offset, kValueContentBytes);
+      pieces.push_back({header(shard, length), ShardContent(parameter, box), offset, length});
+    }
+  }
+  return pieces;
+}
+
+// Cuts a stream into chunks of an aligned buffer, which StagedFile writes straight to the disk.
+class ChunkedFile {
+ public:
+  explicit ChunkedFile(StagedFile file) : file_(std::move(file)), blocks_(kBlocks) {}
+
+  // Returns the free part of the buffer, at most `limit` bytes of it and at least one.
+  std::span<std::byte> Space(uint64_t limit) {
+    const auto space = std::as_writable_bytes(std::span(blocks_)).subspan(used_);
+    return space.first(std::min<size_t>(limit, space.size()));
+  }
+
+  // Takes the first `length` bytes of Space().
+  Status Advance(size_t length) {
+    used_ += length;
+    return used_ == blocks_.size() * sizeof(Block) ? Flush() : Status();
+  }
+
+  Status Finish() {
+    RESHARD_RETURN_IF_ERROR(Flush());
+    return file_.Finish();
+  }
+
+ private:
+  struct alignas(StagedFile::kAlignment) Block {
+    std::array<std::byte, StagedFile::kAlignment> bytes;
+  };
+  static constexpr size_t kBlocks = (size_t{4} << 20) / sizeof(Block);
+
+  Status Flush() {
+    const size_t used = std::exchange(used_, 0);
+    return file_.Append(std::as_bytes(std::span(blocks_)).first(used));
+  }
+
+  StagedFile file_;
+  std::vector<Block> blocks_;
+  size_t used_ = 0;  // bytes of the buffer
+};
+
+Status WriteDense(const std::vector<Piece>& pieces, uint64_t size, const OutputDirectory& folder,
+                  const std::string& name) {
+  RESHARD_ASSIGN_OR_RETURN(StagedFile staged, StagedFile::Create(folder, name, size));
+  ChunkedFile file(std::move(staged));
+  for (const Piece& piece : pieces) {
+    auto literal = std::as_bytes(std::span(piece.literal));
+    while (!literal.empty()) {
+      const auto space = file.Space(literal.size());
+      std::copy_n(literal.begin(), space.size(), space.begin());
+      literal = literal.subspan(space.size());
+      RESHARD_RETURN_IF_ERROR(file.Advance(space.size()));
+    }
+    for (uint64_t done = 0; done < piece.length;) {
+      const auto space = file.Space(piece.length - done);
+      piece.content->Fill(piece.offset + done, space);
+      done += space.size();
+      RESHARD_RETURN_IF_ERROR(file.Advance(space.size()));
+    }
+  }
+  return file.Finish();
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+Status WriteSparse(const std::vector<Piece>& pieces, uint64_t size, const std::string& path) {
+  std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "wbxe"));
+  if (file == nullptr) return ErrnoStatus(errno, "make", path);
+  for (const Piece& piece : pieces) {
+    if (std::fwrite(piece.literal.data(), 1, piece.literal.size(), file.get()) !=
+            piece.literal.size() ||
+        std::fseek(file.get(), static_cast<long>(piece.length), SEEK_CUR) != 0) {
+      return ErrnoStatus(errno, "write", path);
+    }
+  }
+  if (std::fclose(file.release()) != 0) return ErrnoStatus(errno, "close", path);
+  std::error_code error;  // a hole at the end is not there yet
+  std::filesystem::resize_file(path, size, error);
+  return error ? ErrnoStatus(error.value(), "resize", path) : Status();
+}
+
+}  // namespace
+
+Result<uint64_t> WriteCheckpoint(const std::vector<SampleParameter>& parameters, int64_t rank,
+                                 bool sparse, const OutputDirectory& folder,
+                                 const std::string& name) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, MakePieces(parameters, rank));
+  uint64_t size = 0;
+  for (const Piece& piece : pieces) size += piece.literal.size() + piece.length;
+  RESHARD_RETURN_IF_ERROR(sparse ? WriteSparse(pieces, size, folder.PathOf(name))
+                                 : WriteDense(pieces, size, folder, name));
+  return size;
+}
+
+}  // namespace reshard

@@ -1,0 +1,164 @@
+#include "tools/gen/sample_model.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "src/base/status_macros.h"
+#include "src/layout/shard_grid.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// Axes of the device matrix [dp, tp], counted from the right as tensor maps do.
+constexpr int64_t kTensorParallelAxis = 0;
+constexpr int64_t kNotCut = -1;
+
+// The dimension of a matrix [out, in] that Llama cuts.
+enum class Cut { kRows, kColumns };
+
+template <typename T>
+std::string BytesOf(T value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+class StageBuilder {
+ public:
+  explicit StageBuilder(const SampleModel& model) : model_(model) {}
+
+  void AddMatrix(std::string name, int64_t rows, int64_t columns, Cut cut) {
+    if (model_.cut != MatrixCut::kMixed) {
+      cut = model_.cut == MatrixCut::kRows ? Cut::kRows : Cut::kColumns;
+    }
+    ParameterLayout layout =
+        MakeLayout(cut == Cut::kRows ? std::vector{kTensorParallelAxis, kNotCut}
+                                     : std::vector{kNotCut, kTensorParallelAxis});
+    if (model_.optimizer_sharding && model_.dp > 1) {
+      layout.opt_weight_shard_step = model_.tp;  // ranks from one dp coordinate to the next
+      layout.opt_weight_shard_size = model_.dp;
+    }
+    weights_.push_back({std::move(name), model_.dtype, {rows, columns}, std::move(layout), ""});
+  }
+
+  void AddNorm(std::string name) {
+    weights_.push_back({std::move(name), model_.dtype, {model_.hidden}, MakeLayout({kNotCut}), ""});
+  }
+
+  void AddLayer(int64_t layer) {
+    const auto name = [layer](std::string_view suffix) {
+      return fmt::format("model.layers.{}.{}.weight", layer, suffix);
+    };
+    const int64_t hidden = model_.hidden;
+    AddMatrix(name("attention.wq"), hidden, hidden, Cut::kRows);
+    AddMatrix(name("attention.wk"), hidden, hidden, Cut::kRows);
+    AddMatrix(name("attention.wv"), hidden, hidden, Cut::kRows);
+    AddMatrix(name("attention.wo"), hidden, hidden, Cut::kColumns);
+    AddMatrix(name("feed_forward.w1"), model_.ffn, hidden, Cut::kRows);
+    AddMatrix(name("feed_forward.w3"), model_.ffn, hidden, Cut::kRows);
+    AddMatrix(name("feed_forward.w2"), hidden, model_.ffn, Cut::kColumns);
+    AddNorm(name("attention_norm"));
+    AddNorm(name("ffn_norm"));
+  }
+
+  // Ends a part of the model: its weights, then the optimizer's states of each.
+  void EndPart() {
+    for (const SampleParameter& weight : weights_) parameters_.push_back(weight);
+    if (model_.optimizer) {
+      for (const std::string_view state : {"adam_m.", "adam_v."}) {
+        for (const SampleParameter& weight : weights_) {
+          SampleParameter& added = parameters_.emplace_back(weight);
+          added.name.insert(0, state);
+          added.dtype = DType::kFloat32;
+        }
+      }
+    }
+    weights_.clear();
+  }
+
+  std::vector<SampleParameter> Finish() && {
+    if (model_.optimizer) {
+      parameters_.push_back({"learning_rate", DType::kFloat32, {}, std::nullopt, BytesOf(1e-4F)});
+      parameters_.push_back(
+          {"global_step", DType::kInt32, {1}, std::nullopt, BytesOf(int32_t{100})});
+    }
+    return std::move(parameters_);
+  }
+
+ private:
+  ParameterLayout MakeLayout(std::vector<int64_t> tensor_map) const {
+    ParameterLayout layout;
+    layout.device_matrix = {model_.dp, model_.tp};
+    layout.tensor_map = {std::move(tensor_map)};
+    return layout;
+  }
+
+  const SampleModel& model_;
+  std::vector<SampleParameter> weights_;  // of the part that is being built
+  std::vector<SampleParameter> parameters_;
+};
+
+Status CheckSizes(const SampleModel& model) {
+  const std::pair<std::string_view, int64_t> sizes[] = {
+      {"--layers", model.layers}, {"--hidden", model.hidden}, {"--ffn", model.ffn},
+      {"--vocab", model.vocab},   {"--tp", model.tp},         {"--dp", model.dp},
+      {"--pp", model.pp}};
+  constexpr int64_t kLimit = int64_t{1} << 28;  // keeps every product below 63 bits
+  for (const auto& [option, size] : sizes) {
+    if (size < 1 || size > kLimit) {
+      return InvalidArgumentError(
+          fmt::format("{} has to be from 1 to {}, but is {}", option, kLimit, size));
+    }
+  }
+  if (model.layers < model.pp) {
+    return InvalidArgumentError(
+        fmt::format("{} layers cannot be spread over {} pipeline stages", model.layers, model.pp));
+  }
+  return {};
+}
+
+Status CheckCuts(const SampleParameter& parameter) {
+  if (!parameter.layout) return {};
+  const std::string where = fmt::format("parameter \"{}\"", parameter.name);
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
+                           ShardGrid::Make(*parameter.layout, parameter.full_shape.size(), where));
+  const auto shard = grid.ShardShape(parameter.full_shape, where);
+  if (!shard.ok()) return InvalidArgumentError(shard.status().message());
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model) {
+  RESHARD_RETURN_IF_ERROR(CheckSizes(model));
+  std::vector<std::vector<SampleParameter>> stages;
+  for (int64_t stage = 0; stage < model.pp; ++stage) {
+    StageBuilder builder(model);
+    if (stage == model.pp - 1) {
+      builder.AddMatrix("lm_head.weight", model.vocab, model.hidden, Cut::kRows);
+      builder.AddNorm("model.norm_out.weight");
+      builder.EndPart();
+    }
+    const int64_t first_layer = stage * model.layers / model.pp;
+    for (int64_t layer = (stage + 1) * model.layers / model.pp; layer-- > first_layer;) {
+      builder.AddLayer(layer);
+      builder.EndPart();
+    }
+    if (stage == 0) {
+      builder.AddMatrix("model.tok_embeddings.embedding_weight", model.vocab, model.hidden,
+                        Cut::kRows);
+      builder.EndPart();
+    }
+    stages.push_back(std::move(builder).Finish());
+    for (const SampleParameter& parameter : stages.back()) {
+      RESHARD_RETURN_IF_ERROR(CheckCuts(parameter));
+    }
+  }
+  return stages;
+}
+
+}  // namespace reshard

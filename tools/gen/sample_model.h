@@ -1,0 +1,63 @@
+// A Llama-like model, cut over ranks: names, shapes and layouts, without content.
+//
+// Plain values; pure functions.
+#ifndef RESHARD_TOOLS_GEN_SAMPLE_MODEL_H_
+#define RESHARD_TOOLS_GEN_SAMPLE_MODEL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+#include "reshard/status.h"
+#include "src/layout/parameter_layout.h"
+
+namespace reshard {
+
+// Along which dimension tensor parallelism cuts the weight matrices.
+enum class MatrixCut {
+  kMixed,    // as Llama does: q, k, v, gate, up, embedding and head by rows, o and down by columns
+  kRows,     // all by rows
+  kColumns,  // all by columns
+};
+
+struct SampleModel {
+  int64_t layers = 4;
+  int64_t hidden = 512;
+  int64_t ffn = 1408;
+  int64_t vocab = 4096;
+  DType dtype = DType::kBFloat16;  // of the weights; the optimizer's states are Float32
+  bool optimizer = true;           // adam_m., adam_v., learning_rate, global_step
+  int64_t tp = 1;                  // tensor parallel: parts of each matrix
+  int64_t dp = 1;                  // data parallel: replicas
+  int64_t pp = 1;                  // pipeline stages
+  bool optimizer_sharding =
+      false;  // the dp replicas of a matrix and of its states hold 1 / dp each
+  MatrixCut cut = MatrixCut::kMixed;
+
+  int64_t devices_per_stage() const { return tp * dp; }
+};
+
+struct SampleParameter {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape full_shape;
+  std::optional<ParameterLayout> layout;  // none: in no strategy, the same on every rank
+  std::string constant;                   // the content of what has no layout
+};
+
+// Returns the parameters of each stage in file order.
+//
+// The order is that of the model from its end to its beginning, so that a conversion, which reads
+// the highest stage first, writes the very order that is made here directly, whatever the pipelines
+// on both sides. What has no layout comes last, as in the outputs of a conversion.
+//
+// Errors: kInvalidArgument when a size is not positive, a dimension does not divide or there are
+// fewer layers than stages.
+Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_GEN_SAMPLE_MODEL_H_
