@@ -17,14 +17,24 @@ namespace {
 
 constexpr const char* kLockName = "lock";
 
+// The lock's path from the target folder.
+std::string LockPath() { return fmt::format("{}/{}", JobLock::kFolderName, kLockName); }
+
 // Whether `file` is still what its name in `folder`, and the folder's in `target`, stand for.
 bool IsCurrent(const OutputDirectory& target, const FileDescriptor& file) {
   struct stat held {};
   struct stat named {};
-  const std::string name = fmt::format("{}/{}", JobLock::kFolderName, kLockName);
+  const std::string name = LockPath();
   return fstat(file.get(), &held) == 0 &&
          fstatat(target.fd(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+Status HeldError(const OutputDirectory& target) {
+  return AlreadyExistsError(fmt::format(
+      "another reshard run is writing to {}; wait until it has ended, or choose another "
+      "target folder",
+      Escape(target.path())));
 }
 
 }  // namespace
@@ -58,15 +68,26 @@ Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
       const int error = errno;
       if (error == EINTR) continue;
       if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", path);
-      return AlreadyExistsError(
-          fmt::format("another reshard run is writing to {}; wait until it has ended, or choose "
-                      "another target folder",
-                      Escape(target.path())));
+      return HeldError(target);
     }
     if (IsCurrent(target, file)) return JobLock(std::move(*folder), std::move(file));
     failure = IoError(Escape(path) + ": the lock's file is replaced again and again");
   }
   return failure;
+}
+
+Status JobLock::Check(const OutputDirectory& target) {
+  const std::string path = target.PathOf(kFolderName);
+  const FileDescriptor file(
+      openat(target.fd(), LockPath().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) {
+    const int error = errno;
+    return error == ENOENT ? Status() : ErrnoStatus(error, "open the lock in", path);
+  }
+  // Shared, so that those who only ask do not disturb each other.
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return {};
+  const int error = errno;
+  return error == EWOULDBLOCK ? HeldError(target) : ErrnoStatus(error, "lock", path);
 }
 
 Result<bool> JobLock::RemoveFolder(const OutputDirectory& target) const {

@@ -22,6 +22,9 @@ class JobLock {
   // Errors: kAlreadyExists when another run holds it, kIo.
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
+  // As Acquire, but only says whether the lock could be had; makes nothing.
+  static Status Check(const OutputDirectory& target);
+
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 

@@ -96,9 +96,18 @@ Result<OutputDirectory> OutputDirectory::Create(const std::string& path,
     if (stat(folder.c_str(), &found) != 0) return ErrnoStatus(error, "make the folder", folder);
     if (!S_ISDIR(found.st_mode)) return InTheWay(folder, "a folder", TypeOf(found.st_mode));
   }
+  return Open(path);
+}
+
+Result<OutputDirectory> OutputDirectory::Open(const std::string& path) {
   FileDescriptor fd(Retry([&] { return open(path.c_str(), kFolderFlags); }));
-  if (!fd.valid()) return ErrnoStatus(errno, "open the folder", path);
-  return OutputDirectory(std::move(fd), path);
+  if (fd.valid()) return OutputDirectory(std::move(fd), path);
+  const int error = errno;
+  struct stat found {};
+  if (error == ENOTDIR && stat(path.c_str(), &found) == 0) {
+    return InTheWay(path, "a folder", TypeOf(found.st_mode));
+  }
+  return ErrnoStatus(error, "open the folder", path);
 }
 
 void OutputDirectory::RemoveMade(const std::vector<std::string>& made) {
@@ -142,6 +151,12 @@ Result<std::vector<std::string>> OutputDirectory::Names() const {
   if (errno != 0) return ErrnoStatus(errno, "list the folder", path_);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+Result<OutputDirectory> OutputDirectory::Again() const {
+  FileDescriptor same(Retry([&] { return openat(fd(), ".", kFolderFlags); }));
+  if (!same.valid()) return ErrnoStatus(errno, "open the folder", path_);
+  return OutputDirectory(std::move(same), path_);
 }
 
 Result<OutputDirectory> OutputDirectory::OpenFolder(const std::string& name) const {

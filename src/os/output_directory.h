@@ -31,6 +31,9 @@ class OutputDirectory {
   // `made`, outermost first. Errors: kAlreadyExists for something else in the way, kIo.
   static Result<OutputDirectory> Create(const std::string& path, std::vector<std::string>& made);
 
+  // Opens a folder that exists; as Create. Errors: kNotFound, kAlreadyExists, kIo.
+  static Result<OutputDirectory> Open(const std::string& path);
+
   // Removes those of `made` that are empty, innermost first.
   static void RemoveMade(const std::vector<std::string>& made);
 
@@ -45,6 +48,8 @@ class OutputDirectory {
   // Returns the names of all entries, sorted.
   Result<std::vector<std::string>> Names() const;
 
+  // Opens this folder once more.
+  Result<OutputDirectory> Again() const;
   // Opens a folder in this one. Errors: kNotFound, kAlreadyExists for something else in its place.
   Result<OutputDirectory> OpenFolder(const std::string& name) const;
   // As OpenFolder, but makes the folder where there is none.

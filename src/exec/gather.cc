@@ -1,0 +1,237 @@
+#include "src/exec/gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <variant>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// Bytes between two runs that are made present for nothing rather than opening another window.
+constexpr uint64_t kMaxGap = uint64_t{64} << 10;
+
+// Equally long runs at equal distances.
+struct RunRow {
+  uint64_t source = 0;  // offset in the source file
+  uint64_t target = 0;  // offset in the output
+  uint64_t length = 0;  // of a run
+  uint64_t count = 1;
+  uint64_t source_stride = 0;
+  uint64_t target_stride = 0;
+};
+
+template <size_t kLength>
+void CopyFixed(const std::byte* from, std::byte* to, const RunRow& row) {
+  for (uint64_t i = 0; i < row.count; ++i) {
+    std::memcpy(to + i * row.target_stride, from + i * row.source_stride, kLength);
+  }
+}
+
+// Runs of a few elements are common (a last dimension cut), and there the call of memcpy would cost
+// more than the copying.
+void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
+  switch (row.length) {
+    case 1:
+      return CopyFixed<1>(from, to, row);
+    case 2:
+      return CopyFixed<2>(from, to, row);
+    case 4:
+      return CopyFixed<4>(from, to, row);
+    case 8:
+      return CopyFixed<8>(from, to, row);
+    case 16:
+      return CopyFixed<16>(from, to, row);
+    case 32:
+      return CopyFixed<32>(from, to, row);
+    case 64:
+      return CopyFixed<64>(from, to, row);
+    default:
+      for (uint64_t i = 0; i < row.count; ++i) {
+        std::memcpy(to + i * row.target_stride, from + i * row.source_stride, row.length);
+      }
+  }
+}
+
+// Collects rows of ascending source offsets until they fill a window, then copies them together.
+class WindowCopier {
+ public:
+  WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out)
+      : files_(files), file_(file), out_(out) {}
+
+  Status Add(RunRow row) {
+    assert(size_ == 0 || row.source >= end_);
+    copied_ += row.length * row.count;
+    while (row.count > 0) {
+      const uint64_t length = std::min(row.length, kWindowBytes);
+      if (size_ > 0 && !Fits(row.source, length)) RESHARD_RETURN_IF_ERROR(Flush());
+      if (size_ == 0) begin_ = end_ = row.source;
+      RunRow part = row;
+      if (length < row.length) {  // longer than any window; such runs come one at a time
+        assert(row.count == 1);
+        part.length = length;
+        row.source += length;
+        row.target += length;
+        row.length -= length;
+      } else {
+        if (row.count > 1) part.count = std::min(row.count, CountThatFits(row));
+        row.source += part.count * row.source_stride;
+        row.target += part.count * row.target_stride;
+        row.count -= part.count;
+      }
+      rows_[size_++] = part;
+      end_ = part.source + (part.count - 1) * part.source_stride + part.length;
+    }
+    return {};
+  }
+
+  Status Flush() {
+    if (size_ == 0) return {};
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, begin_, end_ - begin_));
+    RESHARD_RETURN_IF_ERROR(window.Read([rows = std::span(rows_).first(size_), begin = begin_,
+                                         to = out_.data()](const std::byte* data) {
+      for (const RunRow& row : rows) CopyRow(data + (row.source - begin), to + row.target, row);
+    }));
+    size_ = 0;
+    return {};
+  }
+
+  // Bytes added so far.
+  uint64_t copied() const { return copied_; }
+
+ private:
+  bool Fits(uint64_t source, uint64_t length) const {
+    return size_ < rows_.size() && source + length <= begin_ + kWindowBytes &&
+           source - end_ <= kMaxGap;
+  }
+
+  // How many runs of the row may share the window, the first of which does.
+  uint64_t CountThatFits(const RunRow& row) const {
+    if (row.source_stride > row.length + kMaxGap) return 1;
+    return 1 + (begin_ + kWindowBytes - (row.source + row.length)) / row.source_stride;
+  }
+
+  SourceFiles& files_;
+  const FileId file_;
+  const std::span<std::byte> out_;
+  std::array<RunRow, 128> rows_;
+  size_t size_ = 0;
+  uint64_t begin_ = 0;  // the window so far
+  uint64_t end_ = 0;
+  uint64_t copied_ = 0;
+};
+
+// Walks the innermost loop of a copy whose first run goes from `source` to `target`, cut to
+// `range`, as at most three rows: a run cut in front, whole runs, a run cut at the end.
+Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint64_t run_length,
+                    ByteRange range, WindowCopier& copier) {
+  const auto run_at = [&](uint64_t i) {
+    const uint64_t begin = std::max(range.offset, target + i * inner.target_stride);
+    const uint64_t end = std::min(range.end(), target + i * inner.target_stride + run_length);
+    return RunRow{
+        .source = source + i * inner.source_stride + (begin - target - i * inner.target_stride),
+        .target = begin - range.offset,
+        .length = end > begin ? end - begin : 0};
+  };
+  // Runs that begin before the range: the last of them may reach into it.
+  uint64_t next = 0;
+  if (target < range.offset) {
+    next = std::min(inner.count, (range.offset - target - 1) / inner.target_stride + 1);
+    if (const RunRow run = run_at(next - 1); run.length > 0)
+      RESHARD_RETURN_IF_ERROR(copier.Add(run));
+  }
+  // Runs that begin within it: the last of them may reach out of it.
+  uint64_t stop = next;
+  if (target < range.end()) {
+    stop = std::min(inner.count, (range.end() - target - 1) / inner.target_stride + 1);
+  }
+  if (stop <= next) return {};
+  const uint64_t whole = run_at(stop - 1).length == run_length ? stop : stop - 1;
+  if (run_length > kWindowBytes) {
+    for (; next < whole; ++next) RESHARD_RETURN_IF_ERROR(copier.Add(run_at(next)));
+  } else if (next < whole) {
+    RunRow row = run_at(next);
+    row.count = whole - next;
+    row.source_stride = inner.source_stride;
+    row.target_stride = inner.target_stride;
+    RESHARD_RETURN_IF_ERROR(copier.Add(row));
+  }
+  return whole < stop ? copier.Add(run_at(whole)) : Status();
+}
+
+// Adds the runs of `copy` whose target bytes lie in `range`, which lies within its span.
+Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
+  if (copy.dims.empty()) {
+    return AddInnerLoop(
+        {.count = 1, .source_stride = copy.run_length, .target_stride = copy.run_length},
+        copy.source_offset, copy.target_offset, copy.run_length, range, copier);
+  }
+  // The outer loops are walked as a copy whose "run" is the innermost loop, gaps included.
+  BlockCopy outer = copy;
+  const CopyDim inner = outer.dims.back();
+  outer.dims.pop_back();
+  outer.run_length = (inner.count - 1) * inner.target_stride + copy.run_length;
+  // Beginning so much earlier that no innermost loop that reaches into `range` gets cut in front.
+  const uint64_t earlier = std::min(range.offset, outer.run_length - 1);
+  const ByteRange reach{range.offset - earlier, range.length + earlier};
+  for (RunCursor loop(outer, reach); !loop.done(); loop.Next()) {
+    const Run& run = loop.run();
+    if (run.target_offset + run.length <= range.offset) continue;
+    RESHARD_RETURN_IF_ERROR(
+        AddInnerLoop(inner, run.source_offset, run.target_offset, copy.run_length, range, copier));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+              std::span<std::byte> out) {
+  const ByteRange range{offset, out.size()};
+  uint64_t gathered = 0;
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= range.end()) break;
+    if (span.length == 0 || span.end() <= range.offset) continue;
+    WindowCopier copier(files, copy.source, out);
+    RESHARD_RETURN_IF_ERROR(AddRuns(copy, range, copier));
+    RESHARD_RETURN_IF_ERROR(copier.Flush());
+    gathered += copier.copied();
+  }
+  if (gathered != out.size()) {
+    return InternalError(fmt::format("the copies write {} of the {} bytes at target offset {}",
+                                     gathered, out.size(), offset));
+  }
+  return {};
+}
+
+Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
+                  std::span<std::byte> out) {
+  auto segment = std::partition_point(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
+  for (; !out.empty(); ++segment) {
+    if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {
+      return InternalError(fmt::format("the plan of {} has no bytes at offset {} of {}",
+                                       Escape(plan.path), offset, plan.size));
+    }
+    const uint64_t length = std::min<uint64_t>(out.size(), TargetRange(*segment).end() - offset);
+    if (const auto* literal = std::get_if<Literal>(&*segment)) {
+      std::memcpy(out.data(), literal->bytes.data() + (offset - literal->offset), length);
+    } else {
+      RESHARD_RETURN_IF_ERROR(
+          Gather(files, std::get<Content>(*segment).copies, offset, out.first(length)));
+    }
+    offset += length;
+    out = out.subspan(length);
+  }
+  return {};
+}
+
+}  // namespace reshard

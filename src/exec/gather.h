@@ -1,0 +1,33 @@
+// Gathering: bytes of a target, picked together from the sources as a plan says.
+//
+// Knows block copies only, no layouts. All state is in the caller's arguments; any number of
+// threads may gather at the same time, from the same files and plan.
+#ifndef RESHARD_SRC_EXEC_GATHER_H_
+#define RESHARD_SRC_EXEC_GATHER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "src/plan/target_plan.h"
+#include "src/source/source_files.h"
+#include "src/tensor/block_copy.h"
+
+namespace reshard {
+
+// Fills `out` with the bytes from target offset `offset` on. `copies` are disjoint, ordered by
+// their first target byte, and write each of these bytes. Errors: those of SourceFiles; kInternal
+// when the copies leave a gap. Then `out` is undefined.
+Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+              std::span<std::byte> out);
+
+// Fills `out` with the bytes of the target file from `offset` on, literals and contents alike.
+// Errors: as Gather.
+Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
+                  std::span<std::byte> out);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_GATHER_H_

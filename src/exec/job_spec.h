@@ -1,0 +1,35 @@
+// JobSpec: what a run is going to write, and under which name it is known. A plain value.
+#ifndef RESHARD_SRC_EXEC_JOB_SPEC_H_
+#define RESHARD_SRC_EXEC_JOB_SPEC_H_
+
+#include <string>
+#include <vector>
+
+#include "format/manifest/manifest_codec.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+struct JobSpec {
+  std::string target_folder;
+  std::string fingerprint;  // of the plan for all ranks, so that runs for some of them join
+  std::string manifest_name = "manifest.json";  // "manifest_partS.json" for stage S alone
+  std::vector<ManifestFile> files;              // that this run writes
+  // One opaque line for each source: when they are the same, so are the bytes that a run writes.
+  std::vector<std::string> source_identities;
+  bool force = false;  // replace outputs and manifests that are there
+};
+
+// Returns whether a manifest may have this name in a target folder.
+bool IsManifestName(const std::string& name);
+
+// Returns the spec with its files sorted.
+// Errors: kInvalidArgument for names, paths and fingerprints that no target folder may hold.
+Result<JobSpec> CheckedSpec(JobSpec spec);
+
+// Returns "a, b, c", the first 20 of `names`, and how many there are beyond them.
+std::string FirstNames(const std::vector<std::string>& names);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_JOB_SPEC_H_

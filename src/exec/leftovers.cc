@@ -1,0 +1,82 @@
+#include "src/exec/leftovers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/exec/target_place.h"
+
+namespace reshard {
+namespace {
+
+// Whether the target folder holds the spec's files, and a manifest of its plan that lists them.
+Result<bool> IsPublished(const OutputDirectory& target, const JobSpec& spec) {
+  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
+  if (!bytes.ok()) return false;
+  const auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
+  if (!manifest.ok() || manifest->plan != spec.fingerprint) return false;
+  for (const ManifestFile& file : spec.files) {
+    if (std::find(manifest->files.begin(), manifest->files.end(), file) == manifest->files.end()) {
+      return false;
+    }
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target, file));
+    if (!whole) return false;
+  }
+  return true;
+}
+
+Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& parent,
+                       const std::string& fingerprint, const JobSpec& spec) {
+  Leftover leftover;
+  leftover.fingerprint = fingerprint;
+  const auto folder = JobFolder::Open(parent, fingerprint);
+  if (folder.status().code() == StatusCode::kAlreadyExists) return leftover;  // a file or a link
+  if (!folder.ok()) return folder.status();
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Journal> journal, folder->ReadJournal());
+  if (!journal) return leftover;
+  RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, folder->ReadManifest(*journal));
+  const bool same_plan = fingerprint == spec.fingerprint;
+  const Journal own = MakeJournal(spec);
+  if (!manifest) {
+    if (!same_plan || *journal != own) return leftover;
+    RESHARD_ASSIGN_OR_RETURN(const bool published, IsPublished(target, spec));
+    if (published) leftover.fate = Fate::kCleanUp;
+    return leftover;
+  }
+  leftover.files = std::move(manifest->files);
+  if (!same_plan) {
+    if (!spec.force) {
+      return AlreadyExistsError(
+          fmt::format("{}: an earlier conversion (plan {}) was interrupted while it was published; "
+                      "run the same "
+                      "command again to complete it, or pass --force to give it up",
+                      Escape(target.path()), fingerprint));
+    }
+    leftover.fate = Fate::kAbandon;
+    return leftover;
+  }
+  leftover.same_files = journal->targets == own.targets;
+  RESHARD_ASSIGN_OR_RETURN(const bool whole, folder->CanPublish(leftover.files, target));
+  if (whole) leftover.fate = *journal == own ? Fate::kResume : Fate::kComplete;
+  return leftover;
+}
+
+}  // namespace
+
+Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
+                                             const OutputDirectory& parent, const JobSpec& spec) {
+  std::vector<Leftover> leftovers;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, parent.Names());
+  for (const std::string& name : names) {
+    if (!CheckFingerprint(name).ok()) continue;
+    RESHARD_ASSIGN_OR_RETURN(Leftover leftover, Judge(target, parent, name, spec));
+    leftovers.push_back(std::move(leftover));
+  }
+  return leftovers;
+}
+
+}  // namespace reshard

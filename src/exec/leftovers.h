@@ -1,0 +1,41 @@
+// What earlier runs left in a target's `.reshard`, and what is to become of it.
+//
+// Reads only. No state; any thread.
+#ifndef RESHARD_SRC_EXEC_LEFTOVERS_H_
+#define RESHARD_SRC_EXEC_LEFTOVERS_H_
+
+#include <string>
+#include <vector>
+
+#include "format/manifest/manifest_codec.h"
+#include "reshard/status.h"
+#include "src/exec/job_folder.h"
+#include "src/exec/job_spec.h"
+#include "src/os/output_directory.h"
+
+namespace reshard {
+
+enum class Fate {
+  kDiscard,   // staged by a run that never came to publish
+  kComplete,  // an interrupted publication of the same plan, of other files or other sources
+  kResume,    // the interrupted publication of this very run
+  kCleanUp,   // this very run was published and interrupted afterwards
+  kAbandon,   // an interrupted publication of another plan, dropped by force
+};
+
+struct Leftover {
+  std::string fingerprint;  // its folder's name
+  Fate fate = Fate::kDiscard;
+  bool same_files = false;          // it was to write, or had written, the same files
+  std::vector<ManifestFile> files;  // of its manifest, for kComplete and kAbandon
+};
+
+// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Anything there
+// that is not called like a job is nobody's. Errors: kAlreadyExists for an interrupted publication
+// of another plan, without force; kCorrupt, kIo.
+Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
+                                             const OutputDirectory& parent, const JobSpec& spec);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_LEFTOVERS_H_

@@ -1,0 +1,146 @@
+#include "src/exec/target_check.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/exec/job_folder.h"
+#include "src/exec/target_place.h"
+
+namespace reshard {
+namespace {
+
+using EntryType = OutputDirectory::EntryType;
+
+constexpr const char* kAdvice = "pass --force to replace what is there, or choose another target";
+
+struct Names {
+  std::vector<std::string> existing;  // files that could be replaced
+  std::vector<std::string> blocked;   // why something is in the way
+};
+
+// Adds what stands in the way of `file`.
+Status CheckPlace(const OutputDirectory& target, uint64_t device, const ManifestFile& file,
+                  Names& names) {
+  const auto place = FindPlace(target, file.path);
+  if (place.status().code() == StatusCode::kAlreadyExists) {
+    names.blocked.push_back(place.status().message());
+    return {};
+  }
+  if (!place.ok()) return place.status();
+  if (!*place) return {};  // the folder will be made in `target`
+  const OutputDirectory& folder = (*place)->folder;
+  RESHARD_RETURN_IF_ERROR(folder.CheckWritable());
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t own_device, folder.Device());
+  if (own_device != device) {
+    names.blocked.push_back(fmt::format(
+        "{}: lies on another file system than the target folder, so that no file can be moved "
+        "there; unmount it or choose another target folder",
+        Escape(folder.path())));
+    return {};
+  }
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look((*place)->name));
+  if (!entry) return {};
+  if (entry->type == EntryType::kFile) {
+    names.existing.push_back(file.path);
+  } else {
+    names.blocked.push_back(
+        fmt::format("{}: neither free nor a file that could be replaced; "
+                    "remove it or choose another target folder",
+                    Escape(folder.PathOf((*place)->name))));
+  }
+  return {};
+}
+
+Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool replace) {
+  RESHARD_RETURN_IF_ERROR(target.CheckWritable());
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t device, target.Device());
+  Names names;
+  for (const ManifestFile& file : spec.files) {
+    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, file, names));
+  }
+  if (!names.blocked.empty()) {
+    const size_t others = names.blocked.size() - 1;
+    return AlreadyExistsError(
+        names.blocked.front() +
+        (others == 0 ? "" : fmt::format(" (and {} more such names)", others)));
+  }
+  if (!names.existing.empty() && !replace) {
+    return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
+                                          Escape(target.path()), names.existing.size(),
+                                          spec.files.size(), FirstNames(names.existing), kAdvice));
+  }
+  return {};
+}
+
+// Takes over what a manifest lists that cannot stay as it is.
+Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
+               TargetFindings& findings) {
+  if (!replace) {
+    return AlreadyExistsError(
+        fmt::format("{}: lists the {} files of another conversion (plan {}); {}", Escape(path),
+                    manifest.files.size(), manifest.plan, kAdvice));
+  }
+  for (const ManifestFile& file : manifest.files) findings.abandoned.push_back(file.path);
+  return {};
+}
+
+Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool replace,
+                      TargetFindings& findings) {
+  const std::string path = target.PathOf(spec.manifest_name);
+  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
+  if (bytes.ok()) {
+    auto manifest = ParseManifest(*bytes, path);
+    if (!manifest.ok()) {
+      if (!replace) {
+        return AlreadyExistsError(fmt::format("{}; {}", manifest.status().message(), kAdvice));
+      }
+    } else if (manifest->plan == spec.fingerprint) {
+      findings.joined = std::move(manifest->files);
+    } else {
+      RESHARD_RETURN_IF_ERROR(Abandon(path, *manifest, replace, findings));
+    }
+  } else if (bytes.status().code() != StatusCode::kNotFound) {
+    return bytes.status();
+  }
+  RESHARD_ASSIGN_OR_RETURN(const auto others,
+                           ManifestsThatList(target, spec.files, spec.manifest_name));
+  for (const auto& [name, manifest] : others) {
+    RESHARD_RETURN_IF_ERROR(Abandon(target.PathOf(name), manifest, replace, findings));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec& spec,
+                                   bool replace) {
+  TargetFindings findings;
+  RESHARD_RETURN_IF_ERROR(CheckNames(target, spec, replace));
+  RESHARD_RETURN_IF_ERROR(CheckManifests(target, spec, replace, findings));
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t free, CheckSpace(target, spec));
+  static_cast<void>(free);
+  return findings;
+}
+
+Result<uint64_t> CheckSpace(const OutputDirectory& folder, const JobSpec& spec) {
+  uint64_t needed = 0;
+  for (const ManifestFile& file : spec.files) {
+    needed = CheckedAdd(needed, file.size).value_or(std::numeric_limits<uint64_t>::max());
+  }
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t free, folder.FreeBytes());
+  if (needed > free) {
+    return IoError(
+        fmt::format("{}: no space: the outputs need {} bytes, {} are free; free some "
+                    "space there, or choose a target on another file system",
+                    Escape(folder.path()), needed, free));
+  }
+  return free;
+}
+
+}  // namespace reshard

@@ -1,0 +1,37 @@
+// What lies in a target folder before anything is written to it, and whether a run may go on.
+//
+// Reads only. No state; any thread.
+#ifndef RESHARD_SRC_EXEC_TARGET_CHECK_H_
+#define RESHARD_SRC_EXEC_TARGET_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/manifest/manifest_codec.h"
+#include "reshard/status.h"
+#include "src/exec/job_spec.h"
+#include "src/os/output_directory.h"
+
+namespace reshard {
+
+struct TargetFindings {
+  // Of a manifest of the same plan, which the run's own files join.
+  std::vector<ManifestFile> joined;
+  // Files of manifests that go when the run publishes.
+  std::vector<std::string> abandoned;
+};
+
+// Checks, for each file of `spec`, that nothing but a file of before is in its place and that the
+// folder on its way can be written to; that no manifest of another set would be broken; and that
+// the sum of all sizes is free. `replace`: outputs and manifests of before may be replaced.
+// Errors: kAlreadyExists, listing what is in the way; kIo, lack of space included.
+Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec& spec,
+                                   bool replace);
+
+// The last part of CheckTarget alone. Returns the free bytes.
+Result<uint64_t> CheckSpace(const OutputDirectory& folder, const JobSpec& spec);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_TARGET_CHECK_H_

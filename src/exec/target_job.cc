@@ -1,0 +1,228 @@
+#include "src/exec/target_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "reshard/version.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/exec/target_place.h"
+
+namespace reshard {
+namespace {
+
+// Opens the folder that is nearest to `path`: itself, or the last one above it that exists.
+Result<OutputDirectory> OpenNearest(std::string path) {
+  while (true) {
+    auto folder = OutputDirectory::Open(path);
+    if (folder.status().code() != StatusCode::kNotFound || path == "/" || path == ".") {
+      return folder;
+    }
+    path.erase(std::min(path.find_last_not_of('/') + 1, path.size()));
+    const size_t slash = path.find_last_of('/');
+    path = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  }
+}
+
+bool ListAny(const std::vector<ManifestFile>& files, const std::vector<ManifestFile>& others) {
+  std::set<std::string> paths;
+  for (const ManifestFile& file : files) paths.insert(file.path);
+  return std::any_of(others.begin(), others.end(),
+                     [&](const ManifestFile& other) { return paths.contains(other.path); });
+}
+
+}  // namespace
+
+TargetJob::TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target,
+                     JobLock lock)
+    : spec_(std::move(spec)),
+      made_(std::move(made)),
+      target_(std::move(target)),
+      lock_(std::move(lock)) {}
+
+Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
+  RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
+  std::vector<std::string> made;
+  auto target = OutputDirectory::Create(spec.target_folder, made);
+  if (!target.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return target.status();
+  }
+  auto lock = JobLock::Acquire(*target);
+  if (!lock.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return lock.status();
+  }
+  // From here on the destructor clears up.
+  TargetJob job(std::move(spec), std::move(made), std::move(*target), std::move(*lock));
+  RESHARD_ASSIGN_OR_RETURN(const bool own, job.Recover());
+  if (job.already_staged_) return job;
+  RESHARD_ASSIGN_OR_RETURN(job.findings_,
+                           CheckTarget(job.target_, job.spec_, job.spec_.force || own));
+  RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
+  return job;
+}
+
+Result<bool> TargetJob::Recover() {
+  bool own = false;
+  const OutputDirectory& parent = lock_.folder();
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
+                           JudgeLeftovers(target_, parent, spec_));
+  for (const Leftover& leftover : leftovers) {
+    own = own || leftover.same_files;
+    switch (leftover.fate) {
+      case Fate::kResume:
+      case Fate::kCleanUp: {
+        already_staged_ = true;
+        RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Open(parent, leftover.fingerprint));
+        break;
+      }
+      case Fate::kComplete: {
+        RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
+                                 JobFolder::Open(parent, leftover.fingerprint));
+        RESHARD_RETURN_IF_ERROR(folder.Publish(target_));
+        RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(parent, leftover.fingerprint));
+        break;
+      }
+      case Fate::kAbandon:
+        for (const ManifestFile& file : leftover.files) abandoned_.push_back(file.path);
+        [[fallthrough]];
+      case Fate::kDiscard:
+        RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
+        break;
+    }
+  }
+  return own;
+}
+
+Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
+  RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, CheckedSpec(std::move(unchecked)));
+  if (spec.target_folder.empty()) {
+    return InvalidArgumentError("the target folder's path is empty");
+  }
+  const auto target = OutputDirectory::Open(spec.target_folder);
+  if (target.status().code() == StatusCode::kNotFound) {
+    RESHARD_ASSIGN_OR_RETURN(const OutputDirectory above, OpenNearest(spec.target_folder));
+    RESHARD_RETURN_IF_ERROR(above.CheckWritable());
+    return CheckSpace(above, spec);
+  }
+  if (!target.ok()) return target.status();
+  RESHARD_RETURN_IF_ERROR(JobLock::Check(*target));
+  bool replace = spec.force;
+  const auto parent = target->OpenFolder(JobLock::kFolderName);
+  if (parent.ok()) {
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
+                             JudgeLeftovers(*target, *parent, spec));
+    for (const Leftover& leftover : leftovers) {
+      if (leftover.fate == Fate::kResume || leftover.fate == Fate::kCleanUp) {
+        return target->FreeBytes();
+      }
+      replace = replace || leftover.same_files;
+      // Files that are going to be there once that publication is completed.
+      if (leftover.fate == Fate::kComplete && !replace && ListAny(leftover.files, spec.files)) {
+        return AlreadyExistsError(
+            fmt::format("{}: an interrupted run of the same plan wrote some of these files; pass "
+                        "--force to replace them",
+                        Escape(spec.target_folder)));
+      }
+    }
+  } else if (parent.status().code() != StatusCode::kNotFound) {
+    return parent.status();
+  }
+  RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings, CheckTarget(*target, spec, replace));
+  static_cast<void>(findings);
+  return target->FreeBytes();
+}
+
+TargetJob::~TargetJob() {
+  if (published_ || target_.fd() < 0) return;  // or moved from
+  // Nobody is left to tell of a failure; the next run clears what stays behind. A journal is not
+  // thrown away: what it stands for can be completed.
+  const OutputDirectory& parent = lock_.folder();
+  if (folder_) {
+    const auto journal = folder_->ReadJournal();
+    if (!journal.ok() || *journal) return;
+    if (!JobFolder::Discard(parent, spec_.fingerprint).ok()) return;
+  }
+  if (lock_.RemoveFolder(target_).ok()) OutputDirectory::RemoveMade(made_);
+}
+
+Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size) const {
+  return folder_->Create(path, size);
+}
+
+Status TargetJob::Finish(StagedFile file) const { return file.Finish(); }
+
+// The spec's files, and those of earlier runs of the plan that are still there.
+Result<Manifest> TargetJob::NewManifest(PublishReport& report) const {
+  Manifest manifest{
+      .tool_version = std::string(kVersion), .plan = spec_.fingerprint, .files = spec_.files};
+  std::vector<std::string> lost;
+  for (const ManifestFile& file : findings_.joined) {
+    const bool written = std::binary_search(
+        spec_.files.begin(), spec_.files.end(), file,
+        [](const ManifestFile& a, const ManifestFile& b) { return a.path < b.path; });
+    if (written) continue;
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target_, file));
+    if (whole) {
+      manifest.files.push_back(file);
+    } else {
+      lost.push_back(file.path);
+    }
+  }
+  if (!lost.empty()) {
+    report.warnings.push_back(fmt::format(
+        "{}: {} files of earlier runs are gone or have another size, and are no longer listed: {}",
+        Escape(target_.PathOf(spec_.manifest_name)), lost.size(), FirstNames(lost)));
+  }
+  return manifest;
+}
+
+// Files that were in a manifest before, are in none now, and are still there.
+Status TargetJob::ReportAbandoned(PublishReport& report) const {
+  std::set<std::string> paths(findings_.abandoned.begin(), findings_.abandoned.end());
+  paths.insert(abandoned_.begin(), abandoned_.end());
+  for (const ManifestFile& file : spec_.files) paths.erase(file.path);
+  for (const ManifestFile& file : findings_.joined) paths.erase(file.path);
+  std::vector<std::string> left;
+  for (const std::string& path : paths) {
+    RESHARD_ASSIGN_OR_RETURN(const auto entry, LookAt(target_, path));
+    if (entry) left.push_back(path);
+  }
+  if (!left.empty()) {
+    report.warnings.push_back(
+        fmt::format("{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
+                    Escape(target_.path()), left.size(), FirstNames(left)));
+  }
+  return {};
+}
+
+Result<PublishReport> TargetJob::Publish() {
+  PublishReport report;
+  const OutputDirectory& parent = lock_.folder();
+  if (!already_staged_) {
+    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, NewManifest(report));
+    RESHARD_RETURN_IF_ERROR(ReportAbandoned(report));
+    RESHARD_RETURN_IF_ERROR(
+        folder_->Commit(spec_.files, manifest, MakeJournal(spec_), parent, target_));
+  }
+  RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
+  // The set is whole and named: what fails now is no failure of the run.
+  published_ = true;
+  Status cleared = JobFolder::CleanUp(parent, spec_.fingerprint);
+  if (cleared.ok()) {
+    const auto gone = lock_.RemoveFolder(target_);
+    cleared = gone.status();
+    if (gone.ok() && !*gone) {
+      report.warnings.push_back(fmt::format(
+          "{}: stays, because something that is not reshard's is in it", Escape(parent.path())));
+    }
+  }
+  if (!cleared.ok()) report.warnings.push_back(cleared.message());
+  return report;
+}
+
+}  // namespace reshard

@@ -1,0 +1,89 @@
+// TargetJob: one run's right to a target folder, from the first check to the published set.
+//
+// Files are staged under `.reshard` in the target folder and published together: until Publish the
+// names in the target folder stay as they are; a manifest, put in place last, says that the set is
+// whole. A run that was killed before publishing leaves nothing but `.reshard`, which the next run
+// clears; one killed while publishing is completed by the next run of the same plan (job_folder.h).
+//
+// Holds the target's lock until it dies. Move-only. Create and Finish may be called by any number
+// of threads at a time, everything else by one, while no other call is under way.
+#ifndef RESHARD_SRC_EXEC_TARGET_JOB_H_
+#define RESHARD_SRC_EXEC_TARGET_JOB_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/exec/job_folder.h"
+#include "src/exec/job_spec.h"
+#include "src/exec/leftovers.h"
+#include "src/exec/target_check.h"
+#include "src/os/job_lock.h"
+#include "src/os/output_directory.h"
+#include "src/os/staged_file.h"
+
+namespace reshard {
+
+struct PublishReport {
+  std::vector<std::string> warnings;
+};
+
+class TargetJob {
+ public:
+  // Makes the target folder and locks it, deals with what earlier runs left, and checks that the
+  // run can succeed (CheckTarget).
+  //
+  // A publication of the same plan that was interrupted is completed: by Publish when it was that
+  // of the same files from the same sources, else here and now; when it was that of the same files
+  // from sources that are not the same any more, its files may be replaced without `force`.
+  //
+  // Errors: kInvalidArgument; kAlreadyExists for outputs that are there, a lock that is held, or an
+  // interrupted publication of another plan; kIo; kCorrupt for a journal that is none.
+  static Result<TargetJob> Begin(JobSpec spec);
+
+  // Checks what Begin would, but makes, moves and removes nothing. Returns the free bytes where the
+  // target folder is or would be. Errors: as Begin.
+  static Result<uint64_t> Check(JobSpec spec);
+
+  TargetJob(TargetJob&&) = default;
+  TargetJob& operator=(TargetJob&&) = delete;
+  // Unless it was published, removes what was staged; after a failure while publishing, nothing.
+  ~TargetJob();
+
+  // Whether nothing is left to write, but only to publish.
+  bool already_staged() const { return already_staged_; }
+
+  // Makes the file that will be at `path`, one of the spec's. Errors: those of StagedFile.
+  Result<StagedFile> Create(const std::string& path, uint64_t size) const;
+  // Makes a file that is complete durable. Errors: those of StagedFile.
+  Status Finish(StagedFile file) const;
+
+  // Puts the files and the manifest in place, once all files are finished. At most once.
+  // Errors: kIo, kNotFound. After one the target folder may have no manifest; Begin with the same
+  // spec completes it.
+  Result<PublishReport> Publish();
+
+ private:
+  TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target, JobLock lock);
+
+  // Clears or completes what earlier runs left. Returns whether the spec's files are such a run's.
+  Result<bool> Recover();
+  Result<Manifest> NewManifest(PublishReport& report) const;
+  Status ReportAbandoned(PublishReport& report) const;
+
+  JobSpec spec_;
+  std::vector<std::string> made_;  // folders made for the target folder
+  OutputDirectory target_;
+  JobLock lock_;
+  std::optional<JobFolder> folder_;
+  TargetFindings findings_;
+  std::vector<std::string> abandoned_;  // of publications that were dropped
+  bool already_staged_ = false;
+  bool published_ = false;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_TARGET_JOB_H_

@@ -1,0 +1,29 @@
+// Workers: threads that share out independent tasks, and the errors they end with.
+//
+// Every thread started here is joined before the call returns.
+#ifndef RESHARD_SRC_EXEC_WORKER_POOL_H_
+#define RESHARD_SRC_EXEC_WORKER_POOL_H_
+
+#include <cstddef>
+#include <functional>
+#include <stop_token>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Does task number `task`; gives up with kCancelled soon after `stop` is requested.
+using Task = std::function<Status(size_t task, const std::stop_token& stop)>;
+
+// Does the tasks 0 to `tasks` - 1 on at most `workers` threads, the calling one included; each
+// takes the next task that nobody has begun. The first failure, or a request of `stop`, asks the
+// others to stop and keeps further tasks from being begun. Returns the first failure in time.
+// Errors: the tasks'; kCancelled when `stop` kept some from being begun.
+Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop);
+
+// Returns body(), or kResourceExhausted when it ran out of memory: no exception may leave a thread.
+Status CatchOutOfMemory(const std::function<Status()>& body);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_WORKER_POOL_H_
