@@ -1,5 +1,7 @@
 #include "tools/gen/sample_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,12 +13,15 @@
 #include <span>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/status_macros.h"
 #include "src/layout/shard_grid.h"
 #include "src/os/errno_status.h"
+#include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
+#include "tools/gen/sample_strategy.h"
 #include "tools/gen/sample_values.h"
 
 namespace reshard {
@@ -168,17 +173,51 @@ Status WriteSparse(const std::vector<Piece>& pieces, uint64_t size, const std::s
   return error ? ErrnoStatus(error.value(), "resize", path) : Status();
 }
 
-}  // namespace
-
 Result<uint64_t> WriteCheckpoint(const std::vector<SampleParameter>& parameters, int64_t rank,
-                                 bool sparse, const OutputDirectory& folder,
-                                 const std::string& name) {
+                                 bool sparse, const OutputDirectory& folder) {
+  const std::string name = "llama-1_100.ckpt";
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, MakePieces(parameters, rank));
   uint64_t size = 0;
   for (const Piece& piece : pieces) size += piece.literal.size() + piece.length;
   RESHARD_RETURN_IF_ERROR(sparse ? WriteSparse(pieces, size, folder.PathOf(name))
                                  : WriteDense(pieces, size, folder, name));
   return size;
+}
+
+// Opens the folder for a new sample. One in the same folder as another would leave ranks and stages
+// of the first behind.
+Result<OutputDirectory> MakeEmptyFolder(const std::string& path) {
+  std::vector<std::string> made;
+  RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create(path, made));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.Names());
+  if (names.empty()) return folder;
+  return AlreadyExistsError(
+      fmt::format("{}: the folder is not empty; remove it or name another one", path));
+}
+
+}  // namespace
+
+Result<uint64_t> WriteSample(const SampleOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const auto stages, MakeStages(options.model));
+  RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder, MakeEmptyFolder(options.folder));
+  RESHARD_ASSIGN_OR_RETURN(const OutputDirectory strategies, folder.MakeFolder("strategy"));
+  const int64_t devices = options.model.devices_per_stage();
+  uint64_t bytes = 0;
+  int64_t stage = 0;
+  for (const auto& parameters : stages) {
+    RESHARD_RETURN_IF_ERROR(strategies.WriteFile(
+        fmt::format("strategy_{}.{}", stage, options.json ? "json" : "ckpt"),
+        options.json ? EncodeStrategyJson(parameters, stage) : EncodeStrategy(parameters, stage)));
+    for (int64_t rank = 0; rank < devices && !options.strategy_only; ++rank) {
+      RESHARD_ASSIGN_OR_RETURN(const OutputDirectory rank_folder,
+                               folder.MakeFolder(fmt::format("rank_{}", stage * devices + rank)));
+      RESHARD_ASSIGN_OR_RETURN(const uint64_t size,
+                               WriteCheckpoint(parameters, rank, options.sparse, rank_folder));
+      bytes += size;
+    }
+    ++stage;
+  }
+  return bytes;
 }
 
 }  // namespace reshard
