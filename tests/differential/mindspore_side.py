@@ -1,0 +1,76 @@
+"""What MindSpore makes of a case. Importing this module takes seconds."""
+
+import contextlib
+import os
+from pathlib import Path
+
+# Its log would bury the report; errors come back as exceptions.
+os.environ["GLOG_v"] = "4"
+
+import mindspore  # pylint: disable=wrong-import-position
+from mindspore.parallel import checkpoint_transform
+
+
+class Refused(Exception):
+    """MindSpore raised; the message is its own, in one line."""
+
+
+@contextlib.contextmanager
+def _refusals():
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(str(error).split())[:160]
+        raise Refused(f"{type(error).__name__}: {text}") from error
+
+
+def _path(path):
+    return str(path) if path else None
+
+
+def merge(files, out):
+    """Merges strategy files of one folder, in the order given.
+
+    MindSpore takes them in the order of the directory, which no one chose.
+    """
+    names = [str(file) for file in files]
+    listing = checkpoint_transform.glob.glob
+    checkpoint_transform.glob.glob = (
+        lambda pattern: [name for name in names
+                         if name.endswith(Path(pattern).suffix)])
+    try:
+        mindspore.merge_pipeline_strategys(str(files[0].parent), str(out))
+    finally:
+        checkpoint_transform.glob.glob = listing
+
+
+def convert(source, out, prefix, source_strategy, target_strategy):
+    with _refusals():
+        mindspore.transform_checkpoints(
+            str(source), str(out), prefix, _path(source_strategy),
+            _path(target_strategy))
+
+
+def rank_list(rank, source_strategy, target_strategy):
+    """Returns the source ranks MindSpore asks for, in descending order."""
+    with _refusals():
+        return [int(found) for found in mindspore.rank_list_for_transform(
+            rank, _path(source_strategy), _path(target_strategy))]
+
+
+def convert_rank(rank, files, out, source_strategy, target_strategy):
+    """Converts one target rank from a dictionary of source rank to file."""
+    with _refusals():
+        mindspore.transform_checkpoint_by_rank(
+            rank, {key: str(file) for key, file in files.items()}, str(out),
+            _path(source_strategy), _path(target_strategy))
+
+
+def load(path):
+    """Returns rows of (name, dtype, dims, content), as MindSpore loads them."""
+    rows = []
+    for name, parameter in mindspore.load_checkpoint(str(path)).items():
+        rows.append((name, str(parameter.dtype), list(parameter.shape),
+                     bytes(parameter.data.get_bytes())))
+    return rows
+

@@ -1,0 +1,117 @@
+"""Writes the files a case starts from: checkpoints and strategies.
+
+A protobuf writer of a few lines stands in for MindSpore's own, so that sources
+do not depend on the program they are compared with, and so that a file may hold
+what MindSpore reads but never writes (a scalar's dims, any cut of a content).
+The formats are described in SPEC.md of format/mindspore_checkpoint and of
+format/mindspore_strategy.
+"""
+
+import json
+import zlib
+
+# MindSpore writes contents above this many bytes as several adjacent Values.
+VALUE_LIMIT = 512 * 1024 * 1024
+
+
+def _varint(value):
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _number(field, value):
+    return _varint(field << 3) + _varint(value)
+
+
+def _block(field, *pieces):
+    length = sum(len(piece) for piece in pieces)
+    return b"".join((_varint(field << 3 | 2), _varint(length), *pieces))
+
+
+def _list(field, values):
+    """A message whose repeated field 1 is not packed, such as DevMatrix."""
+    return _block(field, *(_number(1, value) for value in values))
+
+
+def checkpoint_value(name, dtype, dims, content):
+    """Returns a Checkpoint message of one Value."""
+    tensor = _block(2, *(_number(1, dim) for dim in dims),
+                    _block(2, dtype.encode()), _block(3, content))
+    return _block(1, _block(1, name.encode()), tensor)
+
+
+def write_checkpoint(path, rows, limit=VALUE_LIMIT, crc=False):
+    """Writes rows of (name, dtype, dims, content bytes).
+
+    limit: the bytes of content from which a Value is cut; crc: adds the
+    trailer that MindSpore writes with crc_check.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    digest = 0
+    with open(path, "wb") as file:
+        for name, dtype, dims, content in rows:
+            view = memoryview(content)
+            for begin in range(0, len(view), limit):
+                part = view[begin:begin + limit]
+                value = checkpoint_value(name, dtype, dims, part)
+                file.write(value)
+                digest = zlib.crc32(value, digest)
+        if crc:
+            file.write(b"crc_num" + digest.to_bytes(10, "big"))
+
+
+def _layout_item(name, layout, split_shape):
+    maps = layout.tensor_map if layout.nested else (layout.tensor_map,)
+    layouts = [_list(1, layout.dev_matrix)]
+    layouts += [_list(2, entries) for entries in maps]
+    layouts += [_list(3, split_shape), _list(4, ())]
+    layouts += [_number(5, 0), _number(6, layout.opt_step),
+                _number(7, layout.opt_size)]
+    return _block(3, _block(1, name.encode()), _block(2, *layouts))
+
+
+def _strategy_item(node, stage, strategies):
+    lists = [_list(2, strategy) for strategy in strategies]
+    return _block(2, _block(1, node.encode()),
+                  _block(2, _number(1, stage), *lists))
+
+
+def strategy_protobuf(nodes, layouts, shapes):
+    """Returns the bytes of a strategy file.
+
+    nodes: rows of (node name, stage, strategies); layouts: Layout by name;
+    shapes: full shapes for param_split_shape, where some training code puts
+    them and where a conversion does not look.
+    """
+    out = [_number(1, 0)]
+    out += [_strategy_item(*node) for node in nodes]
+    out += [_layout_item(name, layout, shapes.get(name, ()))
+            for name, layout in layouts.items()]
+    return b"".join(out)
+
+
+def strategy_json(nodes, layouts, shapes):
+    """As strategy_protobuf, in the JSON form, which has no nested maps."""
+    layout_items = {}
+    for name, layout in layouts.items():
+        layout_items[name] = {
+            "dev_matrix": list(layout.dev_matrix),
+            "field": 0,
+            "opt_weight_shard_size": layout.opt_size,
+            "opt_weight_shard_step": layout.opt_step,
+            "tensor_map": list(layout.tensor_map),
+        }
+        if name in shapes:
+            layout_items[name]["tensor_shape"] = list(shapes[name])
+    strategy_items = {node: {"parallel_strategy": strategies, "stage": stage}
+                      for node, stage, strategies in nodes}
+    return json.dumps({
+        "current_stage": 0,
+        "parallel_layout_item": layout_items,
+        "parallel_strategy_item": strategy_items,
+    }, indent=2).encode()
