@@ -29,21 +29,12 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
 
 }  // namespace
 
-Result<ConversionRule> ConversionRule::Make(const Strategy* source, const Strategy* target) {
-  if (source == nullptr && target == nullptr) {
-    return InvalidArgumentError(
-        "neither a source strategy nor a target strategy is given; name at least one: without a "
-        "source strategy the source holds full tensors, without a target strategy full tensors are "
-        "written");
-  }
-  ConversionRule rule;
-  rule.source_ = source;
-  rule.target_ = target;
+ConversionRule::ConversionRule(const Strategy* source, const Strategy* target)
+    : source_(source), target_(target) {
   if (source != nullptr && target != nullptr && !source->is_pipeline() && !target->is_pipeline() &&
       IsProperSubset(*source, *target)) {
-    rule.stage_alone_ = source->own_stage();
+    stage_alone_ = source->own_stage();
   }
-  return rule;
 }
 
 int64_t ConversionRule::source_stages() const {

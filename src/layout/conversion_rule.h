@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/status.h"
 #include "src/layout/strategy.h"
 
 namespace reshard {
@@ -24,9 +23,8 @@ class ConversionRule {
     kDrop,     // belongs to another target stage
   };
 
-  // Makes the rule; null stands for no strategy on that side.
-  // Errors: kInvalidArgument when both are null.
-  static Result<ConversionRule> Make(const Strategy* source, const Strategy* target);
+  // Null stands for no strategy on that side.
+  ConversionRule(const Strategy* source, const Strategy* target);
 
   const Strategy* source() const { return source_; }
   const Strategy* target() const { return target_; }

@@ -121,9 +121,6 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   return plan;
 }
 
-// Returns the parameters of the needed files in the order in which MindSpore first sees them: files
-// in descending order of rank (a stage alone: ascending). A few files tell it, unless they show
-// that the files of a stage differ.
 Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t target_stage = rule.TargetStage(rank);

@@ -36,13 +36,18 @@ class Planner {
   // uncovered; those of opening files.
   Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes) const;
 
+  // Returns the names of the parameters in the files that a target rank needs, in the order in
+  // which MindSpore first sees them: files in descending order of rank (for a stage alone:
+  // ascending). A few files tell it, unless they show that the files of a stage differ. Errors:
+  // those of opening files.
+  Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
+
  private:
   struct Selection {
     std::vector<std::string> converted;  // in the order of the target file
     std::vector<std::string> copied;
   };
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
-  Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
   Status AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
                       PlanNotes& notes) const;
   Status AddCopied(const std::string& name, int64_t rank, TargetPlan& plan, PlanNotes& notes) const;

@@ -132,7 +132,6 @@ std::unique_ptr<OpenFile> OpenFiles::TakeSurplus() {
 }
 
 Status OpenFiles::VerifyUnchanged() const {
-  constexpr size_t kMostListed = 20;
   std::vector<const Entry*> used;
   {
     const std::lock_guard lock(mutex_);
@@ -140,6 +139,22 @@ Status OpenFiles::VerifyUnchanged() const {
       if (entry.pinned) used.push_back(&entry);
     }
   }
+  return VerifyUnchanged(used);
+}
+
+Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
+  std::vector<const Entry*> used;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const FileId id : ids) {
+      if (entries_[id].pinned) used.push_back(&entries_[id]);
+    }
+  }
+  return VerifyUnchanged(used);
+}
+
+Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
+  constexpr size_t kMostListed = 20;
   size_t count = 0;
   std::string list;
   for (const Entry* entry : used) {

@@ -14,10 +14,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "reshard/status.h"
 #include "src/os/file_identity.h"
@@ -73,6 +75,7 @@ class OpenFiles {
   FileId Add(const std::string& path);
   const std::string& path(FileId id) const;
   Status VerifyUnchanged() const;
+  Status VerifyUnchanged(std::span<const FileId> ids) const;
 
   // The identity of the file when it was first opened, if it was.
   std::optional<FileIdentity> PinnedIdentity(FileId id) const;
@@ -91,6 +94,7 @@ class OpenFiles {
     std::list<FileId>::iterator use;  // place in uses_ while open
   };
 
+  Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
   // Takes the file out that was not used for longest, if there are too many; to be destroyed
   // outside the lock.

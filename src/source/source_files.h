@@ -48,6 +48,8 @@ class SourceFiles {
   // of a file's last page became zeros, or when bytes were overwritten.
   // Errors: kChanged, naming the files and what changed; kIo.
   Status VerifyUnchanged() const { return files_.VerifyUnchanged(); }
+  // As above, for those of `ids` that were used.
+  Status VerifyUnchanged(std::span<const FileId> ids) const { return files_.VerifyUnchanged(ids); }
 
  private:
   OpenFiles files_;

@@ -1,0 +1,66 @@
+#include "reshard/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "src/api/catch_bad_alloc.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/index/checkpoint_index.h"
+#include "src/os/file_map.h"
+#include "src/os/input_file.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+struct Checkpoint::State {
+  std::string path;
+  CheckpointIndex index;
+  FileMap map;
+};
+
+Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
+Checkpoint::~Checkpoint() = default;
+
+Result<Checkpoint> Checkpoint::Open(const std::string& path) {
+  return CatchBadAlloc([&]() -> Result<Checkpoint> {
+    SourceFiles files(1);
+    const FileId id = files.Add(path);
+    RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files, id));
+    RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+    RESHARD_ASSIGN_OR_RETURN(FileMap map, FileMap::Make(file));
+    // What was mapped is what was indexed.
+    RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged());
+    return Checkpoint(std::make_unique<State>(State{path, std::move(index), std::move(map)}));
+  });
+}
+
+const std::string& Checkpoint::path() const { return state_->path; }
+uint64_t Checkpoint::file_size() const { return state_->index.file_size(); }
+const std::vector<ParameterInfo>& Checkpoint::parameters() const {
+  return state_->index.parameters();
+}
+const ParameterInfo* Checkpoint::Find(std::string_view name) const {
+  return state_->index.Find(name);
+}
+std::optional<uint64_t> Checkpoint::crc() const { return state_->index.crc(); }
+
+Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
+  const ParameterInfo* parameter = Find(name);
+  if (parameter == nullptr) {
+    return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
+  }
+  std::vector<std::span<const std::byte>> spans;
+  const auto add = [&](const ByteRange& range) {
+    spans.emplace_back(state_->map.data() + range.offset, range.length);
+  };
+  for (const ByteRange& range : parameter->content) add(range);
+  for (const MapTensorPart& part : parameter->map) add(part.content);
+  return spans;
+}
+
+}  // namespace reshard

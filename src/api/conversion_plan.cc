@@ -1,0 +1,81 @@
+#include "src/api/conversion_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kLargest = 5;
+
+// Adds the runs of one target file to its summary and to the report.
+void AddRuns(const TargetPlan& plan, TargetFileSummary& target, PlanReport& report) {
+  for (const Segment& segment : plan.segments) {
+    const auto* content = std::get_if<Content>(&segment);
+    if (content == nullptr) continue;
+    for (const BlockCopy& copy : content->copies) {
+      report.shortest_run =
+          report.runs == 0 ? copy.run_length : std::min(report.shortest_run, copy.run_length);
+      report.longest_run = std::max(report.longest_run, copy.run_length);
+      report.bytes_read += copy.bytes();
+      report.runs += copy.runs();
+      target.runs += copy.runs();
+    }
+  }
+}
+
+std::vector<ParameterSummary> Largest(const PlanNotes& notes) {
+  std::vector<ParameterSummary> all;
+  for (const auto& [name, parameter] : notes.parameters) {
+    all.push_back({name, parameter.dtype, parameter.full_shape, parameter.bytes});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  all.resize(std::min(all.size(), kLargest));
+  return all;
+}
+
+}  // namespace
+
+Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                  const ConvertOptions& options) {
+  std::set<int64_t> ranks(options.ranks.begin(), options.ranks.end());
+  if (ranks.empty()) {
+    for (int64_t rank = 0; rank < source.rule().target_ranks(); ++rank) ranks.insert(rank);
+  }
+  std::map<FileId, const OpenedSource::File*> chosen;
+  for (const OpenedSource::File& file : source.chosen()) chosen.emplace(file.id, &file);
+
+  PlanReport report;
+  PlanNotes notes;
+  std::map<int64_t, const OpenedSource::File*> used;
+  for (const int64_t rank : ranks) {
+    if (options.stop.stop_requested()) return CancelledError("stopped while planning");
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    TargetFileSummary target{rank, plan.path, plan.size, plan.parameters, 0, {}};
+    AddRuns(plan, target, report);
+    for (const FileId id : plan.sources) {
+      const OpenedSource::File* file = chosen.at(id);
+      used.emplace(file->rank, file);
+      target.source_ranks.push_back(file->rank);
+    }
+    std::sort(target.source_ranks.begin(), target.source_ranks.end());
+    report.bytes_written += plan.size;
+    report.targets.push_back(std::move(target));
+  }
+  for (const auto& [rank, file] : used) {
+    report.sources.push_back({rank, source.path(*file), file->identity.size});
+  }
+  report.parameters = notes.parameters.size();
+  report.largest = Largest(notes);
+  report.warnings = source.warnings();
+  for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
+  return report;
+}
+
+}  // namespace reshard

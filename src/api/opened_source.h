@@ -1,0 +1,73 @@
+// OpenedSource: a source checkpoint with its strategies, ready to be planned from.
+//
+// Neither movable nor copyable: its parts refer to one another. Thread-safe once open.
+#ifndef RESHARD_SRC_API_OPENED_SOURCE_H_
+#define RESHARD_SRC_API_OPENED_SOURCE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/index/index_cache.h"
+#include "src/layout/conversion_rule.h"
+#include "src/layout/strategy.h"
+#include "src/os/file_identity.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+class OpenedSource {
+ public:
+  struct Paths {
+    std::string source;  // a folder of rank folders; one file where there is no source strategy
+    std::string source_strategy;  // empty: none
+    std::string target_strategy;  // empty: none
+    std::string suffix;
+  };
+
+  // Loads the strategies and chooses the files. No checkpoint is opened yet.
+  // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
+  // is there.
+  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths);
+
+  OpenedSource(const OpenedSource&) = delete;
+  OpenedSource& operator=(const OpenedSource&) = delete;
+
+  // One file that was chosen, of a rank that the rule knows.
+  struct File {
+    int64_t rank = 0;
+    std::string relative_path;  // to the source folder
+    FileId id = 0;
+    FileIdentity identity;  // as it was when it was chosen
+  };
+
+  SourceFiles& files() { return files_; }
+  const std::string& path(const File& file) const { return files_.path(file.id); }
+  const IndexCache& indexes() const { return indexes_; }
+  const ConversionRule& rule() const { return *rule_; }
+  const SourceShards& shards() const { return *shards_; }
+  const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  OpenedSource();
+  Status ChooseFiles(const Paths& paths);
+
+  SourceFiles files_;
+  IndexCache indexes_;
+  std::optional<Strategy> source_strategy_;
+  std::optional<Strategy> target_strategy_;
+  std::optional<ConversionRule> rule_;
+  std::optional<SourceShards> shards_;
+  std::vector<File> chosen_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_OPENED_SOURCE_H_

@@ -1,0 +1,54 @@
+#include "src/api/plan_fingerprint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/digest/xxh3.h"
+
+namespace reshard {
+namespace {
+
+// A name of any bytes, told apart from what follows it by its length.
+std::string Delimited(std::string_view name) { return fmt::format("{}:{} ", name.size(), name); }
+
+void UpdateStrategy(std::string_view side, const Strategy* strategy, Xxh3& digest) {
+  if (strategy == nullptr) return;
+  digest.Update(fmt::format("{} pipeline={} own_stage={}\n", side, strategy->is_pipeline(),
+                            strategy->own_stage()));
+  for (const StrategyStage& stage : strategy->stages()) {
+    digest.Update("stage\n");
+    for (const auto& [name, layout] : stage.layouts()) {
+      digest.Update(Delimited(name));
+      digest.Update(fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
+                                layout.opt_weight_shard_step, layout.opt_weight_shard_size));
+    }
+  }
+}
+
+}  // namespace
+
+std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options) {
+  Xxh3 digest;
+  digest.Update("reshard plan 1\n");
+  digest.Update(Delimited(options.prefix));
+  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(options.unmatched)));
+  UpdateStrategy("source", source.rule().source(), digest);
+  UpdateStrategy("target", source.rule().target(), digest);
+  for (const OpenedSource::File& file : source.chosen()) {
+    digest.Update(Delimited(file.relative_path));
+    digest.Update(fmt::format("{} {}\n", file.rank, file.identity.size));
+  }
+  return digest.HexDigest();
+}
+
+std::vector<std::string> IdentityLines(const OpenedSource& source) {
+  std::vector<std::string> lines;
+  for (const auto& [rank, path, id, identity] : source.chosen()) {
+    lines.push_back(fmt::format("{}device={} inode={} size={} mtime={} ctime={}", Delimited(path),
+                                identity.device, identity.inode, identity.size, identity.mtime_ns,
+                                identity.ctime_ns));
+  }
+  return lines;
+}
+
+}  // namespace reshard

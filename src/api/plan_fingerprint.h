@@ -1,0 +1,24 @@
+// The fingerprint of a plan: equal for runs that would write the same files from the same sources,
+// whichever of the target ranks each of them does.
+#ifndef RESHARD_SRC_API_PLAN_FINGERPRINT_H_
+#define RESHARD_SRC_API_PLAN_FINGERPRINT_H_
+
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "src/api/opened_source.h"
+
+namespace reshard {
+
+// Returns 32 hexadecimal digits over the strategies' layouts, the chosen files (relative path and
+// size) and the options that change the outputs. It holds neither times nor absolute paths, so that
+// it is the same on another host.
+std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options);
+
+// Returns a line for each chosen file that tells whether it is still the same one on this host.
+std::vector<std::string> IdentityLines(const OpenedSource& source);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_PLAN_FINGERPRINT_H_

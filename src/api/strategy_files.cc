@@ -1,0 +1,75 @@
+#include "reshard/strategy_files.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "src/api/catch_bad_alloc.h"
+#include "src/base/status_macros.h"
+#include "src/index/strategy_loader.h"
+#include "src/layout/conversion_rule.h"
+#include "src/layout/rank_list.h"
+#include "src/layout/strategy.h"
+#include "src/os/write_file.h"
+
+namespace reshard {
+namespace {
+
+StrategySummary Summarize(const Strategy& strategy) {
+  StrategySummary summary;
+  summary.path = strategy.path();
+  summary.is_pipeline = strategy.is_pipeline();
+  summary.stages = static_cast<int64_t>(strategy.stages().size());
+  summary.devices_per_stage = strategy.devices_per_stage();
+  summary.notes = strategy.notes();
+  int64_t number = 0;
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const auto& [name, layout] : stage.layouts()) {
+      summary.parameters.push_back({number, name, layout.device_matrix, layout.tensor_map,
+                                    layout.opt_weight_shard_step, layout.opt_weight_shard_size,
+                                    layout.tensor_shape});
+    }
+    ++number;
+  }
+  return summary;
+}
+
+}  // namespace
+
+Result<StrategySummary> ReadStrategy(const std::string& path) {
+  return CatchBadAlloc([&]() -> Result<StrategySummary> {
+    RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(path));
+    return Summarize(strategy);
+  });
+}
+
+Result<MergeReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                    bool force) {
+  return CatchBadAlloc([&]() -> Result<MergeReport> {
+    RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
+    RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
+    return MergeReport{merged.stages, merged.bytes.size(), merged.notes};
+  });
+}
+
+Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
+                                         const std::string& target_strategy) {
+  return CatchBadAlloc([&]() -> Result<std::vector<int64_t>> {
+    if (source_strategy.empty() && target_strategy.empty()) {
+      return InvalidArgumentError("neither a source strategy nor a target strategy is given");
+    }
+    std::optional<Strategy> source;
+    std::optional<Strategy> target;
+    if (!source_strategy.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(source, LoadStrategy(source_strategy));
+    }
+    if (!target_strategy.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(target, LoadStrategy(target_strategy));
+    }
+    const ConversionRule rule(source ? &*source : nullptr, target ? &*target : nullptr);
+    return RankList(rule, rank);
+  });
+}
+
+}  // namespace reshard
