@@ -1,0 +1,610 @@
+// Jobs: each promise about what a run leaves in a target folder.
+#include "src/exec/target_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kPlan = "aaaa";
+constexpr const char* kOtherPlan = "bbbb";
+
+using Contents = std::map<std::string, std::string>;  // bytes by path
+
+// The regular files below `folder`, and links as "-> where to".
+Contents Everything(const fs::path& folder) {
+  Contents found;
+  if (!fs::exists(folder)) return found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string path = fs::relative(entry.path(), folder).string();
+    if (entry.is_symlink()) {
+      found[path] = "-> " + fs::read_symlink(entry.path()).string();
+    } else if (entry.is_regular_file()) {
+      found[path] = ReadFile(entry.path());
+    }
+  }
+  return found;
+}
+
+// Everything but manifests.
+Contents Outputs(const fs::path& folder) {
+  Contents found = Everything(folder);
+  std::erase_if(found, [](const auto& file) { return IsManifestName(file.first); });
+  return found;
+}
+
+class TargetJobTest : public testing::Test {
+ protected:
+  JobSpec Spec(const Contents& contents, bool force = false,
+               const std::string& plan = kPlan) const {
+    JobSpec spec;
+    spec.target_folder = Target().string();
+    spec.fingerprint = plan;
+    for (const auto& [path, bytes] : contents) spec.files.push_back({path, bytes.size()});
+    spec.source_identities = {"source one", "source two"};
+    spec.force = force;
+    return spec;
+  }
+
+  static Status Stage(const TargetJob& job, const Contents& contents) {
+    for (const auto& [path, bytes] : contents) {
+      auto file = job.Create(path, bytes.size());
+      if (!file.ok()) return file.status();
+      if (const Status status = file->Append(std::as_bytes(std::span(bytes))); !status.ok()) {
+        return status;
+      }
+      if (const Status status = job.Finish(std::move(*file)); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  static Result<PublishReport> Run(const JobSpec& spec, const Contents& contents) {
+    auto job = TargetJob::Begin(spec);
+    if (!job.ok()) return job.status();
+    if (!job->already_staged()) {
+      if (const Status status = Stage(*job, contents); !status.ok()) return status;
+    }
+    return job->Publish();
+  }
+
+  Result<PublishReport> Run(const Contents& contents, bool force = false,
+                            const std::string& plan = kPlan) const {
+    return Run(Spec(contents, force, plan), contents);
+  }
+
+  // Runs until the publication fails, as if killed: a folder stands where the file `path` belongs.
+  void Interrupt(const JobSpec& spec, const Contents& contents, const std::string& path) const {
+    auto job = TargetJob::Begin(spec);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    ASSERT_TRUE(Stage(*job, contents).ok());
+    const fs::path blocked = Target() / path;
+    const fs::path aside = folder_.path() / "aside";
+    if (fs::exists(blocked)) fs::rename(blocked, aside);
+    fs::create_directories(blocked / "in the way");
+    const auto report = job->Publish();
+    EXPECT_EQ(report.status().code(), StatusCode::kIo);
+    fs::remove_all(blocked);
+    if (fs::exists(aside)) fs::rename(aside, blocked);
+  }
+
+  std::vector<ManifestFile> Listed(const std::string& name = "manifest.json",
+                                   const std::string& plan = kPlan) const {
+    const auto manifest = ParseManifest(ReadFile(Target() / name), name);
+    EXPECT_TRUE(manifest.ok()) << manifest.status().message();
+    EXPECT_EQ(manifest->plan, plan);
+    return manifest->files;
+  }
+
+  fs::path Target() const { return folder_.path() / "above" / "target"; }
+  bool HasManifest() const { return fs::exists(Target() / "manifest.json"); }
+  bool HasStaging() const { return fs::exists(Target() / ".reshard"); }
+
+  const TemporaryFolder folder_;
+  const Contents zero_ = {{"rank_0/a.ckpt", "zero"}};
+  const Contents one_ = {{"rank_1/a.ckpt", "one!!"}};
+  const Contents both_ = {{"rank_0/a.ckpt", "zero"}, {"rank_1/a.ckpt", "one!!"}};
+  const Contents newer_ = {{"rank_0/a.ckpt", "ZERO"}, {"rank_1/a.ckpt", "ONE!!"}};
+};
+
+TEST_F(TargetJobTest, PublishesAWholeSet) {
+  const mode_t mask = umask(027);
+  const auto report = Run(both_);
+  umask(mask);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+  EXPECT_THAT(Listed(),
+              ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}, ManifestFile{"rank_1/a.ckpt", 5}));
+  for (const char* folder : {"", "rank_0", "../../above"}) {
+    EXPECT_EQ(fs::status(Target() / folder).permissions(), fs::perms(0750)) << folder;
+  }
+  for (const char* file : {"rank_0/a.ckpt", "manifest.json"}) {
+    EXPECT_EQ(fs::status(Target() / file).permissions(), fs::perms(0640)) << file;
+  }
+}
+
+TEST_F(TargetJobTest, PublishesDeepPathsAndFilesWithoutBytes) {
+  const Contents contents = {{"a/b/c/d", "deep"}, {"top", ""}};
+  const auto report = Run(contents);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Outputs(Target()), contents);
+}
+
+TEST_F(TargetJobTest, LeavesTheNamesAloneUntilItPublishes) {
+  ASSERT_TRUE(Run(both_).ok());
+  const Contents before = Everything(Target());
+  auto job = TargetJob::Begin(Spec(newer_, true));
+  ASSERT_TRUE(job.ok());
+  ASSERT_TRUE(Stage(*job, newer_).ok());
+  Contents now = Everything(Target());
+  std::erase_if(now, [](const auto& file) { return file.first.starts_with(".reshard/"); });
+  EXPECT_EQ(now, before);
+}
+
+TEST_F(TargetJobTest, ClearsWhatAFailedRunStaged) {
+  {
+    auto job = TargetJob::Begin(Spec(both_));
+    ASSERT_TRUE(job.ok());
+    ASSERT_TRUE(Stage(*job, zero_).ok());
+    EXPECT_TRUE(HasStaging());
+  }
+  EXPECT_FALSE(fs::exists(folder_.path() / "above"));  // it was made for this run
+  fs::create_directories(Target());
+  { ASSERT_TRUE(TargetJob::Begin(Spec(both_)).ok()); }
+  EXPECT_TRUE(fs::is_empty(Target()));
+}
+
+TEST_F(TargetJobTest, PublishesNothingWhenAStagedFileIsNotWhole) {
+  auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok());
+  ASSERT_TRUE(Stage(*job, zero_).ok());
+  const auto report = job->Publish();
+  EXPECT_EQ(report.status().code(), StatusCode::kIo);
+  EXPECT_THAT(report.status().message(), HasSubstr("files/rank_1/a.ckpt: expected a file of 5"));
+  EXPECT_THAT(Outputs(Target()), Not(testing::Contains(Pair("rank_0/a.ckpt", "zero"))));
+  EXPECT_FALSE(HasManifest());
+}
+
+TEST_F(TargetJobTest, RefusesToReplaceOutputs) {
+  Contents many;
+  for (int i = 10; i < 35; ++i) many["rank_" + std::to_string(i) + "/a"] = "x";
+  ASSERT_TRUE(Run(many).ok());
+  const Contents before = Everything(Target());
+  many["rank_99/a"] = "x";
+  for (const char* plan : {kPlan, kOtherPlan}) {
+    const auto report = Run(many, false, plan);
+    EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(report.status().message(), HasSubstr("25 of the 26 files to write exist already: "
+                                                     "rank_10/a, rank_11/a, "));
+    EXPECT_THAT(report.status().message(), HasSubstr("rank_29/a and 5 more; pass --force"));
+    EXPECT_EQ(Everything(Target()), before);
+    EXPECT_FALSE(HasStaging());
+  }
+}
+
+TEST_F(TargetJobTest, ReplacesOutputsByForce) {
+  ASSERT_TRUE(Run(both_).ok());
+  const auto report = Run(newer_, true);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), newer_);
+  EXPECT_EQ(Listed().size(), 2);
+}
+
+TEST_F(TargetJobTest, JoinsTheManifestOfTheSamePlan) {
+  ASSERT_TRUE(Run(one_).ok());
+  const auto report = Run(zero_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), both_);
+  const std::string joined = ReadFile(Target() / "manifest.json");
+  fs::remove_all(Target());
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(ReadFile(Target() / "manifest.json"), joined);
+}
+
+TEST_F(TargetJobTest, NoLongerListsJoinedFilesThatAreGone) {
+  ASSERT_TRUE(Run(both_).ok());
+  fs::remove_all(Target() / "rank_1");
+  const auto report = Run(zero_, true);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("no longer listed: rank_1/a.ckpt")));
+  EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
+}
+
+TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
+  ASSERT_TRUE(Run(one_, false, kOtherPlan).ok());
+  const Contents before = Everything(Target());
+  const auto refused = Run(zero_);
+  EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("manifest.json: lists the 1 files of another conversion (plan bbbb)"));
+  EXPECT_EQ(Everything(Target()), before);
+
+  const auto forced = Run(zero_, true);
+  ASSERT_TRUE(forced.ok()) << forced.status().message();
+  EXPECT_THAT(forced->warnings,
+              ElementsAre(HasSubstr("stay there, in no manifest any more: rank_1/a.ckpt")));
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
+}
+
+TEST_F(TargetJobTest, RefusesAManifestThatIsNone) {
+  folder_.Write("above/target/manifest.json", "{}");
+  const auto refused = Run(zero_);
+  EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.status().message(), HasSubstr("is missing; pass --force"));
+  ASSERT_TRUE(Run(zero_, true).ok());
+  EXPECT_EQ(Listed().size(), 1);
+}
+
+TEST_F(TargetJobTest, KeepsStagesApart) {
+  JobSpec stage = Spec(zero_);
+  stage.manifest_name = "manifest_part0.json";
+  ASSERT_TRUE(Run(stage, zero_).ok());
+  stage = Spec(one_, false, kOtherPlan);
+  stage.manifest_name = "manifest_part1.json";
+  ASSERT_TRUE(Run(stage, one_).ok());
+  EXPECT_THAT(Listed("manifest_part0.json"), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
+  EXPECT_THAT(Listed("manifest_part1.json", kOtherPlan),
+              ElementsAre(ManifestFile{"rank_1/a.ckpt", 5}));
+
+  // A manifest that lists what is to be written is no better than the file itself.
+  fs::remove(Target() / "rank_0/a.ckpt");
+  const auto refused = Run(zero_, false, kOtherPlan);
+  EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.status().message(), HasSubstr("manifest_part0.json: lists"));
+  ASSERT_TRUE(Run(zero_, true, kOtherPlan).ok());
+  EXPECT_FALSE(fs::exists(Target() / "manifest_part0.json"));
+  EXPECT_TRUE(fs::exists(Target() / "manifest_part1.json"));
+}
+
+TEST_F(TargetJobTest, ExcludesOtherRuns) {
+  {
+    const auto first = TargetJob::Begin(Spec(zero_));
+    ASSERT_TRUE(first.ok());
+    for (const char* plan : {kPlan, kOtherPlan}) {
+      const auto second = TargetJob::Begin(Spec(one_, true, plan));
+      EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
+      EXPECT_THAT(second.status().message(), HasSubstr("another reshard run is writing to "));
+      EXPECT_EQ(TargetJob::Check(Spec(one_, true, plan)).status().message(),
+                second.status().message());
+    }
+    EXPECT_TRUE(HasStaging());
+  }
+  EXPECT_TRUE(Run(one_).ok());
+}
+
+TEST_F(TargetJobTest, ClearsLeftOversOfKilledRuns) {
+  folder_.Write("above/target/.reshard/aaaa/files/rank_0/a.ckpt", "half");
+  folder_.Write("above/target/.reshard/aaaa/manifest.json", "{");
+  folder_.Write("above/target/.reshard/aaaa/journal.new", "manifest");
+  folder_.Write("above/target/.reshard/cccc/files/rank_7/a.ckpt", "half");
+  folder_.Write("above/target/.reshard/dddd", "not even a folder");
+  folder_.Write("above/target/.reshard/lock", "");
+  const auto report = Run(both_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(TargetJobTest, LeavesForeignThingsInTheStagingFolder) {
+  folder_.Write("above/target/.reshard/notes.txt", "mine");
+  const auto report = Run(both_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("something that is not reshard's is in it")));
+  EXPECT_THAT(Everything(Target() / ".reshard"), ElementsAre(Pair("notes.txt", "mine")));
+}
+
+TEST_F(TargetJobTest, RefusesWhatIsInTheWay) {
+  const fs::path victim = folder_.path() / "victim";
+  const struct {
+    const char* name;
+    std::function<void()> plant;
+    const char* message;
+  } rows[] = {
+      {"a folder as target", [&] { fs::create_directories(Target() / "rank_0/a.ckpt"); },
+       "rank_0/a.ckpt: neither free nor a file"},
+      {"a link as target",
+       [&] {
+         fs::create_directories(Target() / "rank_0");
+         fs::create_symlink(victim / "file", Target() / "rank_0/a.ckpt");
+       },
+       "rank_0/a.ckpt: neither free nor a file"},
+      {"a pipe as target",
+       [&] {
+         fs::create_directories(Target() / "rank_0");
+         ASSERT_EQ(mkfifo((Target() / "rank_0/a.ckpt").c_str(), 0600), 0);
+       },
+       "rank_0/a.ckpt: neither free nor a file"},
+      {"a link as rank folder", [&] { fs::create_symlink(victim, Target() / "rank_0"); },
+       "rank_0: expected a folder, found a symbolic link"},
+      {"a file as rank folder", [&] { folder_.Write("above/target/rank_0", ""); },
+       "rank_0: expected a folder, found a file"},
+      {"a link as staging folder", [&] { fs::create_symlink(victim, Target() / ".reshard"); },
+       ".reshard: expected a folder, found a symbolic link"},
+      {"a link as manifest",
+       [&] { fs::create_symlink(victim / "file", Target() / "manifest.json"); },
+       "manifest.json: expected a file, found a symbolic link"},
+  };
+  for (const auto& row : rows) {
+    for (const bool force : {false, true}) {
+      fs::remove_all(Target());
+      fs::remove_all(victim);
+      fs::create_directories(Target());
+      folder_.Write("victim/file", "precious");
+      row.plant();
+      const Contents before = Everything(folder_.path());
+      const auto report = Run(both_, force);
+      EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists) << row.name;
+      EXPECT_THAT(report.status().message(), HasSubstr(row.message)) << row.name;
+      EXPECT_EQ(Everything(folder_.path()), before) << row.name;
+      const auto checked = TargetJob::Check(Spec(both_, force));
+      EXPECT_EQ(checked.status().code(), StatusCode::kAlreadyExists) << row.name;
+      EXPECT_EQ(Everything(folder_.path()), before) << row.name;
+    }
+  }
+}
+
+TEST_F(TargetJobTest, FollowsNoLinksInTheStagingFolder) {
+  folder_.Write("victim/file", "precious");
+  fs::create_directories(Target() / ".reshard/bbbb/files");
+  fs::create_symlink(folder_.path() / "victim", Target() / ".reshard/aaaa");
+  fs::create_symlink(folder_.path() / "victim", Target() / ".reshard/bbbb/files/rank_0");
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(ReadFile(folder_.path() / "victim/file"), "precious");
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(TargetJobTest, TakesATargetThatIsGivenByALink) {
+  fs::create_directories(folder_.path() / "elsewhere");
+  fs::create_directory(folder_.path() / "above");
+  fs::create_symlink(folder_.path() / "elsewhere", Target());
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(Outputs(folder_.path() / "elsewhere"), both_);
+}
+
+TEST_F(TargetJobTest, RefusesAFileAsTargetFolder) {
+  folder_.Write("above/target", "");
+  for (const Status& status : {Run(both_).status(), TargetJob::Check(Spec(both_)).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(status.message(), HasSubstr("target: expected a folder, found a file"));
+  }
+}
+
+TEST_F(TargetJobTest, RefusesWhatNoTargetCanHold) {
+  for (const char* path :
+       {"", "/a", "../a", "a/../b", ".reshard/a", "manifest.json", "manifest_part12.json"}) {
+    const auto report = Run({{path, "x"}});
+    EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument) << path;
+  }
+  EXPECT_EQ(Run(zero_, false, "../x").status().code(), StatusCode::kInvalidArgument);
+  JobSpec spec = Spec(zero_);
+  spec.manifest_name = "a.json";
+  EXPECT_EQ(Run(spec, zero_).status().code(), StatusCode::kInvalidArgument);
+  spec = Spec(zero_);
+  spec.files.push_back(spec.files.front());
+  EXPECT_EQ(Run(spec, zero_).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Everything(folder_.path()), IsEmpty());
+}
+
+TEST_F(TargetJobTest, ChecksTheSpaceFirst) {
+  JobSpec spec = Spec(zero_);
+  spec.files = {{"a", uint64_t{1} << 62}, {"b", uint64_t{3} << 62}};
+  for (const Status& status : {TargetJob::Begin(spec).status(), TargetJob::Check(spec).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kIo);
+    EXPECT_THAT(status.message(), HasSubstr("the outputs need 18446744073709551615 bytes, "));
+  }
+  EXPECT_FALSE(fs::exists(Target()));
+}
+
+TEST_F(TargetJobTest, RefusesARankFolderThatCannotBeWrittenTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become a user whom permissions bind";
+  fs::permissions(folder_.path(), fs::perms(0711));
+  fs::create_directories(Target() / "rank_0");
+  for (const char* folder : {"", "rank_0"}) {
+    ASSERT_EQ(chown((Target() / folder).c_str(), 65534, 65534), 0);
+  }
+  fs::permissions(Target() / "rank_0", fs::perms(0555));
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto report = Run(both_);
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(report.status().code(), StatusCode::kIo);
+  EXPECT_THAT(report.status().message(), HasSubstr("rank_0: cannot write to the folder"));
+  EXPECT_FALSE(HasStaging());
+}
+
+// What a publication that was interrupted leads to.
+class InterruptedTest : public TargetJobTest {
+ protected:
+  void SetUp() override {
+    Interrupt(Spec(both_), both_, "rank_1/a.ckpt");
+    EXPECT_EQ(Everything(Target())["rank_0/a.ckpt"], "zero");
+    EXPECT_FALSE(HasManifest());
+    EXPECT_TRUE(HasStaging());
+  }
+};
+
+TEST_F(InterruptedTest, IsCompletedByTheSameRun) {
+  EXPECT_TRUE(TargetJob::Check(Spec(both_)).ok());
+  auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_TRUE(job->already_staged());
+  const auto report = job->Publish();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_EQ(Listed().size(), 2);
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(InterruptedTest, SurvivesARunThatDoesNotPublish) {
+  { ASSERT_TRUE(TargetJob::Begin(Spec(both_)).ok()); }
+  const auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok());
+  EXPECT_TRUE(job->already_staged());
+}
+
+TEST_F(InterruptedTest, IsWrittenAgainFromOtherSources) {
+  JobSpec spec = Spec(newer_);
+  spec.source_identities = {"source one", "source two, changed"};
+  EXPECT_TRUE(TargetJob::Check(spec).ok());
+  {
+    const auto job = TargetJob::Begin(spec);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_FALSE(job->already_staged());
+  }
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(InterruptedTest, IsReplacedByTheSameFilesFromOtherSources) {
+  JobSpec spec = Spec(newer_);
+  spec.source_identities = {"source one"};
+  const auto report = Run(spec, newer_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), newer_);
+  EXPECT_EQ(Listed().size(), 2);
+}
+
+TEST_F(InterruptedTest, IsCompletedForOtherRanksOfThePlan) {
+  const Contents two = {{"rank_2/a.ckpt", "two"}};
+  const auto report = Run(two);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  Contents all = both_;
+  all.insert(two.begin(), two.end());
+  EXPECT_EQ(Outputs(Target()), all);
+  EXPECT_EQ(Listed().size(), 3);
+
+  // Then its files count as outputs of before.
+  EXPECT_EQ(Run(one_).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST_F(InterruptedTest, CountsAsThereForSomeOfItsFiles) {
+  const auto checked = TargetJob::Check(Spec(one_));
+  EXPECT_EQ(checked.status().code(), StatusCode::kAlreadyExists);
+  const auto report = Run(one_);
+  EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(HasManifest());
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
+  const Contents before = Everything(Target());
+  const Contents two = {{"rank_2/a.ckpt", "two"}};
+  const auto refused = Run(two, false, kOtherPlan);
+  EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("an earlier conversion (plan aaaa) was interrupted while it was published; "
+                        "run the same command again to complete it, or pass --force"));
+  EXPECT_EQ(TargetJob::Check(Spec(two, false, kOtherPlan)).status().message(),
+            refused.status().message());
+  Contents after = Everything(Target());
+  EXPECT_EQ(after.erase(".reshard/lock"), 0);
+  Contents without_lock = before;
+  without_lock.erase(".reshard/lock");
+  EXPECT_EQ(after, without_lock);
+
+  const auto forced = Run(two, true, kOtherPlan);
+  ASSERT_TRUE(forced.ok()) << forced.status().message();
+  EXPECT_THAT(forced->warnings, ElementsAre(HasSubstr("in no manifest any more: rank_0/a.ckpt")));
+  EXPECT_THAT(Outputs(Target()),
+              UnorderedElementsAre(Pair("rank_0/a.ckpt", "zero"), Pair("rank_2/a.ckpt", "two")));
+  EXPECT_THAT(Listed("manifest.json", kOtherPlan), ElementsAre(ManifestFile{"rank_2/a.ckpt", 3}));
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(InterruptedTest, StartsAgainWhenAStagedFileIsLost) {
+  fs::remove(Target() / ".reshard/aaaa/files/rank_1/a.ckpt");
+  const auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_FALSE(job->already_staged());
+}
+
+TEST_F(TargetJobTest, CompletesAForcedRunWithoutForce) {
+  ASSERT_TRUE(Run(both_, false, kOtherPlan).ok());
+  Interrupt(Spec(newer_, true), newer_, "rank_1/a.ckpt");
+  EXPECT_EQ(ReadFile(Target() / "rank_0/a.ckpt"), "ZERO");
+  EXPECT_EQ(ReadFile(Target() / "rank_1/a.ckpt"), "one!!");
+  EXPECT_FALSE(HasManifest());
+  const auto report = Run(newer_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Outputs(Target()), newer_);
+}
+
+TEST_F(TargetJobTest, KeepsJoinedFilesListedThroughAnInterruption) {
+  ASSERT_TRUE(Run(zero_).ok());
+  Interrupt(Spec(one_), one_, "rank_1/a.ckpt");
+  EXPECT_FALSE(HasManifest());
+  ASSERT_TRUE(Run(one_).ok());
+  EXPECT_EQ(Listed().size(), 2);
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(TargetJobTest, NeedsNothingWhenOnlyTheClearingWasInterrupted) {
+  const JobSpec spec = Spec(both_);
+  ASSERT_TRUE(Run(both_).ok());
+  const Journal journal = MakeJournal(spec);
+  folder_.Write("above/target/.reshard/aaaa/journal", journal.targets + "\n" + journal.sources);
+  EXPECT_TRUE(TargetJob::Check(spec).ok());
+  auto job = TargetJob::Begin(spec);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_TRUE(job->already_staged());
+  ASSERT_TRUE(job->Publish().ok());
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(TargetJobTest, DoesNotTakeAnOldJournalForAPublication) {
+  const JobSpec spec = Spec(both_);
+  const Journal journal = MakeJournal(spec);
+  folder_.Write("above/target/.reshard/aaaa/journal", journal.targets + "\n" + journal.sources);
+  const auto job = TargetJob::Begin(spec);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_FALSE(job->already_staged());
+}
+
+TEST_F(TargetJobTest, RefusesAJournalThatIsNone) {
+  for (const char* text : {"", "rubbish", "manifest manifest.json\n", "manifest ../x\n\n"}) {
+    folder_.Write("above/target/.reshard/aaaa/journal", text);
+    const auto report = Run(both_);
+    EXPECT_EQ(report.status().code(), StatusCode::kCorrupt) << text;
+    EXPECT_THAT(report.status().message(), HasSubstr(".reshard/aaaa/journal: ")) << text;
+  }
+}
+
+TEST_F(TargetJobTest, CheckLeavesNoTrace) {
+  EXPECT_TRUE(TargetJob::Check(Spec(both_)).ok());
+  EXPECT_FALSE(fs::exists(folder_.path() / "above"));
+  ASSERT_TRUE(Run(zero_).ok());
+  const Contents before = Everything(Target());
+  EXPECT_TRUE(TargetJob::Check(Spec(one_)).ok());
+  EXPECT_EQ(TargetJob::Check(Spec(both_)).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(TargetJob::Check(Spec(both_, true)).ok());
+  EXPECT_EQ(TargetJob::Check(Spec(one_, false, kOtherPlan)).status().code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_EQ(Everything(Target()), before);
+  EXPECT_FALSE(HasStaging());
+}
+
+}  // namespace
+}  // namespace reshard

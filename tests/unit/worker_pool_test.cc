@@ -1,0 +1,104 @@
+// Workers: every task once, the first failure wins, a stop request ends it.
+#include "src/exec/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <latch>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace reshard {
+namespace {
+
+TEST(RunWorkers, DoesEveryTaskOnce) {
+  for (const size_t workers : {size_t{0}, size_t{1}, size_t{2}, size_t{7}}) {
+    for (const size_t tasks : {size_t{0}, size_t{1}, size_t{3}, size_t{500}}) {
+      std::vector<std::atomic<int>> done(tasks);
+      const Status status = RunWorkers(workers, tasks,
+                                       [&](size_t task, const std::stop_token&) {
+                                         ++done[task];
+                                         return Status();
+                                       },
+                                       {});
+      EXPECT_TRUE(status.ok());
+      for (const auto& count : done) EXPECT_EQ(count, 1) << workers << " for " << tasks;
+    }
+  }
+}
+
+TEST(RunWorkers, RunsTasksAtTheSameTime) {
+  std::latch all(3);
+  const Status status = RunWorkers(3, 3,
+                                   [&](size_t, const std::stop_token&) {
+                                     all.arrive_and_wait();
+                                     return Status();
+                                   },
+                                   {});
+  EXPECT_TRUE(status.ok());
+}
+
+TEST(RunWorkers, EndsWithTheFirstFailure) {
+  std::atomic<size_t> begun = 0;
+  const Status status = RunWorkers(1, 10,
+                                   [&](size_t task, const std::stop_token&) {
+                                     ++begun;
+                                     return task == 3 ? IoError("the third") : Status();
+                                   },
+                                   {});
+  EXPECT_EQ(status.message(), "the third");
+  EXPECT_EQ(begun, 4);
+}
+
+TEST(RunWorkers, AsksTheOthersToStopAfterAFailure) {
+  std::latch waiting(2);
+  const Status status = RunWorkers(2, 100,
+                                   [&](size_t task, const std::stop_token& stop) {
+                                     if (task == 0) {
+                                       waiting.arrive_and_wait();
+                                       return IoError("task 0");
+                                     }
+                                     // Until it is asked to stop.
+                                     std::mutex mutex;
+                                     std::condition_variable_any stopped;
+                                     std::unique_lock lock(mutex);
+                                     waiting.count_down();
+                                     stopped.wait(lock, stop, [] { return false; });
+                                     return CancelledError("stopped");
+                                   },
+                                   {});
+  EXPECT_EQ(status.code(), StatusCode::kIo);
+}
+
+TEST(RunWorkers, StopsOnRequest) {
+  std::stop_source stop;
+  std::atomic<size_t> begun = 0;
+  const Status status = RunWorkers(
+      2, 1000,
+      [&](size_t, const std::stop_token& token) {
+        if (++begun == 2) stop.request_stop();
+        return token.stop_requested() ? CancelledError("stopped") : Status();
+      },
+      stop.get_token());
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_LT(begun, 1000u);
+}
+
+TEST(RunWorkers, BeginsNothingWhenStopWasRequestedBefore) {
+  std::stop_source stop;
+  stop.request_stop();
+  const auto never = [](size_t, const std::stop_token&) { return InternalError("begun"); };
+  EXPECT_EQ(RunWorkers(2, 5, never, stop.get_token()).code(), StatusCode::kCancelled);
+  EXPECT_TRUE(RunWorkers(2, 0, never, stop.get_token()).ok());
+}
+
+TEST(RunWorkers, TurnsLackOfMemoryIntoAStatus) {
+  const Status status = RunWorkers(
+      2, 2, [](size_t, const std::stop_token&) -> Status { throw std::bad_alloc(); }, {});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace reshard
