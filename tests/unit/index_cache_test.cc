@@ -1,0 +1,170 @@
+#include "src/index/index_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+// A checkpoint of many parameters, each of them with a page of its own.
+std::string ManyParameters(int count) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i) {
+    bytes += TensorValue("p" + std::to_string(i), "Int8", {5000}, std::string(5000, 'x'));
+  }
+  return bytes;
+}
+
+// The bytes that this process has read so far.
+uint64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+class IndexCacheTest : public testing::Test {
+ protected:
+  FileId AddFile(const std::string& name) {
+    return files_.Add(folder_.Write(name, TensorValue("w", "Int8", {1}, "x")));
+  }
+  void RemoveFiles() {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+  static size_t MemoryOf(IndexCache& cache, FileId file) {
+    const auto handle = cache.Get(file);
+    return (*handle)->memory();
+  }
+
+  const TemporaryFolder folder_;
+  SourceFiles files_{1};
+};
+
+TEST_F(IndexCacheTest, GivesTheSameIndexAgain) {
+  IndexCache cache(files_, size_t{1} << 20);
+  const FileId file = AddFile("a");
+  const auto first = cache.Get(file);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const auto second = cache.Get(file);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(&**first, &**second);
+  EXPECT_EQ((*first)->file(), file);
+  EXPECT_NE((*first)->Find("w"), nullptr);
+  EXPECT_EQ(cache.memory(), (*first)->memory());
+}
+
+TEST_F(IndexCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
+  const FileId a = AddFile("a");
+  const FileId b = AddFile("b");
+  const FileId c = AddFile("c");
+  IndexCache probe(files_, 0);
+  const size_t one = MemoryOf(probe, a);
+  EXPECT_EQ(probe.memory(), 0U);
+
+  IndexCache cache(files_, 2 * one);
+  MemoryOf(cache, a);
+  MemoryOf(cache, b);
+  MemoryOf(cache, a);
+  EXPECT_EQ(cache.memory(), 2 * one);
+  MemoryOf(cache, c);
+  EXPECT_EQ(cache.memory(), 2 * one);
+  // What is still there needs no file.
+  RemoveFiles();
+  EXPECT_TRUE(cache.Get(a).ok());
+  EXPECT_TRUE(cache.Get(c).ok());
+  EXPECT_FALSE(cache.Get(b).ok());
+}
+
+TEST_F(IndexCacheTest, IndexesInUseStay) {
+  IndexCache cache(files_, 0);
+  IndexHandle a = *cache.Get(AddFile("a"));
+  IndexHandle b = *cache.Get(AddFile("b"));
+  RemoveFiles();
+  EXPECT_EQ(a->parameters().size(), 1U);
+  EXPECT_EQ(cache.memory(), a->memory() + b->memory());
+  a = std::move(b);
+  EXPECT_FALSE(b);
+  EXPECT_EQ(cache.memory(), a->memory());
+  a = IndexHandle();
+  EXPECT_EQ(cache.memory(), 0U);
+}
+
+TEST_F(IndexCacheTest, FailuresAreTriedAgain) {
+  IndexCache cache(files_, size_t{1} << 20);
+  const FileId file = files_.Add(folder_.path() / "late");
+  EXPECT_EQ(cache.Get(file).status().code(), StatusCode::kNotFound);
+  AddFile("late");
+  EXPECT_TRUE(cache.Get(file).ok());
+}
+
+TEST_F(IndexCacheTest, ThreadsShareOneIndexing) {
+  const FileId file = files_.Add(folder_.Write("many", ManyParameters(2000)));
+  const uint64_t start = BytesRead();
+  ASSERT_TRUE(CheckpointIndex::Make(files_, file).ok());
+  const uint64_t one = BytesRead() - start;
+  ASSERT_GT(one, 2000U * 10);
+
+  constexpr int kThreads = 8;
+  IndexCache cache(files_, size_t{1} << 30);
+  std::latch together(kThreads);
+  std::vector<const CheckpointIndex*> seen(kThreads);
+  const uint64_t before = BytesRead();
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        together.arrive_and_wait();
+        const auto handle = cache.Get(file);
+        if (handle.ok()) seen[t] = &**handle;
+      });
+    }
+  }
+  EXPECT_LT(BytesRead() - before, one + one / 2);
+  EXPECT_NE(seen[0], nullptr);
+  EXPECT_EQ(seen, std::vector<const CheckpointIndex*>(kThreads, seen[0]));
+}
+
+// Many threads, more files than the budget holds, one of them broken.
+TEST_F(IndexCacheTest, ThreadsMayUseItAtWill) {
+  std::vector<FileId> ids;
+  for (int i = 0; i < 6; ++i) {
+    ids.push_back(files_.Add(folder_.Write(std::to_string(i), ManyParameters(20 + i))));
+  }
+  ids.push_back(files_.Add(folder_.Write("broken", "\x0a\x7f")));
+  IndexCache probe(files_, 0);
+  IndexCache cache(files_, 3 * MemoryOf(probe, ids[0]));
+  std::vector<std::jthread> threads;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      IndexHandle kept;
+      for (size_t i = 0; i < 300; ++i) {
+        const size_t which = (i * (t + 1) + t) % ids.size();
+        auto handle = cache.Get(ids[which]);
+        ASSERT_EQ(handle.ok(), which < 6);
+        if (!handle.ok()) continue;
+        ASSERT_EQ((*handle)->parameters().size(), 20 + which);
+        if (i % 3 == 0) kept = *std::move(handle);
+        ASSERT_TRUE(!kept || kept->Find("p19") != nullptr);
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_LE(cache.memory(), 3 * MemoryOf(probe, ids[0]));
+}
+
+}  // namespace
+}  // namespace reshard

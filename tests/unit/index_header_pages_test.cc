@@ -1,0 +1,76 @@
+// Indexing brings header pages into memory, and next to nothing else.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/index/checkpoint_index.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/memory_pages.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+// Takes a file's pages out of memory, where the file system has a disk to read them from again.
+void DropPages(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(fsync(fd), 0);
+  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+}
+
+struct Placed {
+  uint64_t offset;
+  std::string header;
+};
+
+TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<Placed> values;
+  std::set<uint64_t> header_pages;
+  uint64_t offset = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto header = [i](uint64_t content) {
+      return TensorValueHeader(std::to_string(1000 + i), "UInt8", {static_cast<int64_t>(content)},
+                               content);
+    };
+    // Every third header ends with its page: the page behind it has to stay out. The others lie
+    // anywhere, some across two pages.
+    const uint64_t header_bytes = header(500'000).size();
+    const uint64_t next = i % 3 == 2 ? page - header_bytes : static_cast<uint64_t>(i) * 977 % page;
+    const uint64_t least = offset + header_bytes + 400'000;
+    const uint64_t content = 400'000 + (next + page - least % page) % page;
+    values.push_back({offset, header(content)});
+    ASSERT_EQ(values.back().header.size(), header_bytes);
+    for (uint64_t p = offset / page; p <= (offset + header_bytes - 1) / page; ++p) {
+      header_pages.insert(p);
+    }
+    offset += header_bytes + content;
+  }
+
+  // In the build folder, because the folder for temporary files may lie in memory.
+  const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
+  std::string path;
+  for (const Placed& value : values) {
+    path = folder.WriteSparse("sparse.ckpt", offset, value.offset, value.header);
+  }
+  DropPages(path);
+  ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
+
+  SourceFiles files(1);
+  const auto index = CheckpointIndex::Make(files, files.Add(path));
+  ASSERT_TRUE(index.ok()) << index.status().message();
+  EXPECT_EQ(index->parameters().size(), values.size());
+  EXPECT_GE(CachedPages(path), header_pages.size());
+  EXPECT_LE(CachedPages(path), header_pages.size() + 2);
+}
+
+}  // namespace
+}  // namespace reshard
