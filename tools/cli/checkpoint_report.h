@@ -1,0 +1,63 @@
+// A checkpoint file as text and as JSON, and what many of them hold in all, for `inspect`.
+#ifndef RESHARD_TOOLS_CLI_CHECKPOINT_REPORT_H_
+#define RESHARD_TOOLS_CLI_CHECKPOINT_REPORT_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/parameter.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+// The parameters of `checkpoint` whose names match the glob pattern `filter` (empty: all), in file
+// order. They belong to the checkpoint.
+std::vector<const ParameterInfo*> SelectParameters(const Checkpoint& checkpoint,
+                                                   const std::string& filter);
+
+// A line about the file and a table. `rank` is that of the folder it was chosen from. `verbose`
+// adds a row for each stretch of a content that lies in several, and for each part of a MapTensor.
+std::string CheckpointAsText(const Checkpoint& checkpoint, std::optional<int64_t> rank,
+                             const std::vector<const ParameterInfo*>& parameters, bool verbose);
+
+nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
+                                        const std::vector<const ParameterInfo*>& parameters);
+
+// The part of training that a parameter belongs to: "adam_m", "adam_v", "accu_grads", "moments",
+// "moment1" or "moment2" where its name begins with that and a dot, as MindSpore's optimizers name
+// theirs; "others" for notes and single elements (learning_rate, global_step); else "weights".
+std::string_view ParameterGroup(const ParameterInfo& parameter);
+
+// Parameters and content bytes by dtype and by group. A plain value.
+class CheckpointTotals {
+ public:
+  void Add(const std::vector<const ParameterInfo*>& parameters);
+
+  std::string ToText() const;
+  nlohmann::ordered_json ToJson() const;
+
+ private:
+  struct Total {
+    uint64_t parameters = 0;
+    uint64_t bytes = 0;
+  };
+  using Totals = std::map<std::string_view, Total>;  // keys are literals
+
+  static std::string ToText(std::string_view header, const Totals& totals);
+  static nlohmann::ordered_json ToJson(const Totals& totals);
+
+  uint64_t files_ = 0;
+  Total all_;
+  Totals by_dtype_;
+  Totals by_group_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_CHECKPOINT_REPORT_H_

@@ -1,0 +1,35 @@
+// ConversionArguments: what `convert` and `plan` are told on the command line.
+#ifndef RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
+#define RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+
+namespace reshard {
+
+// A plain value that the parser writes into.
+class ConversionArguments {
+ public:
+  // `app` keeps pointers into this object.
+  void AddTo(CLI::App& app);
+
+  // After parsing.
+  ConvertOptions Options() const;
+
+ private:
+  ConvertOptions options_;
+  std::string unmatched_ = "copy";
+};
+
+// The largest parameters as rows of text, two blanks before each.
+std::string LargestAsText(const std::vector<ParameterSummary>& largest);
+
+nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& largest);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_

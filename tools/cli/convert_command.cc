@@ -1,0 +1,92 @@
+#include "tools/cli/convert_command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/printable.h"
+#include "tools/cli/progress_line.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+ConvertCommand::ConvertCommand(CLI::App& parent)
+    : Command(parent, "convert", "Convert a checkpoint to another sharding, as a copy",
+              {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
+               "reshard convert ckpt_8 ckpt_4 --src-strategy s8/ --dst-strategy s4/ --rank 0",
+               "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
+               "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt"}) {
+  arguments_.AddTo(app());
+}
+
+int ConvertCommand::Run() {
+  const auto start = std::chrono::steady_clock::now();
+  ConvertOptions options = arguments_.Options();
+  const StopOnSignal stop;
+  options.stop = stop.token();
+  std::optional<ProgressLine> line;
+  if (!quiet() && StderrIsTerminal()) {
+    line.emplace();
+    options.progress = [&line](const Progress& progress) { line->Update(progress); };
+  }
+  const Result<ConvertReport> report = Convert(options);
+  line.reset();
+  if (!report.ok()) return Fail(report.status());
+
+  PrintWarnings(report->warnings);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (json()) PrintReport(*report, seconds.count());
+  if (!quiet()) PrintSummary(*report, seconds.count());
+  return 0;
+}
+
+void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) const {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const TargetFile& file : report.files) {
+    files.push_back({{"path", file.path}, {"size", file.size}});
+  }
+  nlohmann::ordered_json document = JsonDocument();
+  document["target"] = arguments_.Options().target;
+  document["files"] = std::move(files);
+  document["parameters"] = report.parameters;
+  document["largest"] = LargestAsJson(report.largest);
+  document["source_ranks"] = report.source_ranks;
+  document["bytes_read"] = report.bytes_read;
+  document["bytes_written"] = report.bytes_written;
+  document["seconds"] = seconds;
+  document["completed_earlier_run"] = report.completed_earlier_run;
+  document["warnings"] = report.warnings;
+  PrintData(ToJsonText(document) + '\n');
+}
+
+void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) const {
+  if (report.completed_earlier_run) {
+    PrintWords(fmt::format("{} published; they were left whole by an earlier run",
+                           FormatCount(report.files.size(), "file")));
+  } else {
+    PrintWords(
+        fmt::format("{}, {} written in {} ({}), {} from source ranks {}",
+                    FormatCount(report.files.size(), "file"), FormatBytes(report.bytes_written),
+                    FormatSeconds(seconds), FormatRate(report.bytes_written, seconds),
+                    FormatCount(report.parameters, "parameter"), FormatRanks(report.source_ranks)));
+  }
+  if (verbose()) {
+    Table table({{""}, {"", Align::kRight}});
+    for (const TargetFile& file : report.files) {
+      table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
+    }
+    PrintWords("files written:\n" + table.ToText());
+  }
+  if (!report.largest.empty()) {
+    PrintWords(
+        "largest parameters, full shapes (other shapes than the model's: a wrong strategy)\n" +
+        LargestAsText(report.largest));
+  }
+}
+
+}  // namespace reshard

@@ -1,0 +1,26 @@
+// `reshard convert`: a checkpoint laid out again.
+#ifndef RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
+#define RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "tools/cli/command.h"
+#include "tools/cli/conversion_arguments.h"
+
+namespace reshard {
+
+class ConvertCommand : public Command {
+ public:
+  explicit ConvertCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  void PrintReport(const ConvertReport& report, double seconds) const;
+  void PrintSummary(const ConvertReport& report, double seconds) const;
+
+  ConversionArguments arguments_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_

@@ -1,0 +1,47 @@
+// `reshard inspect`: what is in checkpoint files, folders of ranks and strategies.
+#ifndef RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_
+#define RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/status.h"
+#include "reshard/strategy_files.h"
+#include "tools/cli/checkpoint_report.h"
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+// What cannot be read is reported, and the rest is still shown; the first error decides the exit
+// code. Checkpoints are opened and printed one after the other, since a folder may have thousands.
+class InspectCommand : public Command {
+ public:
+  explicit InspectCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  void InspectPath(const std::string& path);
+  void InspectFile(const std::string& path);
+  void InspectFolder(const std::string& path);
+  void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
+  void ShowStrategy(const StrategySummary& strategy);
+  void Report(const std::string& path, const Status& status);
+
+  std::vector<std::string> paths_;
+  std::string filter_;
+  std::string suffix_;
+
+  CheckpointTotals totals_;
+  uint64_t checkpoints_ = 0;  // shown so far
+  std::vector<std::string> warnings_;
+  nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
+  nlohmann::ordered_json errors_ = nlohmann::ordered_json::array();
+  int exit_code_ = 0;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_

@@ -1,0 +1,92 @@
+// The command line tool `reshard`.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "reshard/version.h"
+#include "tools/cli/convert_command.h"
+#include "tools/cli/inspect_command.h"
+#include "tools/cli/messages.h"
+#include "tools/cli/plan_command.h"
+#include "tools/cli/ranks_command.h"
+#include "tools/cli/strategy_command.h"
+
+namespace reshard {
+namespace {
+
+// Returns "reshard strategy show", as far as the command line was understood.
+std::string CommandInQuestion(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* chosen : app.get_subcommands()) name += ' ' + CommandInQuestion(*chosen);
+  return name;
+}
+
+// Answers --help and --version; anything else that ends parsing is a mistake.
+int AnswerParseError(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
+    const std::vector<std::string> strangers = app.remaining(true);
+    const bool no_command =
+        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !strangers.empty();
+    const int exit_code = Fail(InvalidArgumentError(
+        no_command ? "no such command or option: " + strangers[0] : error.what()));
+    PrintWords(fmt::format("`{} --help` lists options and examples", CommandInQuestion(app)));
+    return exit_code;
+  }
+  std::ostringstream text;
+  app.exit(error, text, text);
+  PrintData(text.str());
+  return 0;
+}
+
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
+  app.set_version_flag("--version", fmt::format("reshard {}", kVersion));
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  $ reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt\n"
+      "  $ reshard inspect ckpt_4\n"
+      "`reshard COMMAND --help` has more.");
+  ConvertCommand convert(app);
+  PlanCommand plan(app);
+  RanksCommand ranks(app);
+  InspectCommand inspect(app);
+  CLI::App* strategy = app.add_subcommand("strategy", "Show and merge strategy files");
+  strategy->require_subcommand(1);
+  strategy->footer("`reshard strategy COMMAND --help` has examples.");
+  StrategyShowCommand show(*strategy);
+  StrategyMergeCommand merge(*strategy);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return AnswerParseError(app, error);
+  }
+  Command* commands[] = {&convert, &plan, &ranks, &inspect, &show, &merge};
+  for (Command* command : commands) {
+    if (command->chosen()) return command->Run();
+  }
+  return Fail(InternalError("no command was chosen"));
+}
+
+int Main(int argc, char** argv) {
+  int exit_code = 0;
+  try {
+    exit_code = RunCommandLine(argc, argv);
+  } catch (const std::bad_alloc&) {
+    exit_code = Fail(ResourceExhaustedError("out of memory"));
+  }
+  const Status written = FinishData();
+  return exit_code == 0 && !written.ok() ? Fail(written) : exit_code;
+}
+
+}  // namespace
+}  // namespace reshard
+
+int main(int argc, char** argv) { return reshard::Main(argc, argv); }

@@ -1,0 +1,39 @@
+// The only way to the standard streams: data to stdout, words to stderr.
+//
+// Every word begins with "reshard: ". Control characters never get through. Not for use from
+// several threads at once.
+#ifndef RESHARD_TOOLS_CLI_MESSAGES_H_
+#define RESHARD_TOOLS_CLI_MESSAGES_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Writes data to stdout. Failures are remembered for FinishData.
+void PrintData(std::string_view data);
+
+// Flushes stdout. Errors: kIo when any of the data could not be written.
+Status FinishData();
+
+// "reshard: TEXT"
+void PrintWords(std::string_view text);
+
+// "reshard: note: TEXT", one for each.
+void PrintNotes(const std::vector<std::string>& notes);
+
+// "reshard: warning: TEXT", one for each.
+void PrintWarnings(const std::vector<std::string>& warnings);
+
+// "reshard: error: CODE: MESSAGE". Returns the exit code for it.
+int Fail(const Status& status);
+
+// Replaces the current line of the terminal, without ending it; an empty text clears it.
+void PrintProgressLine(std::string_view text);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_MESSAGES_H_

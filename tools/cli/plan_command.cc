@@ -1,0 +1,127 @@
+#include "tools/cli/plan_command.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/printable.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+namespace {
+
+std::string SourceTable(const PlanReport& report) {
+  Table table({{"RANK", Align::kRight}, {"SOURCE FILE"}, {"SIZE", Align::kRight}});
+  for (const SourceFileSummary& file : report.sources) {
+    table.AddRow({fmt::format("{}", file.rank), PrintableName(file.path), FormatBytes(file.size)});
+  }
+  return table.ToText();
+}
+
+std::string TargetTable(const PlanReport& report) {
+  Table table({{"RANK", Align::kRight},
+               {"TARGET FILE"},
+               {"SIZE", Align::kRight},
+               {"PARAMETERS", Align::kRight},
+               {"RUNS", Align::kRight},
+               {"FROM RANKS"}});
+  for (const TargetFileSummary& file : report.targets) {
+    table.AddRow({fmt::format("{}", file.rank), PrintableName(file.path), FormatBytes(file.size),
+                  fmt::format("{}", file.parameters), fmt::format("{}", file.runs),
+                  FormatRanks(file.source_ranks)});
+  }
+  return table.ToText();
+}
+
+// In bytes; 0 when there is no run.
+uint64_t MeanRun(const PlanReport& report) {
+  return report.runs == 0 ? 0 : report.bytes_read / report.runs;
+}
+
+std::vector<int64_t> SourceRanksOf(const PlanReport& report) {
+  std::vector<int64_t> ranks;
+  for (const SourceFileSummary& file : report.sources) ranks.push_back(file.rank);
+  return ranks;
+}
+
+}  // namespace
+
+PlanCommand::PlanCommand(CLI::App& parent)
+    : Command(parent, "plan", "Say what convert would do, moving nothing; exit 0 if it would work",
+              {"reshard plan ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
+               "reshard plan ckpt_8 full --src-strategy s8.ckpt --json"}) {
+  arguments_.AddTo(app());
+}
+
+int PlanCommand::Run() {
+  ConvertOptions options = arguments_.Options();
+  const StopOnSignal stop;
+  options.stop = stop.token();
+  const Result<PlanReport> report = Plan(options);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  if (json()) {
+    PrintReport(*report);
+  } else {
+    PrintText(*report);
+  }
+  return 0;
+}
+
+void PlanCommand::PrintReport(const PlanReport& report) const {
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  for (const SourceFileSummary& file : report.sources) {
+    sources.push_back({{"rank", file.rank}, {"path", file.path}, {"size", file.size}});
+  }
+  nlohmann::ordered_json targets = nlohmann::ordered_json::array();
+  for (const TargetFileSummary& file : report.targets) {
+    targets.push_back({{"rank", file.rank},
+                       {"path", file.path},
+                       {"size", file.size},
+                       {"parameters", file.parameters},
+                       {"runs", file.runs},
+                       {"source_ranks", file.source_ranks}});
+  }
+  nlohmann::ordered_json document = JsonDocument();
+  document["sources"] = std::move(sources);
+  document["targets"] = std::move(targets);
+  document["source_ranks"] = SourceRanksOf(report);
+  document["parameters"] = report.parameters;
+  document["largest"] = LargestAsJson(report.largest);
+  document["bytes_read"] = report.bytes_read;
+  document["bytes_written"] = report.bytes_written;
+  document["runs"] = {{"count", report.runs},
+                      {"shortest", report.shortest_run},
+                      {"mean", MeanRun(report)},
+                      {"longest", report.longest_run}};
+  document["memory_bytes"] = report.memory_bytes;
+  document["space_needed"] = report.bytes_written;
+  document["space_free"] = report.free_space_bytes;
+  document["warnings"] = report.warnings;
+  PrintData(ToJsonText(document) + '\n');
+}
+
+void PlanCommand::PrintText(const PlanReport& report) const {
+  std::string out = SourceTable(report);
+  out += '\n' + TargetTable(report) + '\n';
+  Table totals({{""}, {""}});
+  totals.AddRow({"source ranks", FormatRanks(SourceRanksOf(report))});
+  totals.AddRow({"parameters", fmt::format("{}", report.parameters)});
+  totals.AddRow({"bytes read", FormatBytes(report.bytes_read)});
+  totals.AddRow({"bytes written", FormatBytes(report.bytes_written)});
+  totals.AddRow({"runs", fmt::format("{}: shortest {}, mean {}, longest {}", report.runs,
+                                     FormatBytes(report.shortest_run), FormatBytes(MeanRun(report)),
+                                     FormatBytes(report.longest_run))});
+  totals.AddRow({"memory", "at most " + FormatBytes(report.memory_bytes)});
+  totals.AddRow({"space", fmt::format("{} needed, {} free", FormatBytes(report.bytes_written),
+                                      FormatBytes(report.free_space_bytes))});
+  out += totals.ToText();
+  if (!report.largest.empty()) {
+    out += "\n  LARGEST PARAMETERS, FULL SHAPES\n" + LargestAsText(report.largest);
+  }
+  PrintData(out);
+}
+
+}  // namespace reshard

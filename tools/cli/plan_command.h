@@ -1,0 +1,26 @@
+// `reshard plan`: what a conversion would do.
+#ifndef RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
+#define RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "tools/cli/command.h"
+#include "tools/cli/conversion_arguments.h"
+
+namespace reshard {
+
+class PlanCommand : public Command {
+ public:
+  explicit PlanCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  void PrintReport(const PlanReport& report) const;
+  void PrintText(const PlanReport& report) const;
+
+  ConversionArguments arguments_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_PLAN_COMMAND_H_

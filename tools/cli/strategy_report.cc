@@ -1,0 +1,77 @@
+#include "tools/cli/strategy_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "tools/cli/glob_match.h"
+#include "tools/cli/printable.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+namespace {
+
+// "[1, -1]", or "[[1, 0], [-1]]" where a dimension is cut over several device axes.
+std::string TensorMapText(const std::vector<std::vector<int64_t>>& tensor_map) {
+  if (tensor_map.size() == 1) return FormatList(tensor_map[0]);
+  std::vector<std::string> dims;
+  for (const std::vector<int64_t>& axes : tensor_map) dims.push_back(FormatList(axes));
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+// As MindSpore's JSON strategies have it: flat, or nested as above.
+nlohmann::ordered_json TensorMapJson(const std::vector<std::vector<int64_t>>& tensor_map) {
+  if (tensor_map.size() == 1) return tensor_map[0];
+  return tensor_map;
+}
+
+std::string OptimizerSharding(const StrategyParameter& parameter) {
+  if (parameter.opt_weight_shard_step == 0 || parameter.opt_weight_shard_size == 0) return "-";
+  if (parameter.opt_weight_shard_size == -1) return "all replicas";
+  return fmt::format("{} parts", parameter.opt_weight_shard_size);
+}
+
+}  // namespace
+
+std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter) {
+  Table table({{"STAGE", Align::kRight},
+               {"PARAMETER"},
+               {"DEVICE MATRIX"},
+               {"TENSOR MAP"},
+               {"OPTIMIZER SHARDING"}});
+  for (const StrategyParameter& parameter : strategy.parameters) {
+    if (!filter.empty() && !GlobMatch(filter, parameter.name)) continue;
+    table.AddRow({fmt::format("{}", parameter.stage), PrintableName(parameter.name),
+                  FormatList(parameter.device_matrix), TensorMapText(parameter.tensor_map),
+                  OptimizerSharding(parameter)});
+  }
+  return fmt::format("{}: strategy, {} of {}, {}\n{}", PrintableName(strategy.path),
+                     FormatCount(static_cast<uint64_t>(strategy.stages), "stage"),
+                     FormatCount(static_cast<uint64_t>(strategy.devices_per_stage), "device"),
+                     FormatCount(strategy.parameters.size(), "parameter"), table.ToText());
+}
+
+nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std::string& filter) {
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const StrategyParameter& parameter : strategy.parameters) {
+    if (!filter.empty() && !GlobMatch(filter, parameter.name)) continue;
+    nlohmann::ordered_json entry = {{"stage", parameter.stage},
+                                    {"name", parameter.name},
+                                    {"device_matrix", parameter.device_matrix},
+                                    {"tensor_map", TensorMapJson(parameter.tensor_map)},
+                                    {"opt_weight_shard_step", parameter.opt_weight_shard_step},
+                                    {"opt_weight_shard_size", parameter.opt_weight_shard_size},
+                                    {"tensor_shape", nullptr}};
+    if (parameter.tensor_shape) entry["tensor_shape"] = *parameter.tensor_shape;
+    parameters.push_back(std::move(entry));
+  }
+  return {{"path", strategy.path},
+          {"is_pipeline", strategy.is_pipeline},
+          {"stages", strategy.stages},
+          {"devices_per_stage", strategy.devices_per_stage},
+          {"parameters", std::move(parameters)},
+          {"notes", strategy.notes}};
+}
+
+}  // namespace reshard

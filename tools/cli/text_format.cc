@@ -1,0 +1,109 @@
+#include "tools/cli/text_format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace reshard {
+namespace {
+
+// A very long name pushes the rest of its line to the right instead of widening every line.
+constexpr size_t kWidestPadding = 60;
+
+// Characters of UTF-8 text.
+size_t DisplayWidth(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
+  }));
+}
+
+}  // namespace
+
+std::string FormatBytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  // What would be printed as 1024.0 belongs to the next unit.
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string FormatRate(uint64_t bytes, double seconds) {
+  if (seconds <= 0) return "";
+  return FormatBytes(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)) + "/s";
+}
+
+std::string FormatSeconds(double seconds) {
+  return seconds < 59.995 ? fmt::format("{:.2f} s", seconds) : FormatClock(seconds);
+}
+
+std::string FormatClock(double seconds) {
+  const auto whole = static_cast<uint64_t>(seconds + 0.5);
+  const uint64_t minutes = whole / 60;
+  if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
+}
+
+std::string FormatCount(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string FormatRanks(const std::vector<int64_t>& ranks) {
+  if (ranks.empty()) return "none";
+  std::string out;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!out.empty()) out += ", ";
+    out += last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+std::string FormatList(const std::vector<int64_t>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+std::string Table::ToText() const {
+  std::vector<size_t> widths;
+  std::vector<std::string> headers;
+  for (const Column& column : columns_) {
+    widths.push_back(column.header.size());
+    headers.emplace_back(column.header);
+  }
+  for (const std::vector<std::string>& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], std::min(DisplayWidth(row[i]), kWidestPadding));
+    }
+  }
+  std::string out;
+  const bool named = std::any_of(headers.begin(), headers.end(),
+                                 [](const std::string& header) { return !header.empty(); });
+  if (named) out += Line(headers, widths);
+  for (const std::vector<std::string>& row : rows_) out += Line(row, widths);
+  return out;
+}
+
+std::string Table::Line(const std::vector<std::string>& cells,
+                        const std::vector<size_t>& widths) const {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    line += "  ";
+    const size_t width = DisplayWidth(cells[i]);
+    const std::string padding(widths[i] > width ? widths[i] - width : 0, ' ');
+    const bool right = columns_[i].align == Align::kRight;
+    if (right) line += padding;
+    line += cells[i];
+    if (!right) line += padding;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+}  // namespace reshard

@@ -1,0 +1,63 @@
+// How figures and tables look on the terminal. The same in every locale. Pure functions.
+#ifndef RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
+#define RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace reshard {
+
+// Returns "512 B", "1.5 KiB", "34.0 GiB".
+std::string FormatBytes(uint64_t bytes);
+
+// Returns "345.0 MiB/s", or "" when no time has passed.
+std::string FormatRate(uint64_t bytes, double seconds);
+
+// Returns "0.02 s" below a minute, else as FormatClock.
+std::string FormatSeconds(double seconds);
+
+// Returns "0:07", "1:05", "2:00:05".
+std::string FormatClock(double seconds);
+
+// Returns "1 file" or "3 files".
+std::string FormatCount(uint64_t count, std::string_view noun);
+
+// Returns ascending ranks as "0-3, 8", or "none".
+std::string FormatRanks(const std::vector<int64_t>& ranks);
+
+// Returns "[2, 4]".
+std::string FormatList(const std::vector<int64_t>& numbers);
+
+enum class Align { kLeft, kRight };
+
+// Rows of cells in columns that are as wide as their widest cell. A plain value.
+class Table {
+ public:
+  struct Column {
+    std::string_view header;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // `cells` are as many as there are columns.
+  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+  // Returns the header (when there is a named column) and the rows, each line indented by two
+  // blanks and ended by a newline.
+  std::string ToText() const;
+
+ private:
+  std::string Line(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
