@@ -1,5 +1,5 @@
 // Encoding of a checkpoint: the bytes that MindSpore writes before the content of each Value
-// (SPEC.md, "Value").
+// (SPEC.md, "The bytes").
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_HEADER_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_HEADER_H_
 

@@ -38,7 +38,7 @@ namespace reshard {
 
 // The longest tag, in bytes.
 inline constexpr uint64_t kMaxTagBytes = uint64_t{64} << 10;
-// The longest tensor_type, in bytes; the names in use have at most 13.
+// The longest tensor_type, in bytes; the names in use have at most 12.
 inline constexpr uint64_t kMaxTypeBytes = 64;
 // Keys, values and status.
 inline constexpr size_t kMapTensors = 3;
