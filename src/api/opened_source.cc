@@ -10,7 +10,6 @@
 #include "src/base/status_macros.h"
 #include "src/index/strategy_loader.h"
 #include "src/os/directory_listing.h"
-#include "src/source/rank_folder.h"
 
 namespace reshard {
 namespace {
@@ -86,6 +85,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
     while (expected < file.rank) missing.push_back(expected++);
     expected = file.rank + 1;
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
+    step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path), identity});
   }
   while (expected < end) missing.push_back(expected++);

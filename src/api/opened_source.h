@@ -17,6 +17,7 @@
 #include "src/layout/strategy.h"
 #include "src/os/file_identity.h"
 #include "src/plan/source_shards.h"
+#include "src/source/rank_folder.h"
 #include "src/source/source_files.h"
 
 namespace reshard {
@@ -52,6 +53,8 @@ class OpenedSource {
   const ConversionRule& rule() const { return *rule_; }
   const SourceShards& shards() const { return *shards_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  // The training step of all chosen files, where their names tell it.
+  const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
@@ -65,6 +68,7 @@ class OpenedSource {
   std::optional<ConversionRule> rule_;
   std::optional<SourceShards> shards_;
   std::vector<File> chosen_;
+  std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;
 };
 

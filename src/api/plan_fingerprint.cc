@@ -34,9 +34,8 @@ std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& op
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(options.unmatched)));
   UpdateStrategy("source", source.rule().source(), digest);
   UpdateStrategy("target", source.rule().target(), digest);
-  for (const OpenedSource::File& file : source.chosen()) {
-    digest.Update(Delimited(file.relative_path));
-    digest.Update(fmt::format("{} {}\n", file.rank, file.identity.size));
+  if (const auto step = source.step()) {
+    digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
   }
   return digest.HexDigest();
 }

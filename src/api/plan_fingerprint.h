@@ -11,9 +11,9 @@
 
 namespace reshard {
 
-// Returns 32 hexadecimal digits over the strategies' layouts, the chosen files (relative path and
-// size) and the options that change the outputs. It holds neither times nor absolute paths, so that
-// it is the same on another host.
+// Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
+// tell it, and the options that change the outputs. Which ranks' files are there does not count:
+// hosts that each hold the files that their target ranks need do one plan together.
 std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options);
 
 // Returns a line for each chosen file that tells whether it is still the same one on this host.
