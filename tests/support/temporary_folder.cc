@@ -1,6 +1,7 @@
 #include "tests/support/temporary_folder.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -48,6 +49,11 @@ std::string TemporaryFolder::WriteSparse(const std::string& name, uint64_t size,
       .seekp(static_cast<std::streamoff>(offset))
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;
+}
+
+std::filesystem::path MemoryFolder() {
+  const std::filesystem::path memory = "/dev/shm";
+  return access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
 }
 
 std::string ReadFile(const std::filesystem::path& path) {

@@ -30,6 +30,10 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+// Returns a folder for temporary ones that is in memory, where fsync costs nothing, if there is
+// one.
+std::filesystem::path MemoryFolder();
+
 // Returns all bytes of a file. Throws.
 std::string ReadFile(const std::filesystem::path& path);
 
