@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "src/exec/target_job.h"
 #include "src/exec/target_writer.h"
 #include "src/exec/worker_pool.h"
+#include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
 #include "src/plan/planner.h"
 
@@ -58,6 +61,27 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options) 
   RESHARD_RETURN_IF_ERROR(CheckOptions(options));
   return OpenedSource::Open(
       {options.source, options.source_strategy, options.target_strategy, options.suffix});
+}
+
+// A file that is read must not be one that is replaced, whatever the names it is reached by.
+Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
+                        const ConvertOptions& options) {
+  std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> sources;
+  for (const OpenedSource::File& file : source.chosen()) {
+    sources.emplace(std::pair(file.identity.device, file.identity.inode), &file);
+  }
+  for (const TargetFileSummary& target : plan.targets) {
+    const std::string path = fmt::format("{}/{}", options.target, target.path);
+    const auto there = IdentityOf(path);
+    if (!there.ok()) continue;  // nothing to be replaced
+    const auto same = sources.find(std::pair(there->device, there->inode));
+    if (same != sources.end()) {
+      return InvalidArgumentError(fmt::format(
+          "the output {} would replace the source file {}; choose another target folder",
+          Escape(path), Escape(source.path(*same->second))));
+    }
+  }
+  return {};
 }
 
 Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
@@ -139,6 +163,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_RETURN_IF_ERROR(CheckSourcesStay(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(MakeJobSpec(*source, plan, options)));
     const bool staged = job.already_staged();
     if (!staged) RESHARD_RETURN_IF_ERROR(WriteTargets(*source, planner, plan, job, options));
@@ -153,6 +178,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_RETURN_IF_ERROR(CheckSourcesStay(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes,
                              TargetJob::Check(MakeJobSpec(*source, plan, options)));
     plan.memory_bytes =
