@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Runs every reshard command of the documents, so that none of them promises what is not so.
+
+Usage: run_doc_commands.py --reshard BIN --gen BIN [DOCUMENT...]
+
+In README.md and docs/*.md commands stand in blocks like this one:
+
+    ```console
+    $ reshard ranks 0 --dst-strategy nowhere
+    reshard: error: not found: nowhere: ...
+    exit 3
+    ```
+
+Lines that begin with `$ reshard` (reshard-gen too, and either with a folder before it) are run by bash,
+those of a document one after the other in one empty folder; a backslash at the end continues a line.
+Other lines that begin with `$` are for the reader. Lines of output that the document shows have to
+come in that order, with others between them where the document has left some out; `...` stands for
+anything, times and rates need not agree. The exit code has to be 0, or N where a line says `exit N`.
+
+A reshard command anywhere else in a code block is an error: nobody would run it. A block marked `text`
+is for forms of commands, such as SRC and DST.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from run_cli_tests import environment_for, normalize
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = re.compile(r"(\S*/)?reshard(-gen)?(\s|$)")
+PROMPT = "$ "
+
+
+class Step:
+    """A command of a document and what it shows of its output."""
+
+    def __init__(self, where, command):
+        self.where = where
+        self.command = command
+        self.shown = []
+        self.exit_code = 0
+
+
+def steps_of(document, errors):
+    """Returns the commands of a document; appends to `errors` those that stand where none is run."""
+    steps = []
+    fence = None  # the word behind the opening ``` of the block that we are in
+    step = None  # whose output comes
+    lines = document.read_text().splitlines()
+    for number, line in enumerate(lines, start=1):
+        where = f"{document.relative_to(ROOT)}:{number}"
+        if line.lstrip().startswith("```"):
+            fence = line.strip("` ") if fence is None else None
+            step = None
+        elif fence == "console":
+            if step and step.command.endswith("\\"):
+                step.command = step.command[:-1] + line
+            elif line.startswith(PROMPT):
+                runs = COMMAND.match(line[len(PROMPT):])
+                step = Step(where, line[len(PROMPT):]) if runs else None
+                steps += [step] if step else []
+            elif step and re.fullmatch(r"exit \d+", line):
+                step.exit_code = int(line.split()[1])
+            elif step:
+                step.shown.append(line)
+        elif fence != "text" and (fence is not None or line.startswith("    ")):
+            if COMMAND.match(line.strip().removeprefix(PROMPT)):
+                errors.append(f"{where}: not run; put it behind `$ ` into a block marked `console`")
+    return steps
+
+
+def missing_line(shown, output):
+    """Returns the first of the lines `shown` that does not come in its turn, or None."""
+    remaining = iter(output)
+    for line in shown:
+        pattern = re.compile(".*".join(re.escape(part.strip()) for part in line.split("...")))
+        if line.strip() and not any(pattern.fullmatch(found.strip()) for found in remaining):
+            return line
+    return None
+
+
+def run(step, folder, environment):
+    """Returns what is wrong with a step, or None."""
+    done = subprocess.run(["bash", "-c", step.command], cwd=folder, env=environment, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=300)
+    if done.returncode != step.exit_code:
+        return f"exit {done.returncode}, expected {step.exit_code}\n{done.stdout}"
+    line = missing_line(normalize("\n".join(step.shown), folder), normalize(done.stdout, folder))
+    return None if line is None else f"did not print in its turn: {line}\n{done.stdout}"
+
+
+def check(document, bin_folder, environment, errors):
+    """Runs a document; returns how many commands were run."""
+    steps = steps_of(document, errors)
+    with tempfile.TemporaryDirectory(prefix="reshard-doc-") as folder:
+        # `build/release/bin/reshard` is what a reader types who has just built it.
+        release = pathlib.Path(folder, "build", "release")
+        release.mkdir(parents=True)
+        (release / "bin").symlink_to(bin_folder)
+        for step in steps:
+            problem = run(step, folder, environment)
+            if problem:
+                errors.append(f"{step.where}: $ {step.command}\n{problem}")
+                break  # what follows in the document builds on it
+    return len(steps)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reshard", required=True)
+    parser.add_argument("--gen", required=True)
+    parser.add_argument("documents", nargs="*", type=pathlib.Path, metavar="DOCUMENT")
+    arguments = parser.parse_args()
+
+    environment = environment_for([arguments.reshard, arguments.gen])
+    bin_folder = pathlib.Path(arguments.reshard).resolve().parent
+    documents = [document.resolve() for document in arguments.documents]
+    documents = documents or [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/*.md"))]
+    errors = []
+    commands = sum(check(document, bin_folder, environment, errors) for document in documents)
+    for error in errors:
+        print(error)
+    print(f"{commands} commands in {len(documents)} documents, {len(errors)} errors")
+    return 1 if errors or commands == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

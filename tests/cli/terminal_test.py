@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""What the command line does on a terminal and on signals.
+
+Usage: terminal_test.py --reshard BIN --gen BIN
+"""
+
+import argparse
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRESS = re.compile(rb"\rreshard: [\d.]+ \w+ of [\d.]+ \w+[^\r]*\x1b\[K")
+ERASE = b"\r\x1b[K"
+RESHARD = GEN = None
+
+
+def run_on_terminal(arguments, folder, on_output=None, **variables):
+    """Runs reshard with standard error on a terminal; returns the exit code and all that was written.
+
+    `on_output` is called with the process and the output so far, whenever there is more of it.
+    """
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    if "NO_COLOR" not in variables:
+        environment.pop("NO_COLOR", None)
+    process = subprocess.Popen([RESHARD, *arguments], cwd=folder, env=environment,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=follower)
+    os.close(follower)
+    output = b""
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:  # the other side is closed
+            break
+        output += piece
+        if on_output:
+            on_output(process, output)
+    os.close(leader)
+    data = process.stdout.read()
+    process.stdout.close()
+    return process.wait(), output, data
+
+
+class TerminalTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="reshard-terminal-")
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.make("small", "--layers", "1", "--hidden", "64", "--ffn", "128", "--vocab", "64")
+        # 3 GB without a byte on the disk: long enough to be stopped long before its end.
+        cls.make("large", "--sparse", "--no-optimizer", "--layers", "2", "--hidden", "4096",
+                 "--ffn", "16384", "--vocab", "32768", "--dtype", "Float32")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def make(cls, name, *options):
+        subprocess.run([GEN, name, "--tp", "2", *options], cwd=cls.folder, check=True,
+                       stderr=subprocess.DEVNULL)
+
+    def convert(self, source, target, *options, **more):
+        arguments = ["convert", source, target, "--src-strategy", f"{source}/strategy", *options]
+        return run_on_terminal(arguments, self.folder, **more)
+
+    def test_progress_line_is_shown_and_cleared(self):
+        code, output, data = self.convert("small", "shown")
+        self.assertEqual(code, 0)
+        self.assertRegex(output, PROGRESS)
+        progress, summary = output.rsplit(ERASE, 1)
+        self.assertNotIn(b"\n", progress)
+        self.assertTrue(summary.startswith(b"reshard: 1 file"), summary)
+        self.assertNotIn(b"\r\x1b", summary)
+        self.assertEqual(data, b"")
+
+    def test_progress_comes_at_most_ten_times_a_second(self):
+        seen = []
+
+        def stop_after_some(process, output):
+            seen[:] = PROGRESS.findall(output)
+            if len(seen) >= 6:
+                process.send_signal(signal.SIGINT)
+
+        before = time.monotonic()
+        self.convert("large", "rate", on_output=stop_after_some)
+        elapsed = time.monotonic() - before
+        self.assertGreaterEqual(len(seen), 6)
+        self.assertLessEqual(len(seen), 10 * elapsed + 1)
+        self.assertRegex(seen[-1], rb", [\d.]+ \w+/s, \d+:\d\d left")
+
+    def test_no_progress_where_none_is_wanted(self):
+        for name, options, variables in (("quiet", ["-q"], {}), ("dumb", [], {"TERM": "dumb"})):
+            with self.subTest(name):
+                code, output, _ = self.convert("small", name, *options, **variables)
+                self.assertEqual(code, 0)
+                self.assertNotIn(b"\x1b", output)
+                self.assertNotRegex(output, PROGRESS)
+
+    def test_colour_only_where_it_is_wanted(self):
+        for variables, label in (({}, b"reshard: \x1b[1;31merror:\x1b[0m "),
+                                 ({"NO_COLOR": "1"}, b"reshard: error: "),
+                                 ({"NO_COLOR": ""}, b"reshard: \x1b[1;31merror:\x1b[0m "),
+                                 ({"TERM": "dumb"}, b"reshard: error: ")):
+            with self.subTest(variables):
+                code, output, _ = run_on_terminal(["inspect", "nowhere"], self.folder, **variables)
+                self.assertEqual(code, 3)
+                self.assertTrue(output.startswith(label), output)
+
+    def test_signals_stop_and_leave_nothing_that_looks_finished(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number.name):
+                target = f"stopped-{number.name}"
+                sent = []  # only the first is a request; a second would end the process at once
+
+                def stop(process, output, number=number, sent=sent):
+                    if not sent and PROGRESS.search(output):
+                        sent.append(process.send_signal(number))
+
+                code, output, _ = self.convert("large", target, on_output=stop)
+                self.assertEqual(code, 130)
+                self.assertIn(b"cancelled: ", output)
+                self.assertLess(output.rindex(ERASE), output.index(b"cancelled: "))
+                left = [path for path in (self.folder / target).glob("*") if path.name != ".reshard"]
+                self.assertEqual([path for path in left if list(path.rglob("*"))], [])
+
+    def test_ignored_interrupt_stays_ignored(self):
+        sent_at = []  # how many progress lines there were when each signal was sent
+
+        def interrupt_then_terminate(process, output):
+            lines = len(PROGRESS.findall(output))
+            if lines and not sent_at:
+                process.send_signal(signal.SIGINT)
+                sent_at.append(lines)
+            elif len(sent_at) == 1 and lines >= sent_at[0] + 3:
+                process.send_signal(signal.SIGTERM)
+                sent_at.append(lines)
+
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a child inherits it
+        try:
+            code, _, _ = self.convert("large", "ignored", on_output=interrupt_then_terminate)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(code, 130)
+        self.assertEqual(len(sent_at), 2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reshard", required=True)
+    parser.add_argument("--gen", required=True)
+    known, rest = parser.parse_known_args()
+    RESHARD, GEN = (str(pathlib.Path(program).resolve()) for program in (known.reshard, known.gen))
+    unittest.main(argv=[sys.argv[0], *rest])
