@@ -1,7 +1,8 @@
 # Installs BUILD_DIR into a fresh prefix under WORK_DIR, moves the prefix, and configures, builds
-# and runs the consumer beside this file against it, with the flags that the library was built with.
+# and runs the examples of the documents against it, with the flags that the library was built with.
 
-set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
+set(examples ${CMAKE_CURRENT_LIST_DIR}/../../docs/examples)
+set(case ${CMAKE_CURRENT_LIST_DIR}/../golden/data/convert/case_000)
 
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -18,9 +19,36 @@ run(${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_D
 # A package that names its own place of installation would not survive this.
 file(RENAME ${WORK_DIR}/installed ${WORK_DIR}/prefix)
 
-run(${CMAKE_COMMAND} -S ${consumer} -B ${WORK_DIR}/build -G ${GENERATOR}
+run(${CMAKE_COMMAND} -S ${examples} -B ${WORK_DIR}/build -G ${GENERATOR}
     -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
-    -D CMAKE_CXX_FLAGS=${CXX_FLAGS} -D RESHARD_VERSION=${VERSION})
+    -D CMAKE_CXX_FLAGS=${CXX_FLAGS})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
-run(${WORK_DIR}/build/consumer)
-message(STATUS "consumer: ${output}")
+
+# expect(WHAT PATTERN): the last output matches.
+function(expect what pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "${what}: expected ${pattern}, found:\n${output}")
+  endif()
+endfunction()
+
+run(${WORK_DIR}/build/view_parameter ${case}/src/rank_0/net-1_100.ckpt)
+expect(view_parameter "layer0.gamma \\[24, 4\\]")
+
+# The first half of moments.layer0.gamma, [24, 8] of Float32, is what target rank 0 holds of it.
+set(slice ${WORK_DIR}/slice)
+execute_process(
+  COMMAND ${WORK_DIR}/build/read_slice ${case}/src ${case}/src_strategy.ckpt moments.layer0.gamma 0 2
+  OUTPUT_FILE ${slice} RESULT_VARIABLE code)
+file(READ ${slice} bytes HEX)
+file(READ ${case}/expected/rank_0/out0.ckpt whole HEX)
+string(LENGTH "${bytes}" digits)
+string(FIND "${whole}" "${bytes}" at)
+if(NOT code EQUAL 0 OR NOT digits EQUAL 1536 OR at EQUAL -1)
+  message(FATAL_ERROR "read_slice: exit ${code}, ${digits} digits, found at ${at}")
+endif()
+
+run(${WORK_DIR}/build/convert_checkpoint ${case}/src ${WORK_DIR}/target ${case}/src_strategy.ckpt
+    ${case}/dst_strategy.ckpt)
+expect(convert_checkpoint "rank_7/checkpoint_7.ckpt")
+run(${CMAKE_COMMAND} -E compare_files ${WORK_DIR}/target/rank_7/checkpoint_7.ckpt
+    ${case}/expected/rank_7/out7.ckpt)
