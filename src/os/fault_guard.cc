@@ -1,9 +1,9 @@
 #include "src/os/fault_guard.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
+#include <csignal>
 
 namespace reshard {
 namespace {
@@ -73,8 +73,8 @@ bool InstallHandler() {
   struct sigaction action {};
   action.sa_sigaction = OnBusError;
   sigemptyset(&action.sa_mask);
-  // SA_NODEFER: the handler is left by a jump that restores no signal mask. SA_ONSTACK: the former
-  // handler may rely on an alternate stack.
+  // SA_NODEFER: the former handler gets the signal mask that it asked for, not ours. SA_ONSTACK: it
+  // may rely on an alternate stack.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   return sigaction(SIGBUS, &action, nullptr) == 0;
 }
@@ -82,7 +82,7 @@ bool InstallHandler() {
 }  // namespace
 
 void EnterFaultFrame(FaultFrame* frame) {
-  [[maybe_unused]] static const bool installed = InstallHandler();
+  [[maybe_unused]] static const bool kInstalled = InstallHandler();
   frame->outer = innermost;
   // The handler runs on this thread: the compiler alone could reorder.
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -7,8 +7,7 @@
 #ifndef RESHARD_SRC_OS_FAULT_GUARD_H_
 #define RESHARD_SRC_OS_FAULT_GUARD_H_
 
-#include <setjmp.h>
-
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

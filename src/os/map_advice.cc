@@ -25,8 +25,8 @@ size_t OffsetInPage(const std::byte* data) {
 }  // namespace
 
 size_t PageSize() {
-  static const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return size;
+  static const auto kSize = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return kSize;
 }
 
 void AdviseRandom(const std::byte* data, size_t size) { madvise(Address(data), size, MADV_RANDOM); }

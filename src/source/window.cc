@@ -15,7 +15,11 @@ Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t len
   assert(length <= kWindowBytes);
   RESHARD_RETURN_IF_ERROR(file->input.CheckRange(offset, length));
   Window window(std::move(file), offset, length);
-  if (length == 0) return window;
+  if (length == 0) {
+    static constexpr std::byte kNothing{};  // memcpy wants a pointer even for no bytes
+    window.data_ = &kNothing;
+    return window;
+  }
   if (const std::optional<FileMap>& map = window.file_->map) {
     window.data_ = map->data() + offset;
     const std::optional<size_t> fault = Populate(window.data_, length);

@@ -70,7 +70,7 @@ class Window {
   uint64_t offset_;
   uint64_t size_;
   std::unique_ptr<std::byte[]> buffer_;  // only without a map
-  const std::byte* data_ = nullptr;      // in the buffer or the map; null when size_ is 0
+  const std::byte* data_ = nullptr;      // in the buffer or the map
 };
 
 }  // namespace reshard
