@@ -58,6 +58,11 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
               Escape(path), Quote(item.param_name()), offset,
               layouts.dev_matrix_size() == 0 ? "dev_matrix" : "tensor_map"));
         }
+        if (file.layouts.size() == kMaxStrategyLayouts) {
+          return CorruptError(
+              fmt::format("{}: expected at most {} layouts, found more at offset {}", Escape(path),
+                          kMaxStrategyLayouts, offset));
+        }
         file.layouts.push_back({item.param_name(), LayoutOf(layouts)});
         return {};
       }};

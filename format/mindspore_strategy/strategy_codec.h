@@ -4,6 +4,7 @@
 #ifndef RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_CODEC_H_
 #define RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_CODEC_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,8 +14,10 @@
 
 namespace reshard {
 
-// A strategy file of more bytes is not read: with 200,000 parameters it has about 50 MB.
-inline constexpr uint64_t kMaxStrategyFileBytes = uint64_t{256} << 20;
+// A strategy file of more bytes or layouts is not read, so that a hostile one, whose parsed form is
+// up to 25 times as large, cannot take all memory. With 200,000 parameters it has about 50 MB.
+inline constexpr uint64_t kMaxStrategyFileBytes = uint64_t{128} << 20;
+inline constexpr size_t kMaxStrategyLayouts = size_t{1} << 20;
 
 enum class StrategyEncoding { kProtobuf, kJson };
 

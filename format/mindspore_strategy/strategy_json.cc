@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "format/mindspore_strategy/strategy_codec.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -222,6 +223,10 @@ class StrategyReader : public Json::json_sax_t {
                       "found no {}",
                       Quote(name_), has_matrix_ ? "tensor_map" : "dev_matrix"));
     }
+    if (file_.layouts.size() == kMaxStrategyLayouts) {
+      return Fail(fmt::format("parameter {}: expected at most {} layouts, found more", Quote(name_),
+                              kMaxStrategyLayouts));
+    }
     file_.layouts.push_back({name_, std::move(layout_)});
     return true;
   }
@@ -281,10 +286,10 @@ class StrategyReader : public Json::json_sax_t {
     }
     const std::string item = fmt::format("{} {}", layouts ? "parameter" : "node", Quote(name_));
     if (depth_ == 2) return Fail(fmt::format("{}: expected an object, found {}", item, found));
+    const bool unsigned_only = field_ == Field::kStage || field_ == Field::kTensorShape;
     const std::string_view expected = depth_ == 3 && IsList(field_) ? "a list of integers"
-                                      : field_ == Field::kStage || field_ == Field::kTensorShape
-                                          ? "integers that are not negative"
-                                          : "integers of 64 bits";
+                                      : unsigned_only ? "an integer that is not negative"
+                                                      : "an integer";
     return Fail(
         fmt::format("{}: {}: expected {}, found {}", item, NameOf(field_), expected, found));
   }
@@ -326,6 +331,11 @@ class StrategyReader : public Json::json_sax_t {
 }  // namespace
 
 Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes) {
+  // The parser takes a zero byte for the end, whatever follows.
+  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
+    return CorruptError(
+        fmt::format("{}: expected JSON, found a zero byte at byte {}", Escape(path), zero + 1));
+  }
   StrategyReader reader(path, bytes.size());
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
   return reader.TakeFile();

@@ -109,7 +109,7 @@ class Skipped {
   }
   void Note(std::string_view reason, std::vector<std::string>& notes) const {
     if (count_ == 0) return;
-    notes.push_back(fmt::format("skipped {} strategy file{} {}: {}{}", count_,
+    notes.push_back(fmt::format("skipped {} strategy file{}, {}: {}{}", count_,
                                 count_ == 1 ? "" : "s", reason, list_,
                                 count_ <= kListed ? "" : ", ..."));
   }
@@ -233,8 +233,8 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
   RESHARD_RETURN_IF_ERROR(CheckNoneMissing(folder, numbers));
   Strategy strategy(std::move(folder), true);
   RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  merged.Note("that are merged already", strategy.notes_);
-  repeated.Note("that repeat another one of their stage", strategy.notes_);
+  merged.Note("merged already", strategy.notes_);
+  repeated.Note("the same as another of their stage", strategy.notes_);
   return strategy;
 }
 

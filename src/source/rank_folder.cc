@@ -39,8 +39,12 @@ struct RankListing {
 // Joins up to kListed things and says how many more there are.
 class Enumeration {
  public:
+  explicit Enumeration(std::string_view separator = ", ") : separator_(separator) {}
+
   void Add(std::string_view thing) {
-    if (count_++ < kListed) text_ += (text_.empty() ? "" : ", ") + std::string(thing);
+    if (count_ > 0 && count_ < kListed) text_ += separator_;
+    if (count_ < kListed) text_ += thing;
+    ++count_;
   }
   size_t count() const { return count_; }
   std::string ToString() const {
@@ -48,6 +52,7 @@ class Enumeration {
   }
 
  private:
+  std::string_view separator_;
   size_t count_ = 0;
   std::string text_;
 };
@@ -161,7 +166,7 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
   }
   for (const auto& [step, count] : folders) {
     if (count == with_files) {
-      return fmt::format("the greatest step that all have is {0} (--suffix {0})", StepName(step));
+      return fmt::format("the greatest step that all have is {0} (--suffix={0})", StepName(step));
     }
   }
   return "no step is in all of them";
@@ -188,15 +193,17 @@ std::vector<const Candidate*> Eligible(const RankListing& rank, const std::strin
 Status CheckSameStep(const std::string& folder, const std::vector<RankFile>& files,
                      const std::vector<RankListing>& ranks) {
   std::map<std::optional<TrainingStep>, Enumeration, std::greater<>> steps;
-  for (const RankFile& file : files) steps[file.step].Add(fmt::format("rank {}", file.rank));
+  for (const RankFile& file : files) {
+    const std::string_view path = file.relative_path;
+    steps[file.step].Add(path.substr(0, path.find('/')));
+  }
   if (steps.size() <= 1) return {};
-  Enumeration list;
+  Enumeration list("; ");
   for (const auto& [step, where] : steps) {
     list.Add(fmt::format("{} in {}", StepName(step), where.ToString()));
   }
-  return MismatchError(
-      fmt::format("{}: expected checkpoints of one step, found the latest to be {}; {}",
-                  Escape(folder), list.ToString(), GreatestCommonStep(ranks)));
+  return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
+                                   Escape(folder), list.ToString(), GreatestCommonStep(ranks)));
 }
 
 }  // namespace
@@ -204,7 +211,7 @@ Status CheckSameStep(const std::string& folder, const std::vector<RankFile>& fil
 Result<RankFolder> FindRankFiles(const std::string& folder, const RankFolderOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<RankListing> ranks, ListRanks(folder));
   RankFolder found;
-  Enumeration open;
+  Enumeration open("; ");
   Enumeration empty;
   Enumeration other;  // those where MindSpore takes another file
   std::string example;
@@ -233,21 +240,20 @@ Result<RankFolder> FindRankFiles(const std::string& folder, const RankFolderOpti
   if (open.count() > 0) {
     return MismatchError(fmt::format(
         "{}: expected one checkpoint to take in each rank folder, found several: {}; choose by the "
-        "end of the name, such as --suffix {}; {}",
+        "end of the name, such as --suffix={}; {}",
         Escape(folder), open.ToString(), Escape(example), GreatestCommonStep(ranks)));
   }
-  const std::string expected = Escape(options.suffix) + std::string(kExtension);
+  const std::string pattern = fmt::format("*{}{}", Escape(options.suffix), kExtension);
   if (found.files.empty()) {
     return NotFoundError(
-        fmt::format("{}: expected files that end in {}, found none in {} rank "
-                    "folders: {}{}",
-                    Escape(folder), expected, empty.count(), empty.ToString(),
+        fmt::format("{}: expected checkpoints ({}), found none in {} rank folders: {}{}",
+                    Escape(folder), pattern, empty.count(), empty.ToString(),
                     options.suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
   RESHARD_RETURN_IF_ERROR(CheckSameStep(folder, found.files, ranks));
   if (empty.count() > 0) {
-    found.warnings.push_back(fmt::format("{}: no file that ends in {} in {} of {} rank folders: {}",
-                                         Escape(folder), expected, empty.count(), ranks.size(),
+    found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} rank folders: {}",
+                                         Escape(folder), pattern, empty.count(), ranks.size(),
                                          empty.ToString()));
   }
   if (other.count() > 0) {

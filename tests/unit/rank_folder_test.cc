@@ -1,0 +1,280 @@
+#include "src/source/rank_folder.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Row {
+  const char* name;
+  std::vector<std::string> files;  // below the folder, made empty; "x/" is a folder
+  std::string suffix;
+};
+
+Result<RankFolder> Find(const TemporaryFolder& folder, const Row& row) {
+  for (const std::string& file : row.files) {
+    if (file.ends_with('/')) {
+      std::filesystem::create_directories(folder.path() / file);
+    } else {
+      folder.Write(file, "");
+    }
+  }
+  return FindRankFiles(folder.path().string(), {row.suffix});
+}
+
+struct Chosen : Row {
+  std::vector<std::string> chosen;    // relative paths
+  std::vector<std::string> warnings;  // behind "FOLDER: "
+};
+
+void ExpectChosen(const Chosen& row) {
+  const TemporaryFolder folder;
+  const auto found = Find(folder, row);
+  ASSERT_TRUE(found.ok()) << row.name << ": " << found.status().message();
+  std::vector<std::string> chosen;
+  int64_t last = -1;
+  for (const RankFile& file : found->files) {
+    chosen.push_back(file.relative_path);
+    EXPECT_EQ(file.path, (folder.path() / file.relative_path).string()) << row.name;
+    EXPECT_LT(last, file.rank) << row.name;
+    last = file.rank;
+  }
+  EXPECT_EQ(chosen, row.chosen) << row.name;
+  ASSERT_EQ(found->warnings.size(), row.warnings.size()) << row.name;
+  for (size_t i = 0; i < row.warnings.size(); ++i) {
+    EXPECT_EQ(found->warnings[i], folder.path().string() + ": " + row.warnings[i]) << row.name;
+  }
+}
+
+TEST(RankFolderTest, ChoosesOneFileOfEachRank) {
+  const std::string mindspore =
+      "MindSpore, which goes by the order of names and not by epoch and step, would take other "
+      "files in ";
+  const Chosen rows[] = {
+      {{"one file each", {"rank_0/a.ckpt", "rank_1/b.ckpt"}, ""},
+       {"rank_0/a.ckpt", "rank_1/b.ckpt"},
+       {}},
+      {{"by number of the rank", {"rank_10/a.ckpt", "rank_9/a.ckpt", "rank_00/a.ckpt"}, ""},
+       {"rank_00/a.ckpt", "rank_9/a.ckpt", "rank_10/a.ckpt"},
+       {}},
+      {{"other folders and files are ignored",
+        {"rank_0/a.ckpt", "rank_/b.ckpt", "rank_x1/b.ckpt", "rank_1x/b.ckpt", "rank0/b.ckpt",
+         "Rank_1/b.ckpt", "rank_-1/b.ckpt", "rank_99999999999999999999/b.ckpt", "strategy.ckpt",
+         "rank_7"},
+        ""},
+       {"rank_0/a.ckpt"},
+       {}},
+      {{"what does not count",
+        {"rank_0/net-1_2.ckpt", "rank_0/net-1_3.tmp", "rank_0/net-graph.meta", "rank_0/.x-9_9.ckpt",
+         "rank_0/net-9_9.ckpt.bak", "rank_0/net-9_8.ckpt/", "rank_0/meta.json"},
+        ""},
+       {"rank_0/net-1_2.ckpt"},
+       {}},
+      {{"by number of the epoch", {"rank_0/net-9_1.ckpt", "rank_0/net-10_1.ckpt"}, ""},
+       {"rank_0/net-10_1.ckpt"},
+       {mindspore + "1 of 1 rank folders: rank_0/net-9_1.ckpt instead of net-10_1.ckpt"}},
+      {{"by number of the step",
+        {"rank_0/net-2_10.ckpt", "rank_0/net-2_9.ckpt", "rank_0/net-1_99.ckpt"},
+        ""},
+       {"rank_0/net-2_10.ckpt"},
+       {mindspore + "1 of 1 rank folders: rank_0/net-2_9.ckpt instead of net-2_10.ckpt"}},
+      {{"a later run's earlier step", {"rank_0/net-1_100.ckpt", "rank_0/net_1-1_50.ckpt"}, ""},
+       {"rank_0/net-1_100.ckpt"},
+       {mindspore + "1 of 1 rank folders: rank_0/net_1-1_50.ckpt instead of net-1_100.ckpt"}},
+      {{"a breakpoint does not count",
+        {"rank_0/net-1_100.ckpt", "rank_0/net-1_100_breakpoint.ckpt", "rank_1/net-1_100.ckpt"},
+        ""},
+       {"rank_0/net-1_100.ckpt", "rank_1/net-1_100.ckpt"},
+       {mindspore + "1 of 2 rank folders: rank_0/net-1_100_breakpoint.ckpt instead of "
+                    "net-1_100.ckpt"}},
+      {{"names with steps go before names without", {"rank_0/net-1_1.ckpt", "rank_0/net.ckpt"}, ""},
+       {"rank_0/net-1_1.ckpt"},
+       {mindspore + "1 of 1 rank folders: rank_0/net.ckpt instead of net-1_1.ckpt"}},
+      {{"prefixes with ranks", {"rank_0/llm_rank_0-1_5.ckpt", "rank_1/llm_rank_1-1_5.ckpt"}, ""},
+       {"rank_0/llm_rank_0-1_5.ckpt", "rank_1/llm_rank_1-1_5.ckpt"},
+       {}},
+      {{"a rank without files",
+        {"rank_0/a-1_5.ckpt", "rank_1/", "rank_2/a-1_5_breakpoint.ckpt"},
+        ""},
+       {"rank_0/a-1_5.ckpt"},
+       {"no checkpoint (*.ckpt) in 2 of 3 rank folders: rank_1, rank_2"}},
+      {{"a suffix",
+        {"rank_0/net-1_5.ckpt", "rank_0/net-1_6.ckpt", "rank_0/net-1_15.ckpt",
+         "rank_1/net-1_5.ckpt"},
+        "-1_5"},
+       {"rank_0/net-1_5.ckpt", "rank_1/net-1_5.ckpt"},
+       {}},
+      {{"a suffix that tells two runs apart",
+        {"rank_0/net-1_5.ckpt", "rank_0/net_1-1_5.ckpt"},
+        "net-1_5"},
+       {"rank_0/net-1_5.ckpt"},
+       {}},
+      {{"a suffix that one rank has not", {"rank_0/net-1_5.ckpt", "rank_1/net-1_4.ckpt"}, "-1_5"},
+       {"rank_0/net-1_5.ckpt"},
+       {"no checkpoint (*-1_5.ckpt) in 1 of 2 rank folders: rank_1"}},
+  };
+  for (const Chosen& row : rows) ExpectChosen(row);
+}
+
+TEST(RankFolderTest, TellsTheStep) {
+  struct Name {
+    const char* name;
+    std::optional<TrainingStep> step;
+  };
+  const Name names[] = {
+      {"net-3_400.ckpt", TrainingStep{3, 400}},
+      {"a-b_c-03_0400.ckpt", TrainingStep{3, 400}},
+      {"-1_2.ckpt", TrainingStep{1, 2}},
+      {"net-1_2_3.ckpt", std::nullopt},
+      {"net-1.ckpt", std::nullopt},
+      {"net_1_2.ckpt", std::nullopt},
+      {"net-_2.ckpt", std::nullopt},
+      {"net-1_.ckpt", std::nullopt},
+      {"net-1_x.ckpt", std::nullopt},
+      {"net-1_99999999999999999999.ckpt", std::nullopt},
+  };
+  for (const Name& name : names) {
+    const TemporaryFolder folder;
+    const auto found = Find(folder, {name.name, {std::string("rank_0/") + name.name}, ""});
+    ASSERT_TRUE(found.ok()) << name.name << found.status().message();
+    EXPECT_EQ(found->files.at(0).step, name.step) << name.name;
+  }
+}
+
+struct Rejected : Row {
+  StatusCode code;
+  std::string message;
+};
+
+TEST(RankFolderTest, Rejects) {
+  const Rejected rows[] = {
+      {{"an empty folder", {}, ""},
+       StatusCode::kNotFound,
+       ": expected folders rank_N with .ckpt files, found none"},
+      {{"files outside of rank folders", {"a.ckpt"}, ""},
+       StatusCode::kNotFound,
+       ": expected folders rank_N with .ckpt files, found none; for the .ckpt files that lie in "
+       "it, "
+       "move each into its rank's folder, or give one itself"},
+      {{"rank folders without files", {"rank_0/", "rank_1/a.tmp"}, ""},
+       StatusCode::kNotFound,
+       ": expected checkpoints (*.ckpt), found none in 2 rank folders: rank_0, "
+       "rank_1"},
+      {{"one rank twice", {"rank_0/a.ckpt", "rank_00/a.ckpt"}, ""},
+       StatusCode::kMismatch,
+       ": rank_0 and rank_00 both name rank 0; remove one of them"},
+      {{"safetensors", {"rank_0/a.safetensors"}, ""},
+       StatusCode::kUnsupported,
+       "/rank_0: expected .ckpt files only, found \"a.safetensors\"; safetensors files are not "
+       "read"},
+      {{"safetensors beside", {"rank_0/a.ckpt", "rank_0/b.safetensors"}, ""},
+       StatusCode::kUnsupported,
+       "found \"b.safetensors\""},
+      {{"different steps",
+        {"rank_0/n-9_1.ckpt", "rank_0/n-10_1.ckpt", "rank_1/n-9_1.ckpt", "rank_2/n-10_1.ckpt",
+         "rank_2/n-9_1.ckpt", "rank_2/n-8_1.ckpt"},
+        ""},
+       StatusCode::kMismatch,
+       ": expected checkpoints of one step, found -10_1 in rank_0, rank_2; -9_1 in rank_1; the "
+       "greatest step that all have is -9_1 (--suffix=-9_1)"},
+      {{"no step in common", {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt"}, ""},
+       StatusCode::kMismatch,
+       "found -1_2 in rank_1; -1_1 in rank_0; no step is in all of them"},
+      {{"a name without step among others", {"rank_0/n-1_1.ckpt", "rank_1/n.ckpt"}, ""},
+       StatusCode::kMismatch,
+       "found -1_1 in rank_0; no step in rank_1; no step is in all of them"},
+      {{"one step twice",
+        {"rank_0/n-1_1.ckpt", "rank_0/n-1_2.ckpt", "rank_0/n_1-1_2.ckpt", "rank_1/n-1_1.ckpt"},
+        ""},
+       StatusCode::kMismatch,
+       ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
+       "n_1-1_2.ckpt); choose by the end of the name, such as --suffix=n-1_2; the greatest step "
+       "that all have is -1_1 (--suffix=-1_1)"},
+      {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
+       StatusCode::kMismatch,
+       "found several: rank_0 (n-1_02.ckpt, n-1_2.ckpt)"},
+      {{"several without steps",
+        {"rank_0/a.ckpt", "rank_0/b.ckpt", "rank_1/a.ckpt", "rank_1/c.ckpt"},
+        ""},
+       StatusCode::kMismatch,
+       "found several: rank_0 (a.ckpt, b.ckpt); rank_1 (a.ckpt, c.ckpt); choose by the end of the "
+       "name, such as --suffix=a; no step is in all of them"},
+      {{"a suffix of several", {"rank_0/n-1_5.ckpt", "rank_0/n-2_5.ckpt"}, "_5"},
+       StatusCode::kMismatch,
+       "found several: rank_0 (n-1_5.ckpt, n-2_5.ckpt)"},
+      {{"a suffix of different steps", {"rank_0/n-1_5.ckpt", "rank_1/n-2_5.ckpt"}, "_5"},
+       StatusCode::kMismatch,
+       "expected checkpoints of one step, found -2_5 in rank_1; -1_5 in rank_0"},
+      {{"a suffix of none", {"rank_0/n-1_5.ckpt", "rank_1/n-1_5.ckpt"}, "-1_6"},
+       StatusCode::kNotFound,
+       ": expected checkpoints (*-1_6.ckpt), found none in 2 rank folders: rank_0, "
+       "rank_1; the greatest step that all have is -1_5 (--suffix=-1_5)"},
+      {{"a suffix of a breakpoint", {"rank_0/n-1_5_breakpoint.ckpt"}, "-1_5_breakpoint"},
+       StatusCode::kNotFound,
+       "expected checkpoints (*-1_5_breakpoint.ckpt), found none in"},
+  };
+  for (const Rejected& row : rows) {
+    const TemporaryFolder folder;
+    const auto found = Find(folder, row);
+    ASSERT_FALSE(found.ok()) << row.name;
+    EXPECT_EQ(found.status().code(), row.code) << row.name;
+    EXPECT_THAT(found.status().message(), HasSubstr(row.message)) << row.name;
+  }
+  const auto missing = FindRankFiles("/nonexistent/folder", {});
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+}
+
+TEST(RankFolderTest, ListsTheFirstOfMany) {
+  const TemporaryFolder folder;
+  Row row{"", {"rank_30/n-2_1.ckpt"}, ""};
+  for (int i = 0; i < 30; ++i) row.files.push_back("rank_" + std::to_string(i) + "/n-1_1.ckpt");
+  const auto found = Find(folder, row);
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(
+      found.status().message(),
+      HasSubstr("found -2_1 in rank_30; -1_1 in rank_0, rank_1, rank_2, rank_3, rank_4, "
+                "rank_5, rank_6, rank_7, rank_8, rank_9, rank_10, rank_11, rank_12, rank_13, "
+                "rank_14, rank_15, rank_16, rank_17, rank_18, rank_19 and 10 more; no step"));
+}
+
+TEST(RankFolderTest, FollowsLinks) {
+  const TemporaryFolder folder;
+  folder.Write("elsewhere/real-1_1.ckpt", "");
+  std::filesystem::create_directory_symlink("elsewhere", folder.path() / "rank_0");
+  std::filesystem::create_directory(folder.path() / "rank_1");
+  std::filesystem::create_symlink("../elsewhere/real-1_1.ckpt",
+                                  folder.path() / "rank_1" / "link-1_1.ckpt");
+  std::filesystem::create_symlink("nowhere", folder.path() / "rank_1" / "z-9_9.ckpt");
+  const auto found = FindRankFiles(folder.path().string() + "/", {});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(found->files.size(), 2U);
+  EXPECT_EQ(found->files[0].path, (folder.path() / "rank_0/real-1_1.ckpt").string());
+  EXPECT_EQ(found->files[1].relative_path, "rank_1/link-1_1.ckpt");
+  EXPECT_THAT(found->warnings, IsEmpty());
+}
+
+TEST(RankFolderTest, TakesThousandsOfRanks) {
+  constexpr int kRanks = 2'048;
+  const TemporaryFolder folder;
+  folder.Write("rank_0/n-1_1.ckpt", "");
+  for (int i = 1; i < kRanks; ++i) {
+    std::filesystem::create_directory_symlink("rank_0",
+                                              folder.path() / ("rank_" + std::to_string(i)));
+  }
+  const auto found = FindRankFiles(folder.path().string(), {});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(found->files.size(), static_cast<size_t>(kRanks));
+  EXPECT_EQ(found->files[1'234].rank, 1'234);
+}
+
+}  // namespace
+}  // namespace reshard
