@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
 namespace reshard {
@@ -71,48 +72,6 @@ Case AnyCase() {
   return c;
 }
 
-// The part of each dimension that a rank holds, straight from the definition.
-std::vector<int64_t> NaiveParts(const Case& c, int64_t rank, std::vector<int64_t>& cuts) {
-  const auto& matrix = c.layout.device_matrix;
-  std::vector<int64_t> coordinates(matrix.size());
-  for (size_t i = matrix.size(); i-- > 0; rank /= matrix[i]) coordinates[i] = rank % matrix[i];
-  std::vector<std::vector<int64_t>> map = c.layout.tensor_map;
-  if (map.size() == 1 && map[0].size() == c.dims) {
-    map.clear();
-    for (const int64_t entry : c.layout.tensor_map[0]) map.push_back({entry});
-  }
-  std::vector<int64_t> parts(c.dims, 0);
-  cuts.assign(c.dims, 1);
-  std::vector<bool> used(matrix.size());
-  for (size_t d = 0; d < c.dims; ++d) {
-    for (const int64_t entry : map[d]) {
-      if (entry < 0) continue;
-      const size_t axis = matrix.size() - 1 - static_cast<size_t>(entry);
-      parts[d] = parts[d] * matrix[axis] + coordinates[axis];
-      cuts[d] *= matrix[axis];
-      used[axis] = true;
-    }
-  }
-  if (c.layout.opt_weight_shard_step == 0) return parts;
-  int64_t replicas = 1;
-  for (size_t i = 0; i < matrix.size(); ++i) replicas *= used[i] ? 1 : matrix[i];
-  const int64_t size =
-      c.layout.opt_weight_shard_size == -1 ? replicas : c.layout.opt_weight_shard_size;
-  int64_t left = size;
-  int64_t index = 0;
-  int64_t weight = 1;
-  for (size_t i = matrix.size(); i-- > 0 && left > 1;) {
-    if (used[i]) continue;
-    const int64_t taken = std::min(left, matrix[i]);
-    index += coordinates[i] % taken * weight;
-    weight *= taken;
-    left /= taken;
-  }
-  parts[0] = parts[0] * size + index;
-  cuts[0] *= size;
-  return parts;
-}
-
 RC_GTEST_PROP(ShardGridProperty, RanksHoldTheBoxesOfTheDefinition, ()) {
   const Case c = AnyCase();
   const auto made = ShardGrid::Make(c.layout, c.dims, "test");
@@ -126,15 +85,13 @@ RC_GTEST_PROP(ShardGridProperty, RanksHoldTheBoxesOfTheDefinition, ()) {
   RC_ASSERT(full.ok());
   RC_ASSERT(*grid.ShardShape(*full, "test") == shard);
   for (int64_t rank = 0; rank < grid.devices(); ++rank) {
-    std::vector<int64_t> cuts;
-    const std::vector<int64_t> parts = NaiveParts(c, rank, cuts);
+    const auto [parts, cuts] = PartsByDefinition(c.layout, c.dims, rank);
     RC_ASSERT(grid.cuts() == cuts);
     RC_ASSERT(grid.PartsOf(rank) == parts);
     const std::vector<int64_t> replicas = grid.Replicas(parts);
     std::vector<int64_t> expected;
-    std::vector<int64_t> unused;
     for (int64_t other = 0; other < grid.devices(); ++other) {
-      if (NaiveParts(c, other, unused) == parts) expected.push_back(other);
+      if (PartsByDefinition(c.layout, c.dims, other).part == parts) expected.push_back(other);
     }
     RC_ASSERT(replicas == expected);
     const auto preferred = Pick<int64_t>(0, grid.devices());

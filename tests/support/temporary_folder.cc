@@ -1,9 +1,9 @@
 #include "tests/support/temporary_folder.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <system_error>

@@ -1,0 +1,256 @@
+// Conversions and reads of random models against a naive reshard, element by element.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/mindspore_checkpoint/value_header.h"
+#include "reshard/convert.h"
+#include "reshard/sharded_checkpoint.h"
+#include "reshard/strategy_files.h"
+#include "tests/property/any_model.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/naive_reshard.h"
+#include "tests/support/pick.h"
+
+namespace reshard {
+namespace {
+
+std::string FileOf(int64_t rank) {
+  return "rank_" + std::to_string(rank) + "/checkpoint_" + std::to_string(rank) + ".ckpt";
+}
+
+// As EncodeCheckpoint, each tensor in several Values, cut at random bytes.
+std::string EncodeCut(const std::vector<TestTensor>& tensors) {
+  std::string bytes;
+  for (const auto& [name, dtype, shape, content] : tensors) {
+    size_t begin = 0;
+    do {
+      const auto length = Pick<size_t>(0, content.size() - begin + 1);
+      bytes += EncodeValueHeader(name, dtype, shape, length) + content.substr(begin, length);
+      begin += length;
+    } while (begin < content.size());
+  }
+  return bytes;
+}
+
+// Parameters that source ranks do not save: each shard stays in one rank's file at least.
+using Omissions = std::set<std::pair<std::string, int64_t>>;
+
+Omissions AnyOmissions(const Model& model) {
+  Omissions omitted;
+  const int64_t devices = model.source.devices;
+  for (size_t s = 0; s < model.source.layouts.size(); ++s) {
+    for (const auto& [name, layout] : model.source.layouts[s]) {
+      std::map<std::vector<int64_t>, std::vector<int64_t>> holders;
+      for (int64_t local = 0; local < devices; ++local) {
+        holders[PartsByDefinition(layout, model.Find(name).shape.size(), local).part].push_back(
+            local + static_cast<int64_t>(s) * devices);
+      }
+      for (const auto& [part, ranks] : holders) {
+        const auto keeper = ranks[Pick<size_t>(0, ranks.size())];
+        for (const int64_t rank : ranks) {
+          if (rank != keeper && PickBool()) omitted.emplace(name, rank);
+        }
+      }
+    }
+  }
+  return omitted;
+}
+
+class Conversion {
+ public:
+  explicit Conversion(const Model& model) : folder_(MemoryFolder()) {
+    options_.source = folder_.path() / "source";
+    options_.target = folder_.path() / "target";
+    options_.source_strategy = WriteStrategy(model.source, folder_, "source_strategy");
+    options_.target_strategy = WriteStrategy(model.target, folder_, "target_strategy");
+    options_.jobs = Pick(0, 4);
+  }
+
+  ConvertOptions& options() { return options_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+  void WriteSource(int64_t rank, const std::string& bytes) const {
+    folder_.Write("source/" + FileOf(rank), bytes);
+  }
+  void Run() const {
+    const auto report = Convert(options_);
+    if (!report.ok()) RC_FAIL(report.status().message());
+  }
+  std::vector<TestTensor> Target(int64_t rank) const {
+    return ReadTensors(std::filesystem::path(options_.target) / FileOf(rank));
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  ConvertOptions options_;
+};
+
+std::vector<TestTensor> ByName(std::vector<TestTensor> tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return tensors;
+}
+
+RC_GTEST_PROP(ConvertProperty, EachRankGetsItsPartOfEachTensor, ()) {
+  const Model model = AnyModel({.share_between_stages = PickBool()});
+  Conversion conversion(model);
+  const Omissions omitted = PickBool() ? AnyOmissions(model) : Omissions();
+  for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
+    std::vector<TestTensor> tensors = SourceTensors(model, rank, rank);
+    std::erase_if(tensors, [&](const auto& tensor) {
+      return omitted.contains({tensor.name, rank});
+    });
+    if (tensors.empty()) continue;  // no file, then
+    conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
+  }
+  conversion.Run();
+  for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
+    const auto expected = TargetTensors(model, rank, UncutSourceRank(model, rank));
+    const auto found = conversion.Target(rank);
+    RC_ASSERT(ByName(found) == ByName(expected));
+    // The order is that of the files where they agree on one.
+    if (omitted.empty() && !model.in_several_stages) RC_ASSERT(found == expected);
+  }
+  RC_ASSERT(ReadOutputs(conversion.options().target).size() ==
+            static_cast<size_t>(model.target.ranks()));
+}
+
+RC_GTEST_PROP(ConvertProperty, ThereAndBackIsTheIdentity, ()) {
+  const Model model = AnyModel({});
+  Conversion conversion(model);
+  for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
+    conversion.WriteSource(rank, EncodeCheckpoint(SourceTensors(model, rank, 0)));
+  }
+  conversion.Run();
+  FolderContents expected;
+  for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
+    expected[FileOf(rank)] = EncodeCheckpoint(TargetTensors(model, rank, 0));
+  }
+  RC_ASSERT(ReadOutputs(conversion.options().target) == expected);
+
+  ConvertOptions back = conversion.options();
+  std::swap(back.source_strategy, back.target_strategy);
+  back.source = back.target;
+  back.target = conversion.folder() / "back";
+  const auto report = Convert(back);
+  if (!report.ok()) RC_FAIL(report.status().message());
+  RC_ASSERT(ReadOutputs(back.target) == ReadOutputs(conversion.options().source));
+}
+
+RC_GTEST_PROP(ConvertProperty, TheLeastRankListIsEnough, ()) {
+  const Model model = AnyModel({.one_dimensional_nested_maps = false});
+  Conversion conversion(model);
+  ConvertOptions& options = conversion.options();
+  const auto rank = Pick<int64_t>(0, model.target.ranks());
+  options.ranks = {rank};
+  const auto least = SourceRanks(rank, options.source_strategy, options.target_strategy);
+  if (!least.ok()) RC_FAIL(least.status().message());
+  const int64_t uncut_rank = UncutSourceRank(model, rank);
+  RC_ASSERT(std::count(least->begin(), least->end(), uncut_rank) == 1);
+  for (const int64_t source : *least) {
+    conversion.WriteSource(source, EncodeCheckpoint(SourceTensors(model, source, source)));
+  }
+  conversion.Run();
+  RC_ASSERT(conversion.Target(rank) == TargetTensors(model, rank, uncut_rank));
+}
+
+// The bytes of `box` of a tensor, element by element.
+std::string NaiveBox(const TestTensor& tensor, const Box& box) {
+  std::string bytes;
+  int64_t elements = 1;
+  for (const int64_t size : tensor.shape) elements *= size;
+  for (int64_t element = 0; element < elements; ++element) {
+    bool inside = true;
+    int64_t rest = element;
+    for (size_t d = tensor.shape.size(); d-- > 0; rest /= tensor.shape[d]) {
+      const int64_t index = rest % tensor.shape[d] - box.begin[d];
+      inside = inside && index >= 0 && index < box.extent[d];
+    }
+    const size_t item = tensor.content.size() / static_cast<size_t>(elements);
+    if (inside) bytes += tensor.content.substr(static_cast<size_t>(element) * item, item);
+  }
+  return bytes;
+}
+
+Box AnyBox(const Shape& shape) {
+  Box box;
+  for (const int64_t size : shape) {
+    box.begin.push_back(Pick<int64_t>(0, size + 1));
+    box.extent.push_back(Pick<int64_t>(0, size - box.begin.back() + 1));
+  }
+  return box;
+}
+
+void CheckShards(const ShardedCheckpoint& checkpoint, const TestTensor& tensor,
+                 const ParameterLayout& layout, int64_t first_rank, int64_t devices) {
+  const auto shards = checkpoint.Shards(tensor.name);
+  if (!shards.ok()) RC_FAIL(shards.status().message());
+  std::map<int64_t, Box> boxes;
+  for (const Shard& shard : *shards) {
+    for (const int64_t rank : shard.ranks) RC_ASSERT(boxes.emplace(rank, shard.box).second);
+  }
+  if (tensor.content.empty()) return;  // no box has elements
+  RC_ASSERT(boxes.size() == static_cast<size_t>(devices));
+  for (int64_t local = 0; local < devices; ++local) {
+    const NaiveParts parts = PartsByDefinition(layout, tensor.shape.size(), local);
+    Box expected;
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      expected.extent.push_back(tensor.shape[d] / parts.cuts[d]);
+      expected.begin.push_back(parts.part[d] * expected.extent[d]);
+    }
+    RC_ASSERT(boxes.at(first_rank + local) == expected);
+  }
+}
+
+RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem, ()) {
+  const Model model = AnyModel({.share_between_stages = PickBool()});
+  Conversion conversion(model);
+  for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
+    const auto tensors = SourceTensors(model, rank, rank);
+    conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
+  }
+  const ConvertOptions& options = conversion.options();
+  const auto checkpoint = ShardedCheckpoint::Open(options.source, options.source_strategy);
+  if (!checkpoint.ok()) RC_FAIL(checkpoint.status().message());
+  RC_ASSERT(checkpoint->tensors().size() == model.cut.size() + model.uncut.size());
+
+  std::vector<TestTensor> tensors = model.cut;
+  for (const std::string& name : model.uncut) tensors.push_back(UncutTensor(name, 0));
+  for (const TestTensor& tensor : tensors) {
+    const LogicalTensor* found = checkpoint->Find(tensor.name);
+    RC_ASSERT(found != nullptr);
+    RC_ASSERT(found->dtype == tensor.dtype);
+    RC_ASSERT(found->full_shape == tensor.shape);
+    for (int i = 0; i < 4; ++i) {
+      const Box box = AnyBox(tensor.shape);
+      const std::string expected = NaiveBox(tensor, box);
+      std::string bytes(expected.size(), '\0');
+      const Status status =
+          checkpoint->Read(tensor.name, box, std::as_writable_bytes(std::span(bytes)));
+      if (!status.ok()) RC_FAIL(status.message());
+      RC_ASSERT(bytes == expected);
+    }
+  }
+  std::set<std::string> seen;  // those of a lower stage
+  for (size_t s = 0; s < model.source.layouts.size(); ++s) {
+    const int64_t first_rank = static_cast<int64_t>(s) * model.source.devices;
+    for (const auto& [name, layout] : model.source.layouts[s]) {
+      RC_ASSERT(checkpoint->Find(name)->in_strategy);
+      if (!seen.insert(name).second) continue;
+      RC_ASSERT(checkpoint->Find(name)->stage == static_cast<int64_t>(s));
+      CheckShards(*checkpoint, model.Find(name), layout, first_rank, model.source.devices);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reshard
