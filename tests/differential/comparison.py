@@ -124,14 +124,13 @@ class Comparison:
                 self._same_outputs(out)
 
     def _compare_by_rank(self):
-        """Converts single ranks; reshard sees no more source ranks than its
-        own list names."""
+        """Converts single ranks: all into one folder, and each one from no more
+        source ranks than reshard's own list names."""
         out = self.folder / "out"
         for rank in self.case.ranks:
             wanted = mindspore_side.rank_list(rank, self.strategies.get("src"),
                                               self.strategies.get("dst"))
-            files = {found: self.folder / "src" / f"rank_{found}" /
-                     "net-1_100.ckpt" for found in wanted}
+            files = {found: self._source_file("src", found) for found in wanted}
             path = self.expected / f"rank_{rank}" / f"{PREFIX}{rank}.ckpt"
             path.parent.mkdir(parents=True)
             mindspore_side.convert_rank(rank, files, path,
@@ -139,15 +138,21 @@ class Comparison:
                                         self.strategies.get("dst"))
             least = self._least_list(rank)
             if least is None:
-                return
-            source = self.folder / f"src_for_{rank}"
+                continue
             for found in least:
-                (source / f"rank_{found}").mkdir(parents=True)
-                (source / f"rank_{found}" / "net-1_100.ckpt").symlink_to(
-                    self.folder / "src" / f"rank_{found}" / "net-1_100.ckpt")
-            if not self._convert(source, out, self.strategies, "--rank", rank):
-                return
+                link = self._source_file(f"src_for_{rank}", found)
+                link.parent.mkdir(parents=True)
+                link.symlink_to(self._source_file("src", found))
+            out_alone = self.folder / f"out_of_{rank}"
+            if self._convert(self.folder / f"src_for_{rank}", out_alone,
+                             self.strategies, "--rank", rank):
+                self._same_outputs(out_alone, rank)
+            self._convert(self.folder / "src", out, self.strategies,
+                          "--rank", rank)
         self._same_outputs(out)
+
+    def _source_file(self, folder, rank):
+        return self.folder / folder / f"rank_{rank}" / "net-1_100.ckpt"
 
     def _least_list(self, rank):
         text = self._run("ranks", rank,
@@ -175,9 +180,10 @@ class Comparison:
         self.failures.append(f"{what}: {actual} differs from {expected}")
         return False
 
-    def _same_outputs(self, out):
+    def _same_outputs(self, out, rank="*"):
         expected, actual = (
-            {str(file.relative_to(folder)) for file in folder.glob("rank_*/*")}
+            {str(file.relative_to(folder))
+             for file in folder.glob(f"rank_{rank}/*")}
             for folder in (self.expected, out))
         if expected != actual:
             self.failures.append(
