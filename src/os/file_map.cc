@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "src/os/errno_status.h"
-#include "src/os/map_advice.h"
 
 namespace reshard {
 namespace {
@@ -36,9 +35,7 @@ Result<FileMap> FileMap::Make(const InputFile& file) {
   try {
     auto region = std::make_unique<bip::mapped_region>(Mappable(file.descriptor()), bip::read_only,
                                                        0, file.size());
-    FileMap map(std::move(region));
-    AdviseRandom(map.data(), map.size());
-    return map;
+    return FileMap(std::move(region));
   } catch (const bip::interprocess_exception& failure) {
     return ErrnoStatus(failure.get_native_error(), "map", file.path());
   }

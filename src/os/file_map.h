@@ -2,8 +2,8 @@
 //
 // Owns the map, move-only; the file may be closed meanwhile. Touch its bytes under the fault guard
 // (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes beyond
-// the new end read as zeros without a sign: only the identity tells. Nothing is read around a page
-// that is touched.
+// the new end read as zeros without a sign: only the identity tells. The kernel reads ahead as it
+// does for any map, unless map_advice.h tells it not to.
 #ifndef RESHARD_SRC_OS_FILE_MAP_H_
 #define RESHARD_SRC_OS_FILE_MAP_H_
 

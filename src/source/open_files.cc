@@ -7,6 +7,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
 
 namespace reshard {
 namespace {
@@ -51,7 +52,11 @@ Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
   auto file = std::make_unique<OpenFile>(OpenFile{std::move(input).value(), std::nullopt});
   if (file->input.size() > 0 && !file->input.IsRemote()) {
     // Without a map, for want of address space or because this file system has none, pread serves.
-    if (Result<FileMap> map = FileMap::Make(file->input); map.ok()) file->map = std::move(*map);
+    if (Result<FileMap> map = FileMap::Make(file->input); map.ok()) {
+      // Windows fetch all of their pages at once; nothing else of the file is wanted.
+      AdviseRandom(map->data(), map->size());
+      file->map = std::move(*map);
+    }
   }
   return file;
 }
