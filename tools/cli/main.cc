@@ -6,6 +6,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "reshard/status.h"
@@ -81,6 +82,8 @@ int Main(int argc, char** argv) {
     exit_code = RunCommandLine(argc, argv);
   } catch (const std::bad_alloc&) {
     exit_code = Fail(ResourceExhaustedError("out of memory"));
+  } catch (const std::system_error& error) {  // the thread that waits for signals
+    exit_code = Fail(ResourceExhaustedError(fmt::format("no thread to be had: {}", error.what())));
   }
   const Status written = FinishData();
   return exit_code == 0 && !written.ok() ? Fail(written) : exit_code;

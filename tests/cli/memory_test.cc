@@ -1,0 +1,159 @@
+// How much memory a conversion takes, whatever the size of its tensors: the program itself, looked
+// at from outside.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/strategy_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// Returns RssAnon of a process in bytes, 0 once it has ended.
+uint64_t RssAnon(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10;
+  }
+  return 0;
+}
+
+struct Outcome {
+  int exit = -1;
+  uint64_t peak = 0;  // of RssAnon, in bytes, looked at every millisecond
+};
+
+// Runs the program; `data_limit` is its RLIMIT_DATA in bytes, 0 for none.
+Outcome RunProgram(std::vector<std::string> arguments, uint64_t data_limit) {
+  arguments.insert(arguments.begin(), RESHARD_BIN_DIR "/reshard");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (data_limit != 0) {
+      const rlimit limit{data_limit, data_limit};
+      setrlimit(RLIMIT_DATA, &limit);
+    }
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  Outcome outcome;
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    outcome.peak = std::max(outcome.peak, RssAnon(pid));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  outcome.exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+struct Tensors {
+  uint64_t bytes;  // of each
+  int count;
+};
+
+class MemoryTest : public testing::TestWithParam<Tensors> {
+ protected:
+  // Makes a checkpoint of two ranks that hold the halves of each tensor's rows, its content a hole,
+  // and strategies that cut the rows, or the columns, in two.
+  void MakeSource(const Tensors& tensors) {
+    const auto rows = static_cast<int64_t>(tensors.bytes / (4 * 4096));
+    std::vector<NamedLayout> by_rows;
+    std::vector<NamedLayout> by_columns;
+    std::vector<std::string> headers;
+    for (int i = 0; i < tensors.count; ++i) {
+      const std::string name = "w" + std::to_string(i);
+      by_rows.push_back({name, MakeLayout({2}, {{0, -1}})});
+      by_columns.push_back({name, MakeLayout({2}, {{-1, 0}})});
+      headers.push_back(TensorValueHeader(name, "Float32", {rows / 2, 4096}, tensors.bytes / 2));
+    }
+    folder_.Write("rows.ckpt", ProtobufStrategy(0, by_rows));
+    folder_.Write("columns.ckpt", ProtobufStrategy(0, by_columns));
+    uint64_t size = 0;
+    for (const std::string& header : headers) size += header.size() + tensors.bytes / 2;
+    for (const std::string file : {"src/rank_0/net-1_1.ckpt", "src/rank_1/net-1_1.ckpt"}) {
+      uint64_t offset = 0;
+      for (const std::string& header : headers) {
+        folder_.WriteSparse(file, size, offset, header);
+        offset += header.size() + tensors.bytes / 2;
+      }
+    }
+  }
+
+  Outcome Convert(uint64_t data_limit) {
+    const std::string root = folder_.path().string();
+    return RunProgram({"convert", root + "/src", root + "/dst", "--src-strategy",
+                       root + "/rows.ckpt", "--dst-strategy", root + "/columns.ckpt", "-q"},
+                      data_limit);
+  }
+
+  uint64_t OutputBytes() const {
+    uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "dst")) {
+      if (entry.path().extension() == ".ckpt") bytes += entry.file_size();
+    }
+    return bytes;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_P(MemoryTest, DoesNotGrowWithTheTensor) {
+  MakeSource(GetParam());
+  const Outcome outcome = Convert(0);
+  EXPECT_EQ(outcome.exit, 0);
+  EXPECT_GT(outcome.peak, 0u);
+  EXPECT_LE(outcome.peak, 64 * kMiB);
+  EXPECT_GE(OutputBytes(), GetParam().bytes * static_cast<uint64_t>(GetParam().count));
+  RecordProperty("rss_anon_peak", std::to_string(outcome.peak));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, MemoryTest,
+                         testing::Values(Tensors{kMiB, 64}, Tensors{64 * kMiB, 4},
+                                         Tensors{1024 * kMiB, 1}),
+                         [](const auto& row) {
+                           return std::to_string(row.param.bytes / kMiB) + "MiB";
+                         });
+
+using MemoryLimitTest = MemoryTest;
+
+// RLIMIT_DATA counts anonymous and private writable memory, stacks of threads included, but no file
+// maps.
+TEST_P(MemoryLimitTest, ConvertsUnderALimitOfDataThatTheTensorExceeds) {
+  MakeSource(GetParam());
+  const Outcome outcome = Convert(96 * kMiB);
+  EXPECT_EQ(outcome.exit, 0);
+  EXPECT_GE(OutputBytes(), GetParam().bytes);
+}
+
+TEST_P(MemoryLimitTest, SaysThatMemoryIsShort) {
+  MakeSource(GetParam());
+  for (const uint64_t limit : {6 * kMiB, 14 * kMiB}) {  // no thread; no staging buffers
+    const Outcome outcome = Convert(limit);
+    EXPECT_EQ(outcome.exit, 5) << limit;
+    EXPECT_FALSE(fs::exists(folder_.path() / "dst")) << limit;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, MemoryLimitTest, testing::Values(Tensors{256 * kMiB, 1}),
+                         [](const auto&) { return "256MiB"; });
+
+}  // namespace
+}  // namespace reshard
