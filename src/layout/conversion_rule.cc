@@ -31,8 +31,8 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
 
 ConversionRule::ConversionRule(const Strategy* source, const Strategy* target)
     : source_(source), target_(target) {
-  if (source != nullptr && target != nullptr && !source->is_pipeline() && !target->is_pipeline() &&
-      IsProperSubset(*source, *target)) {
+  if (source != nullptr && target != nullptr && source->stages().size() == 1 &&
+      target->stages().size() == 1 && IsProperSubset(*source, *target)) {
     stage_alone_ = source->own_stage();
   }
 }
