@@ -104,9 +104,8 @@ TEST(CheckpointGoldenTest, EncryptedFilesAreNamedAsSuch) {
   for (const std::string mode : {"AES-GCM", "AES-CBC", "SM4-CBC"}) {
     const auto index = IndexFile(kData / "apis" / "files" / ("encrypted_" + mode + ".ckpt"));
     EXPECT_EQ(index.status().code(), StatusCode::kUnsupported);
-    EXPECT_THAT(
-        index.status().message(),
-        HasSubstr("encrypted_" + mode + ".ckpt: the checkpoint is encrypted (" + mode + ")"));
+    EXPECT_THAT(index.status().message(), HasSubstr("encrypted_" + mode + ".ckpt: "));
+    EXPECT_THAT(index.status().message(), HasSubstr("the checkpoint is encrypted (" + mode + ")"));
   }
 }
 

@@ -97,7 +97,6 @@ TEST_F(IndexCacheTest, IndexesInUseStay) {
   EXPECT_EQ(a->parameters().size(), 1U);
   EXPECT_EQ(cache.memory(), a->memory() + b->memory());
   a = std::move(b);
-  EXPECT_FALSE(b);
   EXPECT_EQ(cache.memory(), a->memory());
   a = IndexHandle();
   EXPECT_EQ(cache.memory(), 0U);

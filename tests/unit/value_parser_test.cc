@@ -92,7 +92,7 @@ TEST(ValueParserTest, DimsMayBePacked) {
 // bytes given here exists.
 TEST(ValueParserTest, HopsOverContentOfAnyLength) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
-  for (const uint64_t content : {2 * kGiB, 4 * kGiB + 5, 6 * kGiB, 1024 * 1024 * kGiB}) {
+  for (const uint64_t content : {2 * kGiB, 4 * kGiB + 5, 6 * kGiB, kGiB << 20}) {
     SCOPED_TRACE(content);
     const std::string header =
         TensorValueHeader("big", "Int8", {static_cast<int64_t>(content)}, content);
