@@ -1,6 +1,7 @@
 #include "src/api/conversion_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -44,17 +45,17 @@ std::vector<ParameterSummary> Largest(const PlanNotes& notes) {
 
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
                                   const ConvertOptions& options) {
-  std::set<int64_t> ranks(options.ranks.begin(), options.ranks.end());
-  if (ranks.empty()) {
-    for (int64_t rank = 0; rank < source.rule().target_ranks(); ++rank) ranks.insert(rank);
-  }
+  const std::set<int64_t> chosen_ranks(options.ranks.begin(), options.ranks.end());
+  const std::vector<int64_t> ranks(chosen_ranks.begin(), chosen_ranks.end());
+  const auto count = ranks.empty() ? source.rule().target_ranks() : std::ssize(ranks);
   std::map<FileId, const OpenedSource::File*> chosen;
   for (const OpenedSource::File& file : source.chosen()) chosen.emplace(file.id, &file);
 
   PlanReport report;
   PlanNotes notes;
   std::map<int64_t, const OpenedSource::File*> used;
-  for (const int64_t rank : ranks) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t rank = ranks.empty() ? i : ranks[static_cast<size_t>(i)];
     if (options.stop.stop_requested()) return CancelledError("stopped while planning");
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
     TargetFileSummary target{rank, plan.path, plan.size, plan.parameters, 0, {}};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -18,14 +17,26 @@ namespace {
 constexpr size_t kMaxOpenFiles = 64;
 constexpr size_t kIndexBudget = size_t{256} << 20;
 
-std::string FirstRanks(const std::vector<int64_t>& ranks) {
-  constexpr size_t kMost = 20;
-  std::vector<int64_t> first(
-      ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMost)));
-  std::string out = fmt::format("{}", fmt::join(first, ", "));
-  if (ranks.size() > kMost) out += fmt::format(" and {} more", ranks.size() - kMost);
-  return out;
-}
+// Ranks to be listed in a message: how many, and the first of them.
+class RankTally {
+ public:
+  // Adds the ranks from `begin` up to, but without, `end`.
+  void Add(int64_t begin, int64_t end) {
+    count_ += end - begin;
+    while (begin < end && first_.size() < kMost) first_.push_back(begin++);
+  }
+  int64_t count() const { return count_; }
+  std::string Words() const {
+    const int64_t more = count_ - static_cast<int64_t>(first_.size());
+    return fmt::format("{}{}", fmt::join(first_, ", "),
+                       more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+
+ private:
+  static constexpr size_t kMost = 20;
+  int64_t count_ = 0;
+  std::vector<int64_t> first_;
+};
 
 Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
                    std::vector<std::string>& warnings) {
@@ -74,37 +85,37 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
 
   const int64_t first = rule_->SourceRank(0, 0);
   const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
-  std::vector<int64_t> extra;
-  std::vector<int64_t> missing;
+  RankTally extra;
+  RankTally missing;
   int64_t expected = first;
   for (const RankFile& file : folder.files) {
     if (file.rank < first || file.rank >= end) {
-      extra.push_back(file.rank);
+      extra.Add(file.rank, file.rank + 1);
       continue;
     }
-    while (expected < file.rank) missing.push_back(expected++);
+    missing.Add(expected, file.rank);
     expected = file.rank + 1;
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
     step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path), identity});
   }
-  while (expected < end) missing.push_back(expected++);
+  missing.Add(expected, end);
 
   const std::string by = source_strategy_ ? source_strategy_->path() : "no source strategy";
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     paths.source, first, end - 1, by, FirstRanks(extra)));
+                                     paths.source, first, end - 1, by, extra.Words()));
   }
-  if (!missing.empty()) {
+  if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
-                                    paths.source, missing.size(), first, end - 1, by,
-                                    FirstRanks(missing)));
+                                    paths.source, missing.count(), first, end - 1, by,
+                                    missing.Words()));
   }
-  if (!extra.empty()) {
+  if (extra.count() > 0) {
     warnings_.push_back(
         fmt::format("{}: {} rank folders are beyond the ranks {} to {} (by {}), "
                     "not used: {}",
-                    paths.source, extra.size(), first, end - 1, by, FirstRanks(extra)));
+                    paths.source, extra.count(), first, end - 1, by, extra.Words()));
   }
   return {};
 }
