@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint_envelope.h"
 #include "format/mindspore_checkpoint/value_parser.h"
+#include "reshard/byte_range.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/index/parameter_grouping.h"

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/byte_range.h"
 #include "reshard/parameter.h"
 #include "reshard/status.h"
 #include "src/source/source_files.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
@@ -94,10 +95,11 @@ Status ParameterGrouping::Add(const ParsedValue& value) {
   }
   RESHARD_RETURN_IF_ERROR(Append(value));
   if (memory_ <= kMaxIndexBytes) return {};
-  return ResourceExhaustedError(fmt::format(
-      "parameter {} at offset {}: the index of the {} parameters up to here takes more than the {} "
-      "MiB that one file may have",
-      Quote(value.tag), value.message.offset, parameters_.size(), kMaxIndexBytes >> 20));
+  return ResourceExhaustedError(
+      fmt::format("parameter {} at offset {}: too many Values up to here; their index takes more "
+                  "than the {} MiB "
+                  "that one file may have; save the parameters in several files",
+                  Quote(value.tag), value.message.offset, kMaxIndexBytes >> 20));
 }
 
 Status ParameterGrouping::Begin(const ParsedValue& value) {
