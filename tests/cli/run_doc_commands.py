@@ -15,7 +15,8 @@ Lines that begin with `$ reshard` (reshard-gen too, and either with a folder bef
 those of a document one after the other in one empty folder; a backslash at the end continues a line.
 Other lines that begin with `$` are for the reader. Lines of output that the document shows have to
 come in that order, with others between them where the document has left some out; `...` stands for
-anything, times and rates need not agree. The exit code has to be 0, or N where a line says `exit N`.
+anything; blanks, times and rates need not agree. The exit code has to be 0, or N where a line says
+`exit N`.
 
 A reshard command anywhere else in a code block is an error: nobody would run it. A block marked `text`
 is for forms of commands, such as SRC and DST.
@@ -75,10 +76,11 @@ def steps_of(document, errors):
 
 def missing_line(shown, output):
     """Returns the first of the lines `shown` that does not come in its turn, or None."""
-    remaining = iter(output)
+    remaining = (" ".join(line.split()) for line in output)
     for line in shown:
-        pattern = re.compile(".*".join(re.escape(part.strip()) for part in line.split("...")))
-        if line.strip() and not any(pattern.fullmatch(found.strip()) for found in remaining):
+        words = " ".join(line.split())
+        pattern = re.compile(".*".join(re.escape(part) for part in words.split("...")))
+        if words and not any(pattern.fullmatch(found) for found in remaining):
             return line
     return None
 

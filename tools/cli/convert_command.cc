@@ -69,11 +69,11 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(fmt::format("{} published; they were left whole by an earlier run",
                            FormatCount(report.files.size(), "file")));
   } else {
-    PrintWords(
-        fmt::format("{}, {} written in {} ({}), {} from source ranks {}",
-                    FormatCount(report.files.size(), "file"), FormatBytes(report.bytes_written),
-                    FormatSeconds(seconds), FormatRate(report.bytes_written, seconds),
-                    FormatCount(report.parameters, "parameter"), FormatRanks(report.source_ranks)));
+    PrintWords(fmt::format(
+        "{}, {} written in {} ({}), {} from source {} {}", FormatCount(report.files.size(), "file"),
+        FormatBytes(report.bytes_written), FormatSeconds(seconds),
+        FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
+        report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
   }
   if (verbose()) {
     Table table({{""}, {"", Align::kRight}});
@@ -83,9 +83,8 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords("files written:\n" + table.ToText());
   }
   if (!report.largest.empty()) {
-    PrintWords(
-        "largest parameters, full shapes (other shapes than the model's: a wrong strategy)\n" +
-        LargestAsText(report.largest));
+    PrintWords("largest parameters; full shapes other than the model's mean a wrong strategy:\n" +
+               LargestAsText(report.largest));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "tools/cli/inspect_command.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -87,8 +89,10 @@ void InspectCommand::InspectFolder(const std::string& path) {
     if (ranks.status().code() != StatusCode::kNotFound) return Report(path, ranks.status());
     const Result<StrategySummary> strategy = ReadStrategy(path);
     if (strategy.ok()) return ShowStrategy(*strategy);
-    const bool has_files = strategy.status().code() != StatusCode::kNotFound;
-    return Report(path, has_files ? strategy.status() : ranks.status());
+    if (strategy.status().code() == StatusCode::kNotFound) return Report(path, ranks.status());
+    return Report(path, Status(strategy.status().code(),
+                               fmt::format("{}; as a folder of strategy files: {}",
+                                           ranks.status().message(), strategy.status().message())));
   }
   PrintWarnings(ranks->warnings);
   warnings_.insert(warnings_.end(), ranks->warnings.begin(), ranks->warnings.end());
@@ -119,7 +123,7 @@ void InspectCommand::ShowStrategy(const StrategySummary& strategy) {
   if (json()) {
     strategies_.push_back(StrategyAsJson(strategy, filter_));
   } else {
-    PrintData(StrategyAsText(strategy, filter_) + '\n');
+    PrintData(StrategyAsText(strategy, filter_, verbose()) + '\n');
   }
 }
 

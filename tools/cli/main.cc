@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <new>
 #include <sstream>
 #include <string>
@@ -77,14 +79,7 @@ int RunCommandLine(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
-  int exit_code = 0;
-  try {
-    exit_code = RunCommandLine(argc, argv);
-  } catch (const std::bad_alloc&) {
-    exit_code = Fail(ResourceExhaustedError("out of memory"));
-  } catch (const std::system_error& error) {  // the thread that waits for signals
-    exit_code = Fail(ResourceExhaustedError(fmt::format("no thread to be had: {}", error.what())));
-  }
+  const int exit_code = RunCommandLine(argc, argv);
   const Status written = FinishData();
   return exit_code == 0 && !written.ok() ? Fail(written) : exit_code;
 }
@@ -92,4 +87,15 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace reshard
 
-int main(int argc, char** argv) { return reshard::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // What nobody below expects; messages.h would take memory to say it.
+  try {
+    return reshard::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
+    return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "reshard: error: internal error: %s\n", error.what());
+    return reshard::ExitCode(reshard::StatusCode::kInternal);
+  }
+}

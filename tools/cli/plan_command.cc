@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string>
 
 #include "tools/cli/messages.h"
@@ -56,6 +57,7 @@ PlanCommand::PlanCommand(CLI::App& parent)
 }
 
 int PlanCommand::Run() {
+  const auto start = std::chrono::steady_clock::now();
   ConvertOptions options = arguments_.Options();
   const StopOnSignal stop;
   options.stop = stop.token();
@@ -66,6 +68,10 @@ int PlanCommand::Run() {
     PrintReport(*report);
   } else {
     PrintText(*report);
+  }
+  if (verbose()) {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    PrintWords(fmt::format("planned in {}; nothing was written", FormatSeconds(seconds.count())));
   }
   return 0;
 }

@@ -28,7 +28,7 @@ int StrategyShowCommand::Run() {
     document.update(StrategyAsJson(*strategy, filter_));
     PrintData(ToJsonText(document) + '\n');
   } else {
-    PrintData(StrategyAsText(*strategy, filter_));
+    PrintData(StrategyAsText(*strategy, filter_, verbose()));
   }
   return 0;
 }

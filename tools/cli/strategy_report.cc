@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
 #include <vector>
 
 #include "tools/cli/glob_match.h"
@@ -16,6 +17,7 @@ namespace {
 std::string TensorMapText(const std::vector<std::vector<int64_t>>& tensor_map) {
   if (tensor_map.size() == 1) return FormatList(tensor_map[0]);
   std::vector<std::string> dims;
+  dims.reserve(tensor_map.size());
   for (const std::vector<int64_t>& axes : tensor_map) dims.push_back(FormatList(axes));
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
@@ -34,17 +36,31 @@ std::string OptimizerSharding(const StrategyParameter& parameter) {
 
 }  // namespace
 
-std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter) {
-  Table table({{"STAGE", Align::kRight},
-               {"PARAMETER"},
-               {"DEVICE MATRIX"},
-               {"TENSOR MAP"},
-               {"OPTIMIZER SHARDING"}});
+std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
+                           bool verbose) {
+  std::vector<Table::Column> columns = {{"STAGE", Align::kRight},
+                                        {"PARAMETER"},
+                                        {"DEVICE MATRIX"},
+                                        {"TENSOR MAP"},
+                                        {"OPTIMIZER SHARDING"}};
+  if (verbose) {
+    columns.push_back({"STEP", Align::kRight});
+    columns.push_back({"SIZE", Align::kRight});
+    columns.push_back({"TENSOR SHAPE"});
+  }
+  Table table(std::move(columns));
   for (const StrategyParameter& parameter : strategy.parameters) {
     if (!filter.empty() && !GlobMatch(filter, parameter.name)) continue;
-    table.AddRow({fmt::format("{}", parameter.stage), PrintableName(parameter.name),
-                  FormatList(parameter.device_matrix), TensorMapText(parameter.tensor_map),
-                  OptimizerSharding(parameter)});
+    std::vector<std::string> row = {
+        fmt::format("{}", parameter.stage), PrintableName(parameter.name),
+        FormatList(parameter.device_matrix), TensorMapText(parameter.tensor_map),
+        OptimizerSharding(parameter)};
+    if (verbose) {
+      row.push_back(fmt::format("{}", parameter.opt_weight_shard_step));
+      row.push_back(fmt::format("{}", parameter.opt_weight_shard_size));
+      row.push_back(parameter.tensor_shape ? FormatList(*parameter.tensor_shape) : "-");
+    }
+    table.AddRow(std::move(row));
   }
   return fmt::format("{}: strategy, {} of {}, {}\n{}", PrintableName(strategy.path),
                      FormatCount(static_cast<uint64_t>(strategy.stages), "stage"),

@@ -9,8 +9,10 @@
 
 namespace reshard {
 
-// `filter` is a glob pattern on parameter names; empty: all. A line about the file, and a table.
-std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter);
+// `filter` is a glob pattern on parameter names; empty: all. A line about the file, and a table;
+// with `verbose` it has a column for everything that the file says.
+std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
+                           bool verbose);
 
 // {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
 nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std::string& filter);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace reshard {
 namespace {
@@ -43,8 +44,8 @@ std::string FormatSeconds(double seconds) {
 }
 
 std::string FormatClock(double seconds) {
-  const auto whole = static_cast<uint64_t>(seconds + 0.5);
-  const uint64_t minutes = whole / 60;
+  const int64_t whole = std::llround(seconds);
+  const int64_t minutes = whole / 60;
   if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
   return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
 }
