@@ -1,0 +1,190 @@
+// The library as a store: a file's views, a sharded checkpoint's boxes, many readers at a time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/sharded_checkpoint.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/naive_reshard.h"
+#include "tests/support/strategy_bytes.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/test_tensor.h"
+
+namespace reshard {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(CheckpointTest, ViewsAreSpansOfTheFileOneForEachValue) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write(
+      "net.ckpt",
+      TensorValue("cut", "Int8", {5}, "abc") + TensorValue("cut", "Int8", {5}, "de") +
+          TensorValue("scalar", "Int16", {}, "xy") +
+          MapValue("map", {TensorMessage("int32", {1}, "keys"), TensorMessage("int32", {1}, "vals"),
+                           TensorMessage("int32", {1}, "stat")}));
+  auto opened = Checkpoint::Open(path);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const Checkpoint checkpoint = *std::move(opened);  // moving keeps everything in place
+  ASSERT_EQ(checkpoint.parameters().size(), 3u);
+  EXPECT_EQ(checkpoint.parameters()[0].name, "cut");
+  EXPECT_EQ(checkpoint.Find("scalar")->shape, Shape());
+  EXPECT_EQ(checkpoint.Find("none"), nullptr);
+
+  const auto cut = checkpoint.View("cut");
+  ASSERT_TRUE(cut.ok());
+  ASSERT_EQ(cut->size(), 2u);
+  EXPECT_EQ(Text((*cut)[0]), "abc");
+  EXPECT_EQ(Text((*cut)[1]), "de");
+  EXPECT_EQ((*cut)[0].data(), (*checkpoint.View("cut"))[0].data()) << "a view copies nothing";
+  EXPECT_EQ(checkpoint.View("map")->size(), 3u);
+  EXPECT_EQ(Text((*checkpoint.View("map"))[1]), "vals");
+  const auto none = checkpoint.View("no\nne");
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.status().message(), HasSubstr("no parameter \"no\\nne\""));
+}
+
+TEST(CheckpointTest, OpenSaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(Checkpoint::Open((folder.path() / "none").string()).status().code(),
+            StatusCode::kNotFound);
+  EXPECT_EQ(Checkpoint::Open(folder.Write("empty", "")).status().code(), StatusCode::kCorrupt);
+}
+
+// Four ranks that hold `weight` in quarters by rows, `bias` in halves with replicas, and a scalar
+// of their own each.
+class ShardedCheckpointTest : public testing::Test {
+ protected:
+  ShardedCheckpointTest() {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      folder_.Write(
+          "src/rank_" + std::to_string(rank) + "/net-1_1.ckpt",
+          EncodeCheckpoint({NaiveShard(weight_, quarters_, rank), NaiveShard(bias_, halves_, rank),
+                            MakeTensor("step", DType::kInt32, {}, static_cast<uint64_t>(rank))}));
+    }
+    strategy_ = folder_.Write("strategy.ckpt",
+                              ProtobufStrategy(0, {{"weight", quarters_}, {"bias", halves_}}));
+  }
+
+  Result<ShardedCheckpoint> Open() const {
+    return ShardedCheckpoint::Open((folder_.path() / "src").string(), strategy_);
+  }
+
+  const ParameterLayout quarters_ = MakeLayout({4}, {{0, -1}});
+  const ParameterLayout halves_ = MakeLayout({2, 2}, {{1}});
+  const TestTensor weight_ = MakeTensor("weight", DType::kFloat32, {8, 6});
+  const TestTensor bias_ = MakeTensor("bias", DType::kBFloat16, {4});
+  TemporaryFolder folder_;
+  std::string strategy_;
+};
+
+TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_THAT(checkpoint->warnings(), IsEmpty());
+  ASSERT_EQ(checkpoint->tensors().size(), 3u);
+  const LogicalTensor* weight = checkpoint->Find("weight");
+  ASSERT_NE(weight, nullptr);
+  EXPECT_EQ(weight->full_shape, Shape({8, 6}));
+  EXPECT_EQ(weight->dtype, DType::kFloat32);
+  EXPECT_TRUE(weight->in_strategy);
+  EXPECT_FALSE(checkpoint->Find("step")->in_strategy);
+
+  const auto shards = checkpoint->Shards("bias");
+  ASSERT_TRUE(shards.ok()) << shards.status().message();
+  ASSERT_EQ(shards->size(), 2u);
+  EXPECT_EQ(ToString((*shards)[0].box), "[0:2]");
+  EXPECT_THAT((*shards)[0].ranks, ElementsAre(0, 1));
+  EXPECT_THAT((*shards)[1].ranks, ElementsAre(2, 3));
+  EXPECT_THAT((*checkpoint->Shards("step"))[0].ranks, ElementsAre(0));
+}
+
+TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
+  std::filesystem::remove_all(folder_.path() / "src" / "rank_3");  // bias is in rank 2 too
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_THAT(checkpoint->warnings(), ElementsAre(HasSubstr("missing: 3")));
+
+  std::vector<std::byte> bytes(3 * 2 * 4);
+  Status status = checkpoint->Read("weight", {{1, 2}, {3, 2}}, bytes);
+  ASSERT_TRUE(status.ok()) << status.message();
+  std::string expected;
+  for (size_t row = 1; row < 4; ++row) expected += weight_.content.substr((row * 6 + 2) * 4, 8);
+  EXPECT_EQ(Text(bytes), expected);
+
+  bytes.resize(8);
+  ASSERT_TRUE(checkpoint->Read("bias", Box::Whole({4}), bytes).ok());
+  EXPECT_EQ(Text(bytes), bias_.content);
+  bytes.resize(4);
+  ASSERT_TRUE(checkpoint->Read("step", Box(), bytes).ok());
+  EXPECT_EQ(Text(bytes), MakeTensor("step", DType::kInt32, {}, 0).content);
+  ASSERT_TRUE(checkpoint->Read("weight", {{0, 0}, {0, 6}}, {}).ok()) << "an empty box";
+
+  bytes.resize(2 * 6 * 4);
+  status = checkpoint->Read("weight", {{6, 0}, {2, 6}}, bytes);
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("rank 3"));
+}
+
+TEST_F(ShardedCheckpointTest, RefusesBoxesAndDestinationsThatDoNotFit) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok());
+  std::vector<std::byte> bytes(4);
+  EXPECT_EQ(checkpoint->Read("none", Box(), bytes).code(), StatusCode::kNotFound);
+  for (const Box& box : {Box{{0}, {1}}, Box{{0, 0}, {9, 1}}, Box{{-1, 0}, {1, 1}},
+                         Box{{8, 0}, {1, 1}}, Box{{0, 0}, {1, -1}}, Box{{0, 0}, {INT64_MAX, 1}}}) {
+    EXPECT_EQ(checkpoint->Read("weight", box, bytes).code(), StatusCode::kInvalidArgument)
+        << ToString(box);
+  }
+  const Status status = checkpoint->Read("weight", {{0, 0}, {1, 2}}, bytes);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("has 8 bytes, the destination 4"));
+}
+
+TEST_F(ShardedCheckpointTest, TellsWhenAFileChanged) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok());
+  const auto path = folder_.path() / "src" / "rank_1" / "net-1_1.ckpt";
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  std::vector<std::byte> bytes(weight_.content.size());
+  const Status status = checkpoint->Read("weight", Box::Whole({8, 6}), bytes);
+  EXPECT_EQ(status.code(), StatusCode::kChanged);
+  EXPECT_THAT(status.message(), HasSubstr("rank_1"));
+}
+
+TEST_F(ShardedCheckpointTest, ManyThreadsRead) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok());
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> readers;
+  for (int reader = 0; reader < 4; ++reader) {
+    readers.emplace_back([&, reader] {
+      std::vector<std::byte> row(6 * 4);
+      for (int64_t i = 0; i < 40; ++i) {
+        const int64_t at = (i + reader) % 8;
+        const Status status = checkpoint->Read("weight", {{at, 0}, {1, 6}}, row);
+        if (!status.ok() || Text(row) != weight_.content.substr(static_cast<size_t>(at) * 24, 24)) {
+          ++wrong;
+        }
+        if (!checkpoint->Shards("bias").ok()) ++wrong;
+      }
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace reshard
