@@ -3,13 +3,11 @@
 #include <cstddef>
 
 namespace reshard {
+namespace {
 
-std::string Escape(std::string_view name) {
-  constexpr size_t kLongest = 256;
+void AppendEscaped(std::string_view name, std::string& out) {
   constexpr char kHex[] = "0123456789abcdef";
-  const bool cut = name.size() > kLongest;
-  std::string out;
-  for (const char c : name.substr(0, kLongest)) {
+  for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n') {
       out += "\\n";
@@ -24,7 +22,20 @@ std::string Escape(std::string_view name) {
       out += c;
     }
   }
-  if (cut) out += "...";
+}
+
+}  // namespace
+
+std::string Escape(std::string_view name) {
+  constexpr size_t kKept = 256;  // at either end
+  std::string out;
+  if (name.size() <= 2 * kKept) {
+    AppendEscaped(name, out);
+  } else {
+    AppendEscaped(name.substr(0, kKept), out);
+    out += "...";
+    AppendEscaped(name.substr(name.size() - kKept), out);
+  }
   return out;
 }
 

@@ -7,8 +7,9 @@
 
 namespace reshard {
 
-// Returns `name` with control characters, quotes and backslashes escaped (\n, \x1b, \"), cut with
-// "..." beyond 256 bytes; other bytes, UTF-8 included, stay as they are.
+// Returns `name` with control characters, quotes and backslashes escaped (\n, \x1b, \"); beyond 512
+// bytes "..." stands for the middle, so that a path keeps its file name. Other bytes, UTF-8
+// included, stay as they are.
 std::string Escape(std::string_view name);
 
 // Returns Escape(name) between double quotes.

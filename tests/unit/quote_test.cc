@@ -1,0 +1,28 @@
+#include "src/base/quote.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace reshard {
+namespace {
+
+TEST(QuoteTest, NothingThatATerminalObeysIsLeft) {
+  EXPECT_EQ(Escape("layer.0/w\xc3\xa9"), "layer.0/w\xc3\xa9");
+  EXPECT_EQ(Escape("a\nb\x1b[2J\x7f"), "a\\nb\\x1b[2J\\x7f");
+  EXPECT_EQ(Escape(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Quote("say \"hi\" \\"), "\"say \\\"hi\\\" \\\\\"");
+}
+
+TEST(QuoteTest, LongNamesKeepBothEnds) {
+  const std::string path = "/root/" + std::string(1000, 'x') + "/net.ckpt";
+  const std::string escaped = Escape(path);
+  EXPECT_EQ(escaped.size(), 515u);
+  EXPECT_TRUE(escaped.starts_with("/root/xx"));
+  EXPECT_NE(escaped.find("x...x"), std::string::npos);
+  EXPECT_TRUE(escaped.ends_with("x/net.ckpt"));
+  EXPECT_EQ(Escape(std::string(512, 'x')), std::string(512, 'x'));
+}
+
+}  // namespace
+}  // namespace reshard
