@@ -140,7 +140,8 @@ def main():
         for entry in entries:
             entry.take_turn(arguments.source, counts=round_number > 0)
     read, written = (total_bytes(folder) / 1e9 for folder in (arguments.source, entries[0].target))
-    print(f"{read:.2f} GB read, {written:.2f} GB written by reshard; {arguments.runs} runs each, warm")
+    print(f"{read:.2f} GB read, {written:.2f} GB written; {arguments.runs} runs each, sources in the "
+          f"page cache; {os.cpu_count()} cores, load average of all programs {os.getloadavg()[1]:.1f}")
     print_table(entries, read)
     if arguments.mindspore:
         check_equal(entries[0].target, entries[2].target)
