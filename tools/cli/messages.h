@@ -1,6 +1,6 @@
 // The only way to the standard streams: data to stdout, words to stderr.
 //
-// Every word begins with "reshard: ". Control characters never get through. Not for use from
+// Every message begins with "reshard: ". Control characters never get through. Not for use from
 // several threads at once.
 #ifndef RESHARD_TOOLS_CLI_MESSAGES_H_
 #define RESHARD_TOOLS_CLI_MESSAGES_H_
