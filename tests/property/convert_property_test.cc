@@ -4,7 +4,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <span>
@@ -16,16 +15,13 @@
 #include "reshard/sharded_checkpoint.h"
 #include "reshard/strategy_files.h"
 #include "tests/property/any_model.h"
+#include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 
 namespace reshard {
 namespace {
-
-std::string FileOf(int64_t rank) {
-  return "rank_" + std::to_string(rank) + "/checkpoint_" + std::to_string(rank) + ".ckpt";
-}
 
 // As EncodeCheckpoint, each tensor in several Values, cut at random bytes.
 std::string EncodeCut(const std::vector<TestTensor>& tensors) {
@@ -65,34 +61,20 @@ Omissions AnyOmissions(const Model& model) {
   return omitted;
 }
 
-class Conversion {
+// The model's strategies in a new folder.
+class ModelFolder : public ConversionFolder {
  public:
-  explicit Conversion(const Model& model) : folder_(MemoryFolder()) {
-    options_.source = folder_.path() / "source";
-    options_.target = folder_.path() / "target";
-    options_.source_strategy = WriteStrategy(model.source, folder_, "source_strategy");
-    options_.target_strategy = WriteStrategy(model.target, folder_, "target_strategy");
-    options_.jobs = Pick(0, 4);
+  explicit ModelFolder(const Model& model) {
+    options().source_strategy = WriteStrategy(model.source, folder(), "source_strategy");
+    options().target_strategy = WriteStrategy(model.target, folder(), "target_strategy");
+    options().jobs = Pick(0, 4);
   }
-
-  ConvertOptions& options() { return options_; }
-  const std::filesystem::path& folder() const { return folder_.path(); }
-
-  void WriteSource(int64_t rank, const std::string& bytes) const {
-    folder_.Write("source/" + FileOf(rank), bytes);
-  }
-  void Run() const {
-    const auto report = Convert(options_);
-    if (!report.ok()) RC_FAIL(report.status().message());
-  }
-  std::vector<TestTensor> Target(int64_t rank) const {
-    return ReadTensors(std::filesystem::path(options_.target) / FileOf(rank));
-  }
-
- private:
-  const TemporaryFolder folder_;
-  ConvertOptions options_;
 };
+
+void RunConvert(const ConvertOptions& options) {
+  const auto report = Convert(options);
+  if (!report.ok()) RC_FAIL(report.status().message());
+}
 
 std::vector<TestTensor> ByName(std::vector<TestTensor> tensors) {
   std::sort(tensors.begin(), tensors.end(),
@@ -102,7 +84,7 @@ std::vector<TestTensor> ByName(std::vector<TestTensor> tensors) {
 
 RC_GTEST_PROP(ConvertProperty, EachRankGetsItsPartOfEachTensor, ()) {
   const Model model = AnyModel({.share_between_stages = PickBool()});
-  Conversion conversion(model);
+  ModelFolder folder(model);
   const Omissions omitted = PickBool() ? AnyOmissions(model) : Omissions();
   for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
     std::vector<TestTensor> tensors = SourceTensors(model, rank, rank);
@@ -110,46 +92,45 @@ RC_GTEST_PROP(ConvertProperty, EachRankGetsItsPartOfEachTensor, ()) {
       return omitted.contains({tensor.name, rank});
     });
     if (tensors.empty()) continue;  // no file, then
-    conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
+    folder.WriteRank(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
   }
-  conversion.Run();
+  RunConvert(folder.options());
   for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
     const auto expected = TargetTensors(model, rank, UncutSourceRank(model, rank));
-    const auto found = conversion.Target(rank);
+    const auto found = folder.Target(rank);
     RC_ASSERT(ByName(found) == ByName(expected));
     // The order is that of the files where they agree on one.
     if (omitted.empty() && !model.in_several_stages) RC_ASSERT(found == expected);
   }
-  RC_ASSERT(ReadOutputs(conversion.options().target).size() ==
+  RC_ASSERT(ReadOutputs(folder.options().target).size() ==
             static_cast<size_t>(model.target.ranks()));
 }
 
 RC_GTEST_PROP(ConvertProperty, ThereAndBackIsTheIdentity, ()) {
   const Model model = AnyModel({});
-  Conversion conversion(model);
+  ModelFolder folder(model);
   for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
-    conversion.WriteSource(rank, EncodeCheckpoint(SourceTensors(model, rank, 0)));
+    folder.WriteRank(rank, EncodeCheckpoint(SourceTensors(model, rank, 0)));
   }
-  conversion.Run();
+  RunConvert(folder.options());
   FolderContents expected;
   for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
-    expected[FileOf(rank)] = EncodeCheckpoint(TargetTensors(model, rank, 0));
+    expected[RankPath(rank)] = EncodeCheckpoint(TargetTensors(model, rank, 0));
   }
-  RC_ASSERT(ReadOutputs(conversion.options().target) == expected);
+  RC_ASSERT(ReadOutputs(folder.options().target) == expected);
 
-  ConvertOptions back = conversion.options();
+  ConvertOptions back = folder.options();
   std::swap(back.source_strategy, back.target_strategy);
   back.source = back.target;
-  back.target = conversion.folder() / "back";
-  const auto report = Convert(back);
-  if (!report.ok()) RC_FAIL(report.status().message());
-  RC_ASSERT(ReadOutputs(back.target) == ReadOutputs(conversion.options().source));
+  back.target = folder.folder().path() / "back";
+  RunConvert(back);
+  RC_ASSERT(ReadOutputs(back.target) == ReadOutputs(folder.options().source));
 }
 
 RC_GTEST_PROP(ConvertProperty, TheLeastRankListIsEnough, ()) {
   const Model model = AnyModel({.one_dimensional_nested_maps = false});
-  Conversion conversion(model);
-  ConvertOptions& options = conversion.options();
+  ModelFolder folder(model);
+  ConvertOptions& options = folder.options();
   const auto rank = Pick<int64_t>(0, model.target.ranks());
   options.ranks = {rank};
   const auto least = SourceRanks(rank, options.source_strategy, options.target_strategy);
@@ -157,10 +138,10 @@ RC_GTEST_PROP(ConvertProperty, TheLeastRankListIsEnough, ()) {
   const int64_t uncut_rank = UncutSourceRank(model, rank);
   RC_ASSERT(std::count(least->begin(), least->end(), uncut_rank) == 1);
   for (const int64_t source : *least) {
-    conversion.WriteSource(source, EncodeCheckpoint(SourceTensors(model, source, source)));
+    folder.WriteRank(source, EncodeCheckpoint(SourceTensors(model, source, source)));
   }
-  conversion.Run();
-  RC_ASSERT(conversion.Target(rank) == TargetTensors(model, rank, uncut_rank));
+  RunConvert(folder.options());
+  RC_ASSERT(folder.Target(rank) == TargetTensors(model, rank, uncut_rank));
 }
 
 // The bytes of `box` of a tensor, element by element.
@@ -213,12 +194,12 @@ void CheckShards(const ShardedCheckpoint& checkpoint, const TestTensor& tensor,
 
 RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem, ()) {
   const Model model = AnyModel({.share_between_stages = PickBool()});
-  Conversion conversion(model);
+  ModelFolder folder(model);
   for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
     const auto tensors = SourceTensors(model, rank, rank);
-    conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
+    folder.WriteRank(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
   }
-  const ConvertOptions& options = conversion.options();
+  const ConvertOptions& options = folder.options();
   const auto checkpoint = ShardedCheckpoint::Open(options.source, options.source_strategy);
   if (!checkpoint.ok()) RC_FAIL(checkpoint.status().message());
   RC_ASSERT(checkpoint->tensors().size() == model.cut.size() + model.uncut.size());

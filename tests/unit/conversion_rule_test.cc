@@ -164,8 +164,9 @@ TEST(ConversionRuleTest, OneStageAlone) {
        {"a", "b"},
        1},
       {"other optimizers count", 1, {"a", "moments.a"}, {"a", "b"}, std::nullopt},
-      {"the source is a pipeline's", 1, {"0-a"}, {"a", "b"}, std::nullopt},
-      {"the target is a pipeline's", 1, {"a"}, {"0-a", "0-b"}, std::nullopt},
+      {"a merged strategy of one stage", 1, {"0-a"}, {"0-a", "0-b"}, 1},
+      {"the source has stages", 1, {"0-a", "1-b"}, {"a", "b", "c"}, std::nullopt},
+      {"the target has stages", 1, {"a"}, {"0-a", "1-b"}, std::nullopt},
   };
   for (const StageAloneRow& row : rows) {
     const Strategy source = MakeStrategy(4, row.source, row.own_stage);

@@ -1,0 +1,266 @@
+// What a conversion says of sources and strategies that do not quite fit, and where it goes on.
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/naive_reshard.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const ParameterLayout kRowsOf4 = MakeLayout({4}, {{0, -1}});
+const ParameterLayout kRowsOf2 = MakeLayout({2}, {{0, -1}});
+const ParameterLayout kRowsTwice = MakeLayout({2, 2}, {{1, -1}});  // ranks 0, 1 and ranks 2, 3
+const TestTensor kWeight = MakeTensor("w", DType::kFloat32, {8, 3});
+
+TestTensor Step(uint64_t value) { return MakeTensor("step", DType::kInt64, {}, value); }
+
+ConvertReport RunConvert(const ConversionFolder& folder) {
+  auto report = Convert(folder.options());
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return report.ok() ? std::move(*report) : ConvertReport();
+}
+
+// Expects that the conversion is refused before anything is at the target.
+std::string RefusedAsMismatch(const ConversionFolder& folder) {
+  const auto report = Convert(folder.options());
+  EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  return report.status().message();
+}
+
+TEST(MissingRanksTest, AreAWarningWhereReplicasServe) {
+  ConversionFolder folder({{"w", kRowsTwice}}, {{"w", kRowsOf2}});
+  folder.WriteStage({kWeight, Step(0)}, {{"w", kRowsTwice}}, 4);
+  folder.RemoveRank(0);
+  folder.RemoveRank(3);
+  const ConvertReport report = RunConvert(folder);
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("2 of the ranks 0 to 3 (by ")));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("src.ckpt) are missing: 0, 3")));
+  EXPECT_THAT(report.source_ranks, ElementsAre(1, 2));
+  for (const int64_t rank : {0, 1}) {
+    EXPECT_THAT(folder.Target(rank), ElementsAre(NaiveShard(kWeight, kRowsOf2, rank), Step(0)));
+  }
+}
+
+TEST(MissingRanksTest, AreNamedWhereAPartIsInNoFile) {
+  ConversionFolder folder({{"w", kRowsTwice}}, {{"w", kRowsOf2}});
+  folder.WriteStage({kWeight}, {{"w", kRowsTwice}}, 4);
+  folder.RemoveRank(2);
+  folder.RemoveRank(3);
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("parameter \"w\": box [4:8, 0:3] of the full shape [8, 3] is in no "
+                              "source file"),
+                    ContainsRegex("rank 2.* 3.* add the folder")));
+  // The other half can be had.
+  folder.options().ranks = {0};
+  EXPECT_THAT(RunConvert(folder).warnings, ElementsAre(HasSubstr("are missing: 2, 3")));
+  EXPECT_THAT(folder.Target(0), ElementsAre(NaiveShard(kWeight, kRowsOf2, 0)));
+}
+
+TEST(MissingRanksTest, ManyAreCountedAndTheFirstNamed) {
+  const ParameterLayout all = MakeLayout({64}, {{-1, -1}});
+  ConversionFolder folder({{"w", all}}, {});
+  folder.WriteRank(40, {kWeight});
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(AllOf(HasSubstr("63 of the ranks 0 to 63"),
+                                HasSubstr("are missing: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, "
+                                          "13, 14, 15, 16, 17, 18, 19 and 43 more"))));
+  EXPECT_THAT(folder.Target(0), ElementsAre(kWeight));
+}
+
+TEST(MissingRanksTest, NoneOfTheRanksIsAnError) {
+  ConversionFolder folder({{"w", kRowsOf2}}, {});
+  folder.WriteRank(2, {kWeight});
+  EXPECT_THAT(RefusedAsMismatch(folder), AllOf(HasSubstr("/source: expected the ranks 0 to 1 (by "),
+                                               HasSubstr("src.ckpt), found only rank 2")));
+}
+
+TEST(RankFoldersTest, BeyondDevicesTimesStagesAreNotUsed) {
+  ConversionFolder folder({{"0-w", kRowsOf2}, {"1-v", kRowsOf2}}, {});
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  const TestTensor other = MakeTensor("v", DType::kInt8, {4, 1});
+  folder.WriteStage({other}, {{"v", kRowsOf2}}, 2, 2);
+  folder.WriteRank(4, "not even a checkpoint");
+  folder.WriteRank(1000, {kWeight});
+  const ConvertReport report = RunConvert(folder);
+  EXPECT_THAT(report.warnings,
+              ElementsAre(AllOf(HasSubstr("2 rank folders are beyond the ranks 0 to 3"),
+                                HasSubstr("not used: 4, 1000"))));
+  EXPECT_THAT(folder.Target(0), ElementsAre(other, kWeight));
+}
+
+// What was saved without redundancy: each shard in one of the files that could hold it.
+TEST(SavedWithoutRedundancyTest, ShardsComeFromWhicheverReplicaHasThem) {
+  const std::vector<NamedLayout> layouts = {{"w", kRowsTwice}, {"v", kRowsTwice}};
+  ConversionFolder folder(layouts, {{"w", kRowsOf4}, {"v", kRowsOf4}});
+  const TestTensor v = MakeTensor("v", DType::kInt8, {4, 1});
+  folder.WriteRank(0, {NaiveShard(v, kRowsTwice, 0)});
+  folder.WriteRank(1, {NaiveShard(kWeight, kRowsTwice, 1)});
+  folder.WriteRank(2, {NaiveShard(kWeight, kRowsTwice, 2)});
+  folder.WriteRank(3, {NaiveShard(v, kRowsTwice, 3), Step(3)});
+  const ConvertReport report = RunConvert(folder);
+  EXPECT_THAT(report.warnings, IsEmpty());
+  for (const int64_t rank : {0, 1, 2, 3}) {
+    EXPECT_THAT(folder.Target(rank),
+                testing::UnorderedElementsAre(NaiveShard(v, kRowsOf4, rank),
+                                              NaiveShard(kWeight, kRowsOf4, rank), Step(3)))
+        << rank;
+  }
+}
+
+TEST(SavedWithoutRedundancyTest, AShardThatIsInNoFileIsNamed) {
+  ConversionFolder folder({{"w", kRowsTwice}}, {{"w", kRowsOf4}});
+  for (const int64_t rank : {0, 1}) folder.WriteRank(rank, {NaiveShard(kWeight, kRowsTwice, rank)});
+  for (const int64_t rank : {2, 3}) folder.WriteRank(rank, {Step(0)});
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("box [4:8, 0:3] of the full shape [8, 3] is in no source file"),
+                    ContainsRegex("rank 2.* 3.* add the folder")));
+}
+
+TEST(CopiedTest, ComesFromTheFileOfItsRankElseFromTheLowestThatHasIt) {
+  ConversionFolder folder({{"w", kRowsOf4}}, {{"w", kRowsOf2}});
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    std::vector<TestTensor> tensors = {NaiveShard(kWeight, kRowsOf4, rank)};
+    if (rank >= 1) tensors.push_back(Step(static_cast<uint64_t>(rank)));
+    if (rank >= 2) tensors.push_back(MakeTensor("late", DType::kBool, {1}, 7));
+    folder.WriteRank(rank, tensors);
+  }
+  EXPECT_THAT(RunConvert(folder).warnings, IsEmpty());
+  const TestTensor late = MakeTensor("late", DType::kBool, {1}, 7);
+  EXPECT_THAT(folder.Target(0),
+              testing::UnorderedElementsAre(NaiveShard(kWeight, kRowsOf2, 0), Step(1), late));
+  EXPECT_THAT(folder.Target(1),
+              testing::UnorderedElementsAre(NaiveShard(kWeight, kRowsOf2, 1), Step(1), late));
+}
+
+class UnmatchedTest : public testing::Test {
+ protected:
+  UnmatchedTest() {
+    folder_.WriteStage({kWeight, old_, fresh_, Step(0)}, {{"w", kRowsOf2}, {"old", kRowsOf2}}, 2);
+  }
+
+  const TestTensor old_ = MakeTensor("old", DType::kFloat16, {4, 2});
+  const TestTensor fresh_ = MakeTensor("fresh", DType::kFloat16, {4, 2});
+  // Of rows: "old" is cut in the source, "fresh" would be in the target.
+  ConversionFolder folder_{{{"w", kRowsOf2}, {"old", kRowsOf2}},
+                           {{"w", kRowsOf4}, {"fresh", kRowsOf4}}};
+};
+
+TEST_F(UnmatchedTest, IsCopiedWithAWarningThatCountsAndNames) {
+  EXPECT_THAT(RunConvert(folder_).warnings,
+              ElementsAre(AllOf(HasSubstr("2 parameters in only one of the two strategies, copied"),
+                                HasSubstr(": \"fresh\", \"old\""))));
+  EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3),
+                                             NaiveShard(old_, kRowsOf2, 1), fresh_, Step(0)));
+}
+
+TEST_F(UnmatchedTest, IsDroppedOnRequest) {
+  folder_.options().unmatched = UnmatchedPolicy::kDrop;
+  EXPECT_THAT(
+      RunConvert(folder_).warnings,
+      ElementsAre("2 parameters in only one of the two strategies, left out: \"fresh\", \"old\""));
+  EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3), Step(0)));
+}
+
+TEST_F(UnmatchedTest, IsRefusedOnRequest) {
+  folder_.options().unmatched = UnmatchedPolicy::kError;
+  EXPECT_EQ(RefusedAsMismatch(folder_),
+            "2 parameters are in only one of the two strategies: \"fresh\", \"old\"; --unmatched "
+            "copy takes them as they stand, --unmatched drop leaves them out");
+}
+
+TEST(AbsentTest, ParametersOfTheStrategiesInNoFileAreAWarning) {
+  ConversionFolder folder({{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_source", kRowsOf2}},
+                          {{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_target", kRowsOf2}});
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre("2 parameters of the strategies that no source file holds, left out: "
+                          "\"both\", \"in_target\""));
+  EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1)));
+}
+
+TEST(AbsentTest, WithoutATargetStrategyThoseOfTheSource) {
+  ConversionFolder folder({{"0-w", kRowsOf2}, {"1-gone", kRowsOf2}}, {});
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  folder.WriteStage({Step(1)}, {}, 2, 2);
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(HasSubstr("1 parameter of the strategies that no source file holds, left "
+                                    "out: \"gone\"")));
+  EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Step(1)));
+}
+
+TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
+  ConversionFolder folder;
+  ParameterLayout source = kRowsOf2;
+  source.tensor_shape = Shape{8, 3};
+  ParameterLayout target = kRowsOf4;
+  target.tensor_shape = Shape{8, 4};
+  folder.options().source_strategy =
+      folder.folder().Write("src.json", JsonStrategy(0, {{"w", source}}));
+  folder.options().target_strategy =
+      folder.folder().Write("dst.json", JsonStrategy(0, {{"w", target}}));
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(AllOf(HasSubstr("tensor_shape"), HasSubstr("\"w\""), HasSubstr("[8, 3]"),
+                                HasSubstr("dst.json: [8, 4]"))));
+  EXPECT_THAT(folder.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3)));
+}
+
+TEST(DivisionTest, ADimensionThatDoesNotDivideIsNamedAndSwappedStrategiesAreAskedFor) {
+  // Two ranks of 3 rows each; by the swapped strategies it would be three such ranks.
+  ConversionFolder folder({{"w", MakeLayout({3}, {{0, -1}})}}, {{"w", kRowsOf2}});
+  folder.WriteStage({MakeTensor("w", DType::kInt8, {6, 2})}, {{"w", kRowsOf2}}, 2);
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("dst.ckpt: parameter \"w\": dimension 0 of the full shape [9, 2] has "
+                              "9 elements, which cannot be cut into 2 equal parts"),
+                    HasSubstr("are the two strategies swapped?")));
+}
+
+TEST(DisagreementTest, ShardsOfUnequalShapesAreRefused) {
+  ConversionFolder folder({{"w", kRowsOf4}}, {});
+  for (const int64_t rank : {0, 1, 2, 3})
+    folder.WriteRank(rank, {NaiveShard(kWeight, kRowsOf4, rank)});
+  folder.WriteRank(2, {MakeTensor("w", DType::kFloat32, {3, 3})});
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("rank_2/checkpoint_2.ckpt: parameter \"w\": expected Float32 [2, 3] "
+                              "as in the other ranks, found Float32 [3, 3]"),
+                    HasSubstr("are these ranks of one checkpoint?")));
+}
+
+TEST(DisagreementTest, ShardsOfUnequalDTypesAreRefused) {
+  ConversionFolder folder({{"w", kRowsOf4}}, {});
+  for (const int64_t rank : {0, 1, 2, 3})
+    folder.WriteRank(rank, {NaiveShard(kWeight, kRowsOf4, rank)});
+  folder.WriteRank(3, {MakeTensor("w", DType::kInt32, {2, 3})});
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              HasSubstr("rank_3/checkpoint_3.ckpt: parameter \"w\": expected Float32 [2, 3] as in "
+                        "the other ranks, found Int32 [2, 3]"));
+}
+
+TEST(WarningsTest, NameTheFirst20) {
+  std::vector<NamedLayout> layouts = {{"w", kRowsOf2}};
+  for (int i = 10; i < 35; ++i) layouts.push_back({"gone" + std::to_string(i), kRowsOf2});
+  ConversionFolder folder(layouts, layouts);
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  const ConvertReport report = RunConvert(folder);
+  ASSERT_THAT(report.warnings, SizeIs(1));
+  EXPECT_THAT(report.warnings[0], AllOf(HasSubstr("25 parameters of the strategies"),
+                                        HasSubstr("\"gone29\" and 5 more")));
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,226 @@
+// Plans of single target ranks, without a byte of content read or written.
+#include "src/plan/planner.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "format/mindspore_checkpoint/value_header.h"
+#include "src/api/opened_source.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
+  const auto source = OpenedSource::Open(
+      {options.source, options.source_strategy, options.target_strategy, options.suffix});
+  EXPECT_TRUE(source.ok()) << source.status().message();
+  PlanNotes notes;
+  auto plan =
+      Planner((*source)->shards(), options.prefix, UnmatchedPolicy::kCopy).PlanTarget(rank, notes);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return *std::move(plan);
+}
+
+// Expects that the segments follow one another without gaps, and that the copies of each content
+// are as many bytes as it has, in order and inside of it.
+void CheckPlan(const TargetPlan& plan) {
+  uint64_t end = 0;
+  for (const Segment& segment : plan.segments) {
+    const ByteRange range = TargetRange(segment);
+    EXPECT_EQ(range.offset, end);
+    end = range.end();
+    const auto* content = std::get_if<Content>(&segment);
+    if (content == nullptr) continue;
+    uint64_t bytes = 0;
+    uint64_t last = 0;
+    for (const BlockCopy& copy : content->copies) {
+      EXPECT_GE(copy.target_offset, std::max(last, range.offset));
+      EXPECT_LE(copy.TargetSpan().end(), range.end());
+      last = copy.target_offset;
+      bytes += copy.bytes();
+    }
+    EXPECT_EQ(bytes, range.length);
+  }
+  EXPECT_EQ(end, plan.size);
+}
+
+std::vector<std::string> Headers(const TargetPlan& plan) {
+  std::vector<std::string> headers;
+  for (const Segment& segment : plan.segments) {
+    if (const auto* literal = std::get_if<Literal>(&segment)) headers.push_back(literal->bytes);
+  }
+  return headers;
+}
+
+std::vector<uint64_t> ContentLengths(const TargetPlan& plan) {
+  std::vector<uint64_t> lengths;
+  for (const Segment& segment : plan.segments) {
+    if (const auto* content = std::get_if<Content>(&segment)) {
+      lengths.push_back(content->target.length);
+    }
+  }
+  return lengths;
+}
+
+// Writes a checkpoint with one tensor of `shape`, whose content is a hole, cut into Values of these
+// lengths.
+void WriteHole(const ConversionFolder& folder, int64_t rank, const std::string& name, DType dtype,
+               const Shape& shape, const std::vector<uint64_t>& lengths) {
+  std::vector<std::string> headers;
+  uint64_t size = 0;
+  for (const uint64_t length : lengths) {
+    headers.push_back(EncodeValueHeader(name, dtype, shape, length));
+    size += headers.back().size() + length;
+  }
+  uint64_t offset = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    folder.folder().WriteSparse("source/" + RankPath(rank), size, offset, headers[i]);
+    offset += headers[i].size() + lengths[i];
+  }
+}
+
+std::vector<uint64_t> CutAt512MiB(uint64_t bytes) {
+  std::vector<uint64_t> lengths;
+  for (; bytes > 512 * kMiB; bytes -= 512 * kMiB) lengths.push_back(512 * kMiB);
+  lengths.push_back(bytes);
+  return lengths;
+}
+
+TEST(PlannerTest, IsAHeaderAndItsContentForEachParameter) {
+  const std::vector<NamedLayout> layouts = {{"w", MakeLayout({2}, {{0, -1}})}};
+  ConversionFolder folder(layouts, {{"w", MakeLayout({2}, {{-1, 0}})}});
+  folder.WriteStage({MakeTensor("w", DType::kInt16, {4, 6}), MakeTensor("e", DType::kInt8, {0}),
+                     MakeTensor("step", DType::kInt64, {})},
+                    layouts, 2);
+  const TargetPlan plan = PlanRank(folder.options(), 1);
+  CheckPlan(plan);
+  EXPECT_EQ(plan.path, "rank_1/checkpoint_1.ckpt");
+  EXPECT_EQ(plan.parameters, 3U);
+  EXPECT_THAT(plan.sources, ElementsAre(0, 1));
+  EXPECT_THAT(Headers(plan), ElementsAre(EncodeValueHeader("w", DType::kInt16, {4, 3}, 24),
+                                         EncodeValueHeader("e", DType::kInt8, {0}, 0),
+                                         EncodeValueHeader("step", DType::kInt64, {}, 8)));
+  EXPECT_THAT(ContentLengths(plan), ElementsAre(24, 8));
+  // Two rows of three elements each from either source.
+  const auto& content = std::get<Content>(plan.segments[1]);
+  EXPECT_EQ(content.full_shape, Shape({4, 6}));
+  EXPECT_EQ(content.target_box, (Box{{0, 3}, {4, 3}}));
+  const uint64_t source = EncodeValueHeader("w", DType::kInt16, {2, 6}, 24).size() + 6;
+  const uint64_t target = content.target.offset;
+  EXPECT_THAT(content.copies, ElementsAre(BlockCopy{0, source, target, 6, {{2, 12, 6}}},
+                                          BlockCopy{1, source, target + 12, 6, {{2, 12, 6}}}));
+}
+
+// A tensor above 512 MiB is cut at multiples of it, whatever the cuts of the source.
+TEST(PlannerTest, LargeValuesAreCutAsMindSporeCutsThem) {
+  struct Row {
+    const char* name;
+    Shape shape;  // of Float32
+    std::vector<uint64_t> source;
+    std::vector<uint64_t> target;
+  };
+  const std::vector<Row> rows = {
+      {"512 MiB are one Value", {128, 1 << 20}, {512 * kMiB}, {512 * kMiB}},
+      {"4 bytes more", {(128 << 20) + 1}, {512 * kMiB + 4}, {512 * kMiB, 4}},
+      {"1200 MiB", {300, 1 << 20}, CutAt512MiB(1200 * kMiB), {512 * kMiB, 512 * kMiB, 176 * kMiB}},
+      {"1200 MiB, saved asynchronously",
+       {1, 300, 1 << 20},
+       {1200 * kMiB, 0, 0},
+       {512 * kMiB, 512 * kMiB, 176 * kMiB}},
+      {"1 GiB, cut into rows",
+       {256, 1 << 20},
+       {344 * kMiB, 340 * kMiB, 340 * kMiB},
+       {512 * kMiB, 512 * kMiB}},
+      {"cut inside an element", {192, 1 << 20}, {1, 768 * kMiB - 1}, {512 * kMiB, 256 * kMiB}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const std::vector<int64_t> whole(row.shape.size(), -1);
+    ConversionFolder folder({}, {{"w", MakeLayout({1}, {whole})}});
+    WriteHole(folder, 0, "w", DType::kFloat32, row.shape, row.source);
+    const TargetPlan plan = PlanRank(folder.options(), 0);
+    CheckPlan(plan);
+    EXPECT_EQ(ContentLengths(plan), row.target);
+    std::vector<std::string> headers;
+    for (const uint64_t length : row.target) {
+      headers.push_back(EncodeValueHeader("w", DType::kFloat32, row.shape, length));
+    }
+    EXPECT_EQ(Headers(plan), headers);
+    EXPECT_EQ(plan.parameters, 1U);
+  }
+}
+
+TEST(PlannerTest, ShardsAreCutByTheirOwnSizeNotByTheFullOne) {
+  ConversionFolder folder({}, {{"w", MakeLayout({2}, {{-1, 0}})}});
+  WriteHole(folder, 0, "w", DType::kInt8, {1 << 20, 1200}, CutAt512MiB(1200 * kMiB));
+  const TargetPlan plan = PlanRank(folder.options(), 1);
+  CheckPlan(plan);
+  EXPECT_THAT(ContentLengths(plan), ElementsAre(512 * kMiB, 88 * kMiB));
+}
+
+// Bytes of memory that a plan holds.
+uint64_t MemoryOf(const TargetPlan& plan) {
+  uint64_t bytes = plan.segments.capacity() * sizeof(Segment) + plan.sources.capacity() * 8;
+  for (const Segment& segment : plan.segments) {
+    if (const auto* literal = std::get_if<Literal>(&segment)) bytes += literal->bytes.capacity();
+    const auto* content = std::get_if<Content>(&segment);
+    if (content == nullptr) continue;
+    bytes += content->source_name.capacity() + content->target_name.capacity();
+    bytes += 8 * (content->full_shape.capacity() + content->target_box.begin.capacity() +
+                  content->target_box.extent.capacity());
+    for (const BlockCopy& copy : content->copies) bytes += copy.dims.capacity() * sizeof(CopyDim);
+    bytes += content->copies.capacity() * sizeof(BlockCopy);
+  }
+  return bytes;
+}
+
+// 8 GiB in runs of 256 bytes: 33,554,432 of them.
+TEST(PlannerTest, RunsAreNotStored) {
+  const Shape full = {32 << 20, 128};  // of Float32: rows of 512 bytes
+  ConversionFolder folder({}, {{"w", MakeLayout({2}, {{-1, 0}})}});
+  WriteHole(folder, 0, "w", DType::kFloat32, full, CutAt512MiB(16 * kGiB));
+  const TargetPlan plan = PlanRank(folder.options(), 1);
+  CheckPlan(plan);
+  uint64_t runs = 0;
+  uint64_t bytes = 0;
+  for (const Segment& segment : plan.segments) {
+    const auto* content = std::get_if<Content>(&segment);
+    if (content == nullptr) continue;
+    for (const BlockCopy& copy : content->copies) {
+      EXPECT_EQ(copy.run_length, 256U);
+      runs += copy.runs();
+      bytes += copy.bytes();
+    }
+  }
+  EXPECT_EQ(bytes, 8 * kGiB);
+  EXPECT_EQ(runs, uint64_t{32} << 20);
+  EXPECT_LE(MemoryOf(plan), kMiB);
+}
+
+// And back: columns of 8 GiB each into one tensor.
+TEST(PlannerTest, RunsAreNotStoredOfColumnsThatAreJoined) {
+  const Shape shard = {32 << 20, 64};
+  ConversionFolder folder({{"w", MakeLayout({2}, {{-1, 0}})}}, {});
+  for (const int64_t rank : {0, 1}) {
+    WriteHole(folder, rank, "w", DType::kFloat32, shard, CutAt512MiB(8 * kGiB));
+  }
+  const TargetPlan plan = PlanRank(folder.options(), 0);
+  CheckPlan(plan);
+  EXPECT_LE(MemoryOf(plan), kMiB);
+}
+
+}  // namespace
+}  // namespace reshard
