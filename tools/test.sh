@@ -105,7 +105,7 @@ build_and_test() { # PRESET
 }
 
 check_format() {
-  find include src format tools tests \( -name '*.h' -o -name '*.cc' -o -name '*.h.in' \) -print0 |
+  find include src format tools tests \( -name '*.h' -o -name '*.cc' \) -print0 |
     xargs -0 clang-format-14 --dry-run --Werror
 }
 

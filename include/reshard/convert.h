@@ -36,7 +36,7 @@ struct ConvertOptions {
   std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
   std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
-  int jobs = 0;                // target files written at a time; 0: as many as there are cores
+  int jobs = 2;                // target files written at a time, 8 MiB each; 0: one for each core
   bool force = false;          // replace existing outputs
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published

@@ -25,8 +25,6 @@
 namespace reshard {
 namespace {
 
-// Without a number of jobs, more writers than this only take memory: one disk is busy with two.
-constexpr size_t kMostDefaultJobs = 4;
 constexpr uint64_t kMemoryOfProgram = uint64_t{16} << 20;
 
 Status CheckOptions(const ConvertOptions& options) {
@@ -105,9 +103,8 @@ JobSpec MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
 }
 
 size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
-  const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
-  const size_t jobs =
-      options.jobs == 0 ? std::min(cores, kMostDefaultJobs) : static_cast<size_t>(options.jobs);
+  const size_t jobs = options.jobs == 0 ? std::max<size_t>(1, std::thread::hardware_concurrency())
+                                        : static_cast<size_t>(options.jobs);
   return std::min(jobs, plan.targets.size());
 }
 

@@ -110,17 +110,19 @@ Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) cons
     const Box whole = Box::Whole(tensor.full_shape);
     if (described.whole) return std::vector<Shard>{{whole, {described.whole->rank}}};
     std::vector<Shard> shards;
-    for (const auto& parts : tensor.grid.PartsOverlapping(whole, tensor.shard_shape)) {
+    Status status;
+    tensor.grid.ForEachOverlap(whole, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
       Shard shard{ShardGrid::BoxOfParts(parts, tensor.shard_shape), {}};
-      for (const int64_t local : tensor.grid.Replicas(parts)) {
-        RESHARD_ASSIGN_OR_RETURN(const IndexHandle index,
-                                 state_->source->shards().IndexOf(tensor.stage, local));
-        if (index && index->Find(name) != nullptr) {
-          shard.ranks.push_back(state_->source->rule().SourceRank(tensor.stage, local));
-        }
+      auto ranks = state_->source->shards().Holders(tensor, parts);
+      if (!ranks.ok()) {
+        status = ranks.status();
+        return false;
       }
+      shard.ranks = *std::move(ranks);
       shards.push_back(std::move(shard));
-    }
+      return true;
+    });
+    if (!status.ok()) return status;
     return shards;
   });
 }

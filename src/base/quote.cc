@@ -1,5 +1,6 @@
 #include "src/base/quote.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace reshard {
@@ -7,8 +8,12 @@ namespace {
 
 void AppendEscaped(std::string_view name, std::string& out) {
   constexpr char kHex[] = "0123456789abcdef";
-  for (const char c : name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
     const auto byte = static_cast<unsigned char>(c);
+    // U+0080 to U+009F in UTF-8: control characters too.
+    const bool c1 = byte == 0xc2 && i + 1 < name.size() &&
+                    (static_cast<unsigned char>(name[i + 1]) & 0xe0) == 0x80;
     if (c == '\n') {
       out += "\\n";
     } else if (c == '"' || c == '\\') {
@@ -18,6 +23,11 @@ void AppendEscaped(std::string_view name, std::string& out) {
       out += "\\x";
       out += kHex[byte >> 4];
       out += kHex[byte & 0xf];
+    } else if (c1) {
+      const auto next = static_cast<unsigned char>(name[++i]);
+      out += "\\u00";
+      out += kHex[next >> 4];
+      out += kHex[next & 0xf];
     } else {
       out += c;
     }
@@ -37,6 +47,17 @@ std::string Escape(std::string_view name) {
     AppendEscaped(name.substr(name.size() - kKept), out);
   }
   return out;
+}
+
+std::string FirstOf(const std::vector<std::string>& items) {
+  constexpr size_t kShown = 20;
+  std::string list;
+  for (size_t i = 0; i < std::min(items.size(), kShown); ++i) {
+    if (i != 0) list += ", ";
+    list += items[i];
+  }
+  if (items.size() > kShown) list += " and " + std::to_string(items.size() - kShown) + " more";
+  return list;
 }
 
 std::string Quote(std::string_view name) { return '"' + Escape(name) + '"'; }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reshard {
 
@@ -14,6 +15,9 @@ std::string Escape(std::string_view name);
 
 // Returns Escape(name) between double quotes.
 std::string Quote(std::string_view name);
+
+// Returns "a, b, c": the first 20 of `items`, and how many there are beyond them.
+std::string FirstOf(const std::vector<std::string>& items);
 
 }  // namespace reshard
 

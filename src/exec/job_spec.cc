@@ -47,14 +47,4 @@ Result<JobSpec> CheckedSpec(JobSpec spec) {
   return spec;
 }
 
-std::string FirstNames(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 20;
-  std::string list;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    list += (i == 0 ? "" : ", ") + Escape(names[i]);
-  }
-  if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
-  return list;
-}
-
 }  // namespace reshard

@@ -27,9 +27,6 @@ bool IsManifestName(const std::string& name);
 // Errors: kInvalidArgument for names, paths and fingerprints that no target folder may hold.
 Result<JobSpec> CheckedSpec(JobSpec spec);
 
-// Returns "a, b, c", the first 20 of `names`, and how many there are beyond them.
-std::string FirstNames(const std::vector<std::string>& names);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_EXEC_JOB_SPEC_H_

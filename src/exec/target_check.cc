@@ -73,7 +73,7 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   if (!names.existing.empty() && !replace) {
     return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
                                           Escape(target.path()), names.existing.size(),
-                                          spec.files.size(), FirstNames(names.existing), kAdvice));
+                                          spec.files.size(), FirstOf(names.existing), kAdvice));
   }
   return {};
 }

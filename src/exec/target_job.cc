@@ -176,7 +176,7 @@ Result<Manifest> TargetJob::NewManifest(PublishReport& report) const {
   if (!lost.empty()) {
     report.warnings.push_back(fmt::format(
         "{}: {} files of earlier runs are gone or have another size, and are no longer listed: {}",
-        Escape(target_.PathOf(spec_.manifest_name)), lost.size(), FirstNames(lost)));
+        Escape(target_.PathOf(spec_.manifest_name)), lost.size(), FirstOf(lost)));
   }
   return manifest;
 }
@@ -195,7 +195,7 @@ Status TargetJob::ReportAbandoned(PublishReport& report) const {
   if (!left.empty()) {
     report.warnings.push_back(
         fmt::format("{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
-                    Escape(target_.path()), left.size(), FirstNames(left)));
+                    Escape(target_.path()), left.size(), FirstOf(left)));
   }
   return {};
 }

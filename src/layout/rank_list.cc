@@ -41,9 +41,10 @@ Status AddNeeded(const ShardGrid& source_grid, const ShardGrid& target_grid, int
   RESHARD_ASSIGN_OR_RETURN(const Shape source_shard, source_grid.ShardShape(full, where));
   RESHARD_ASSIGN_OR_RETURN(const Shape target_shard, target_grid.ShardShape(full, where));
   const Box box = target_grid.BoxOf(target_local, target_shard);
-  for (const auto& parts : source_grid.PartsOverlapping(box, source_shard)) {
+  source_grid.ForEachOverlap(box, source_shard, [&](const std::vector<int64_t>& parts) {
     ranks.insert(source_grid.RankOf(parts, preferred));
-  }
+    return true;
+  });
   return {};
 }
 
@@ -52,8 +53,12 @@ Status AddNeeded(const ShardGrid& source_grid, const ShardGrid& target_grid, int
 Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank) {
   if (rank < 0 || rank >= rule.target_ranks()) {
     return InvalidArgumentError(
-        fmt::format("rank {} is not a target rank: the target strategy has ranks 0 to {}", rank,
-                    rule.target_ranks() - 1));
+        rule.target() == nullptr
+            ? fmt::format(
+                  "rank {} is not a target rank: without a target strategy there is only rank 0",
+                  rank)
+            : fmt::format("rank {} is not a target rank: {} has the ranks 0 to {}", rank,
+                          Escape(rule.target()->path()), rule.target_ranks() - 1));
   }
   if (rule.source() == nullptr) return std::vector<int64_t>{0};
 

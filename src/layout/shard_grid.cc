@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "src/base/checked.h"
@@ -243,38 +242,24 @@ std::vector<int64_t> ShardGrid::Replicas(const std::vector<int64_t>& parts) cons
   return ranks;
 }
 
-uint64_t ShardGrid::OverlapCount(const Box& box, const Shape& shard) const {
-  if (box.empty() || Box::Whole(shard).empty()) return 0;
-  uint64_t count = 1;
-  for (size_t d = 0; d < box.dims(); ++d) {
-    const int64_t first = box.begin[d] / shard[d];
-    const int64_t last = (box.begin[d] + box.extent[d] - 1) / shard[d];
-    const auto product = CheckedMul(count, static_cast<uint64_t>(last - first + 1));
-    if (!product) return std::numeric_limits<uint64_t>::max();
-    count = *product;
-  }
-  return count;
-}
-
-std::vector<std::vector<int64_t>> ShardGrid::PartsOverlapping(const Box& box,
-                                                              const Shape& shard) const {
-  if (box.empty() || Box::Whole(shard).empty()) return {};
+void ShardGrid::ForEachOverlap(
+    const Box& box, const Shape& shard,
+    const std::function<bool(const std::vector<int64_t>& parts)>& visit) const {
+  if (box.empty() || Box::Whole(shard).empty()) return;
   std::vector<int64_t> first(box.dims());
   std::vector<int64_t> last(box.dims());
   for (size_t d = 0; d < box.dims(); ++d) {
     first[d] = box.begin[d] / shard[d];
     last[d] = (box.begin[d] + box.extent[d] - 1) / shard[d];
   }
-  std::vector<std::vector<int64_t>> all;
   std::vector<int64_t> parts = first;
-  while (true) {
-    all.push_back(parts);
+  while (visit(parts)) {
     size_t d = parts.size();
     while (d > 0 && parts[d - 1] == last[d - 1]) {
       --d;
       parts[d] = first[d];
     }
-    if (d == 0) return all;
+    if (d == 0) return;
     ++parts[d - 1];
   }
 }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -56,13 +57,11 @@ class ShardGrid {
   // Returns all ranks that hold `parts`, ascending.
   std::vector<int64_t> Replicas(const std::vector<int64_t>& parts) const;
 
-  // Returns the parts of the grid that share elements with `box`, in row-major order. Costs what it
-  // returns, however many ranks there are. `shard` is the shape of a shard; sizes of 0 overlap
-  // nothing.
-  std::vector<std::vector<int64_t>> PartsOverlapping(const Box& box, const Shape& shard) const;
-
-  // Returns how many parts PartsOverlapping would return, or the greatest number there is.
-  uint64_t OverlapCount(const Box& box, const Shape& shard) const;
+  // Calls visit(parts) for each part of the grid that shares elements with `box`, in row-major
+  // order, until one of the calls returns false. Costs as many calls, however many ranks there are.
+  // `shard` is the shape of a shard; sizes of 0 overlap nothing.
+  void ForEachOverlap(const Box& box, const Shape& shard,
+                      const std::function<bool(const std::vector<int64_t>& parts)>& visit) const;
 
  private:
   static constexpr int kFree = -1;

@@ -22,7 +22,7 @@ namespace reshard {
 
 // The most ranks (devices of a stage times stages) that a strategy may have: a thousand times those
 // of the largest clusters, and few enough to count through.
-inline constexpr int64_t kMaxRanks = int64_t{1} << 24;
+inline constexpr int64_t kMaxRanks = int64_t{1} << 20;
 
 struct NamedLayout {
   std::string name;

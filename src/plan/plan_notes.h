@@ -21,17 +21,17 @@ struct PlanNotes {
     uint64_t bytes = 0;
   };
   std::map<std::string, Parameter> parameters;  // everything written, by name
-  std::set<std::string> unmatched_copied;       // in one strategy only
+
+  // Names between quotes, made safe to print.
+  std::set<std::string> unmatched_copied;  // in one strategy only
   std::set<std::string> unmatched_dropped;
-  std::set<std::string> absent;          // in the strategies, but in no source file
-  std::set<std::string> other_messages;  // one sentence each
+  std::set<std::string> absent;  // in the strategies, but in no source file
+  // Where a JSON strategy states another full shape: "w" [4, 3] (dst.json: [2, 3]).
+  std::set<std::string> other_shapes;
 
   // Returns one sentence a finding: counts, and the first 20 names.
   std::vector<std::string> Warnings() const;
 };
-
-// Returns "a, b, c" of at most 20 items, and how many more there are.
-std::string FirstNames(const std::set<std::string>& names);
 
 }  // namespace reshard
 

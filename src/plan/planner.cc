@@ -87,10 +87,9 @@ void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
   if (layout == nullptr || !layout->tensor_shape || *layout->tensor_shape == tensor.full_shape) {
     return;
   }
-  notes.other_messages.insert(
-      fmt::format("{}: parameter {}: tensor_shape says {}, but the full shape of the source is {}",
-                  strategy->path(), Quote(tensor.name), ToString(*layout->tensor_shape),
-                  ToString(tensor.full_shape)));
+  notes.other_shapes.insert(fmt::format("{} {} ({}: {})", Quote(tensor.name),
+                                        ToString(tensor.full_shape), Escape(strategy->path()),
+                                        ToString(*layout->tensor_shape)));
 }
 
 const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::string_view name) {
@@ -185,12 +184,12 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
       selection.converted.push_back(name);
     } else if (fate == Fate::kCopy) {
       const bool unmatched = rule.Unmatched(name);
-      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(name);
+      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
       if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
-        notes.unmatched_dropped.insert(name);
+        notes.unmatched_dropped.insert(Quote(name));
         continue;
       }
-      if (unmatched) notes.unmatched_copied.insert(name);
+      if (unmatched) notes.unmatched_copied.insert(Quote(name));
       selection.copied.push_back(name);
     }
   }
@@ -198,14 +197,14 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
     return MismatchError(fmt::format(
         "{} parameters are in only one of the two strategies: {}; --unmatched copy takes them as "
         "they stand, --unmatched drop leaves them out",
-        refused.size(), FirstNames(refused)));
+        refused.size(), FirstOf({refused.begin(), refused.end()})));
   }
 
   if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   const auto note_absent = [&](const StrategyStage& layouts) {
     for (const NamedLayout& layout : layouts.layouts()) {
-      if (!seen.contains(layout.name)) notes.absent.insert(layout.name);
+      if (!seen.contains(layout.name)) notes.absent.insert(Quote(layout.name));
     }
   };
   if (rule.target() != nullptr) {

@@ -121,18 +121,31 @@ SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t st
 
 Result<std::vector<SourceShard>> SourceShards::Cover(const SourceTensor& tensor, const Box& box,
                                                      int64_t preferred) const {
-  if (tensor.grid.OverlapCount(box, tensor.shard_shape) > rank_files_.size()) {
-    return MismatchError(fmt::format(
-        "parameter {}: box {} of the full shape {} needs more source ranks than the {} that are "
-        "there",
-        Quote(tensor.name), ToString(box), ToString(tensor.full_shape), rank_files_.size()));
-  }
   std::vector<SourceShard> shards;
-  for (const auto& parts : tensor.grid.PartsOverlapping(box, tensor.shard_shape)) {
-    RESHARD_ASSIGN_OR_RETURN(SourceShard shard, Locate(tensor, parts, preferred));
-    shards.push_back(std::move(shard));
-  }
+  Status status;
+  tensor.grid.ForEachOverlap(box, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
+    auto shard = Locate(tensor, parts, preferred);
+    if (shard.ok()) {
+      shards.push_back(*std::move(shard));
+    } else {
+      status = shard.status();
+    }
+    return status.ok();
+  });
+  if (!status.ok()) return status;
   return shards;
+}
+
+Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
+                                                   const std::vector<int64_t>& parts) const {
+  std::vector<int64_t> ranks;
+  for (const int64_t local : tensor.grid.Replicas(parts)) {
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, IndexOf(tensor.stage, local));
+    if (index && index->Find(tensor.name) != nullptr) {
+      ranks.push_back(rule_.SourceRank(tensor.stage, local));
+    }
+  }
+  return ranks;
 }
 
 Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
@@ -150,14 +163,16 @@ Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
       parameter = index ? index->Find(tensor.name) : nullptr;
     }
     if (parameter == nullptr) {
-      std::vector<int64_t> ranks;
-      for (const int64_t replica : replicas)
-        ranks.push_back(rule_.SourceRank(tensor.stage, replica));
+      std::vector<std::string> ranks;
+      for (const int64_t replica : replicas) {
+        ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
+      }
       return MismatchError(fmt::format(
-          "parameter {}: box {} of the full shape {} is in no source file; it would be in that of "
-          "rank {}; add that rank's folder",
+          "parameter {}: box {} of the full shape {} is in no source file; the source "
+          "strategy {} puts it in rank {}: add the folder of one of these ranks; "
+          "or are the two strategies swapped?",
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape),
-          fmt::join(ranks, " or ")));
+          rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks)));
     }
   }
   const std::string where = Where(index->file(), tensor.name);

@@ -92,6 +92,11 @@ class SourceShards {
   Result<std::vector<SourceShard>> Cover(const SourceTensor& tensor, const Box& box,
                                          int64_t preferred) const;
 
+  // Returns the ranks whose files hold the part `parts` of a tensor that a layout cuts, ascending.
+  // Errors: those of opening a file.
+  Result<std::vector<int64_t>> Holders(const SourceTensor& tensor,
+                                       const std::vector<int64_t>& parts) const;
+
   // "rank_3/net-1_100.ckpt: parameter \"w\"", for messages.
   std::string Where(FileId file, std::string_view name) const;
 

@@ -118,7 +118,8 @@ TEST(TextFormatTest, VeryLongNameDoesNotWidenOtherLines) {
   Table table({{""}, {"", Align::kRight}});
   table.AddRow({std::string(1000, 'x'), "1"});
   table.AddRow({"a", "2"});
-  EXPECT_EQ(table.ToText(), "  " + std::string(1000, 'x') + "  1\n  a" + std::string(61, ' ') + "2\n");
+  EXPECT_EQ(table.ToText(),
+            "  " + std::string(1000, 'x') + "  1\n  a" + std::string(61, ' ') + "2\n");
 }
 
 TEST(PrintableTest, Names) {

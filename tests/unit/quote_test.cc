@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace reshard {
 namespace {
@@ -11,7 +12,15 @@ TEST(QuoteTest, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(Escape("layer.0/w\xc3\xa9"), "layer.0/w\xc3\xa9");
   EXPECT_EQ(Escape("a\nb\x1b[2J\x7f"), "a\\nb\\x1b[2J\\x7f");
   EXPECT_EQ(Escape(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Escape("\xc2\x9b\xc2\xa0\xc2"), "\\u009b\xc2\xa0\xc2");
   EXPECT_EQ(Quote("say \"hi\" \\"), "\"say \\\"hi\\\" \\\\\"");
+}
+
+TEST(QuoteTest, ListsShowTheFirstTwenty) {
+  EXPECT_EQ(FirstOf({}), "");
+  EXPECT_EQ(FirstOf({"a", "b"}), "a, b");
+  const std::string list = FirstOf(std::vector<std::string>(23, "x"));
+  EXPECT_TRUE(list.ends_with("x, x and 3 more")) << list;
 }
 
 TEST(QuoteTest, LongNamesKeepBothEnds) {

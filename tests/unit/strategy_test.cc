@@ -158,23 +158,23 @@ TEST(StrategyTest, RejectsFiles) {
       {"more devices than there are",
        {Cut("a", {4096, 4097})},
        StatusCode::kCorrupt,
-       "expected at most 16777216 devices, found the device matrix [4096, 4097]"},
+       "expected at most 1048576 devices, found the device matrix [4096, 4097]"},
       {"a product that overflows",
        {Cut("a", {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()})},
        StatusCode::kCorrupt,
-       "expected at most 16777216 devices"},
+       "expected at most 1048576 devices"},
       {"a product that wraps to 0",
        {Cut("a", {int64_t{1} << 32, int64_t{1} << 32})},
        StatusCode::kCorrupt,
-       "expected at most 16777216 devices"},
+       "expected at most 1048576 devices"},
       {"too many axes",
        {Cut("a", std::vector<int64_t>(65, 1))},
        StatusCode::kCorrupt,
        "s.ckpt: parameter \"a\": expected a device matrix of at most 64 axes, found 65"},
       {"too many ranks",
-       {Cut("0-a", {1 << 24}), Cut("1-a", {1 << 24})},
+       {Cut("0-a", {1 << 20}), Cut("1-a", {1 << 20})},
        StatusCode::kCorrupt,
-       "s.ckpt: expected at most 16777216 ranks, found 2 stages of 16777216 devices"},
+       "s.ckpt: expected at most 1048576 ranks, found 2 stages of 1048576 devices"},
       {"a name to be escaped", {Cut("a\n", {0})}, StatusCode::kCorrupt, "parameter \"a\\n\": "},
   };
   for (const Row& row : rows) {
@@ -186,7 +186,7 @@ TEST(StrategyTest, RejectsFiles) {
 }
 
 TEST(StrategyTest, TakesDevicesUpToTheLimit) {
-  const auto strategy = Strategy::FromFile(File({Cut("a", std::vector<int64_t>(24, 2))}));
+  const auto strategy = Strategy::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->ranks(), kMaxRanks);
   EXPECT_TRUE(Strategy::FromFile(File({Cut("a", std::vector<int64_t>(64, 1))})).ok());

@@ -29,7 +29,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("N")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
-  app.add_option("--jobs", options_.jobs, "Target files written at a time; 0 is all cores (0)")
+  app.add_option("--jobs", options_.jobs, "Target files written at a time; 0 is all cores (2)")
       ->type_name("J")
       ->transform(WholeNumber());
   app.add_flag("--force", options_.force, "Replace existing outputs");

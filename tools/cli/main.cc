@@ -94,6 +94,10 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
     return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
+  } catch (const std::system_error& error) {  // the thread that waits for signals
+    std::fprintf(stderr, "reshard: error: resource exhausted: no thread to be had: %s\n",
+                 error.what());
+    return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "reshard: error: internal error: %s\n", error.what());
     return reshard::ExitCode(reshard::StatusCode::kInternal);
