@@ -86,8 +86,9 @@ Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
   return {source.shards(), options.prefix, options.unmatched};
 }
 
-JobSpec MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
-                    const ConvertOptions& options) {
+Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
+                            const ConvertOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options));
   JobSpec spec;
   spec.target_folder = options.target;
   spec.fingerprint = PlanFingerprint(source, options);
@@ -160,8 +161,8 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
-    RESHARD_RETURN_IF_ERROR(CheckSourcesStay(*source, plan, options));
-    RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(MakeJobSpec(*source, plan, options)));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
+    RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(std::move(spec)));
     const bool staged = job.already_staged();
     if (!staged) RESHARD_RETURN_IF_ERROR(WriteTargets(*source, planner, plan, job, options));
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
@@ -175,9 +176,8 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));
-    RESHARD_RETURN_IF_ERROR(CheckSourcesStay(*source, plan, options));
-    RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes,
-                             TargetJob::Check(MakeJobSpec(*source, plan, options)));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
+    RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
     plan.memory_bytes =
         kMemoryOfProgram + source->indexes().memory() + Workers(options, plan) * 2 * kChunkBytes;
     return plan;
