@@ -63,7 +63,7 @@ Result<ShardedCheckpoint::State::Described> ShardedCheckpoint::State::Describe(
   }
   RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder, shards.FindWhole(name, 0, 0));
   const ParameterInfo& parameter = *holder.index->Find(name);
-  return Described{SourceShards::Standalone(parameter, holder.stage),
+  return Described{SourceShards::Standalone(parameter, holder.stage, holder.index->file()),
                    SourceShard{holder.rank, holder.index->file(), Box::Whole(parameter.shape),
                                parameter.content}};
 }

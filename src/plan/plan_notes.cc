@@ -21,6 +21,12 @@ std::vector<std::string> PlanNotes::Warnings() const {
   add(unmatched_dropped, "in only one of the two strategies, left out");
   add(absent, "of the strategies that no source file holds, left out");
   add(other_shapes, "of other full shapes than the tensor_shape of a strategy says");
+  if (!empty_files.empty()) {
+    warnings.push_back(fmt::format(
+        "{} target file{} without a parameter, empty, which MindSpore does not load: {}",
+        empty_files.size(), empty_files.size() == 1 ? "" : "s",
+        FirstOf({empty_files.begin(), empty_files.end()})));
+  }
   return warnings;
 }
 

@@ -11,6 +11,7 @@
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
+#include "src/source/source_files.h"
 
 namespace reshard {
 
@@ -19,6 +20,7 @@ struct PlanNotes {
     DType dtype = DType::kFloat32;
     Shape full_shape;
     uint64_t bytes = 0;
+    FileId file = 0;  // whose shard tells dtype and shape
   };
   std::map<std::string, Parameter> parameters;  // everything written, by name
 
@@ -28,6 +30,7 @@ struct PlanNotes {
   std::set<std::string> absent;  // in the strategies, but in no source file
   // Where a JSON strategy states another full shape: "w" [4, 3] (dst.json: [2, 3]).
   std::set<std::string> other_shapes;
+  std::set<std::string> empty_files;  // paths of target files without a parameter
 
   // Returns one sentence a finding: counts, and the first 20 names.
   std::vector<std::string> Warnings() const;

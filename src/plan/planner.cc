@@ -77,9 +77,9 @@ Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan
   return {};
 }
 
-void Note(const SourceTensor& tensor, PlanNotes& notes) {
-  notes.parameters[tensor.name] = {tensor.dtype, tensor.full_shape,
-                                   TensorBytes(tensor.full_shape, tensor.dtype).value_or(0)};
+PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
+  return {tensor.dtype, tensor.full_shape, TensorBytes(tensor.full_shape, tensor.dtype).value_or(0),
+          tensor.file};
 }
 
 void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
@@ -115,6 +115,7 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   for (const std::string& name : selection.copied) {
     RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, plan, notes));
   }
+  if (plan.parameters == 0) notes.empty_files.insert(plan.path);
   std::sort(plan.sources.begin(), plan.sources.end());
   plan.sources.erase(std::unique(plan.sources.begin(), plan.sources.end()), plan.sources.end());
   return plan;
@@ -176,6 +177,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   const ConversionRule& rule = sources_.rule();
   const int64_t stage = rule.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
+  RESHARD_RETURN_IF_ERROR(CheckStages(stage));
   Selection selection;
   std::set<std::string> refused;
   for (const std::string& name : names) {
@@ -215,12 +217,50 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   return selection;
 }
 
+Status Planner::CheckStages(int64_t target_stage) const {
+  const ConversionRule& rule = sources_.rule();
+  if (rule.source() == nullptr) return {};
+  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
+    if (sources_.HasFiles(stage)) continue;
+    std::vector<std::string> lost;
+    for (const NamedLayout& layout :
+         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule.LowestSourceStage(layout.name) != stage) continue;
+      const Fate fate = rule.FateOf(layout.name, target_stage);
+      if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
+        lost.push_back(Quote(layout.name));
+      }
+    }
+    if (lost.empty()) continue;
+    const int64_t first = rule.SourceRank(stage, 0);
+    return MismatchError(fmt::format(
+        "{}: stage {} has {} parameters of the target, but no file of its ranks {} to {} is there; "
+        "add their folders; the parameters are {}",
+        Escape(rule.source()->path()), stage, lost.size(), first, first + rule.source_devices() - 1,
+        FirstOf(lost)));
+  }
+  return {};
+}
+
+Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
+  const auto place = notes.parameters.emplace(tensor.name, NoteOf(tensor)).first;
+  const PlanNotes::Parameter& known = place->second;
+  if (known.dtype == tensor.dtype && known.full_shape == tensor.full_shape) return {};
+  return MismatchError(fmt::format(
+      "{}: by this file it is {} {} in full, but {} {} by another: {}; are these ranks of one "
+      "checkpoint?",
+      sources_.Where(tensor.file, tensor.name), DTypeName(tensor.dtype),
+      ToString(tensor.full_shape), DTypeName(known.dtype), ToString(known.full_shape),
+      sources_.Where(known.file, tensor.name)));
+}
+
 Status Planner::AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
                              PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t stage = rule.TargetStage(rank);
   const int64_t preferred = rule.CopyRank(rank);
   RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, sources_.Describe(name, preferred));
+  RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
   if (tensor.kind != ParameterKind::kTensor) return AddCopied(name, rank, plan, notes);
 
   const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
@@ -241,7 +281,6 @@ Status Planner::AddConverted(const std::string& name, int64_t rank, TargetPlan& 
     box = grid.BoxOf(rule.TargetLocalRank(rank), *shard_shape);
   }
   RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, preferred));
-  Note(tensor, notes);
   return AppendTensor(tensor, shards, box, plan);
 }
 
@@ -251,8 +290,9 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, TargetPlan& pla
       const SourceShards::Holder holder,
       sources_.FindWhole(name, sources_.rule().TargetStage(rank), sources_.rule().CopyRank(rank)));
   const ParameterInfo& parameter = *holder.index->Find(name);
-  const SourceTensor tensor = SourceShards::Standalone(parameter, holder.stage);
-  Note(tensor, notes);
+  const SourceTensor tensor =
+      SourceShards::Standalone(parameter, holder.stage, holder.index->file());
+  notes.parameters[name] = NoteOf(tensor);
   if (parameter.kind != ParameterKind::kTensor) {
     return AppendWholeValues(parameter, holder.index->file(), plan);
   }

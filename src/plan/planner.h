@@ -48,6 +48,10 @@ class Planner {
     std::vector<std::string> copied;
   };
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
+  // Fails where no file of a source stage is there that the target stage gets parameters from.
+  Status CheckStages(int64_t target_stage) const;
+  // Fails where target ranks planned before found another dtype or full shape.
+  Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
                       PlanNotes& notes) const;
   Status AddCopied(const std::string& name, int64_t rank, TargetPlan& plan, PlanNotes& notes) const;

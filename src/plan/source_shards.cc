@@ -27,6 +27,12 @@ std::string SourceShards::Where(FileId file, std::string_view name) const {
   return fmt::format("{}: parameter {}", files_.path(file), Quote(name));
 }
 
+bool SourceShards::HasFiles(int64_t stage) const {
+  const int64_t first = rule_.SourceRank(stage, 0);
+  const auto file = rank_files_.lower_bound(first);
+  return file != rank_files_.end() && file->first < first + rule_.source_devices();
+}
+
 Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
   const auto file = rank_files_.find(rule_.SourceRank(stage, local));
   if (file == rank_files_.end()) return IndexHandle();
@@ -72,7 +78,7 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
     parameter = index->Find(name);
   }
 
-  SourceTensor tensor = Standalone(*parameter, stage);
+  SourceTensor tensor = Standalone(*parameter, stage, index->file());
   if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
   const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
   const std::string where = Where(index->file(), name);
@@ -107,7 +113,7 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name, int6
   return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
 }
 
-SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t stage) {
+SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t stage, FileId file) {
   SourceTensor tensor;
   tensor.name = parameter.name;
   tensor.kind = parameter.kind;
@@ -115,6 +121,7 @@ SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t st
   tensor.full_shape = parameter.shape;
   tensor.shard_shape = parameter.shape;
   tensor.stage = stage;
+  tensor.file = file;
   tensor.grid = ShardGrid::Whole(parameter.shape.size());
   return tensor;
 }

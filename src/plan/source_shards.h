@@ -34,6 +34,7 @@ struct SourceTensor {
   Shape full_shape;
   Shape shard_shape;
   int64_t stage = 0;  // the source stage that its values come from
+  FileId file = 0;    // whose shard tells dtype and shapes
   ShardGrid grid = ShardGrid::Whole(0);
 };
 
@@ -53,6 +54,9 @@ class SourceShards {
   const ConversionRule& rule() const { return rule_; }
   // By rank, as the folders are numbered.
   const std::map<int64_t, FileId>& rank_files() const { return rank_files_; }
+
+  // Returns whether a file of any rank of source stage `stage` is there.
+  bool HasFiles(int64_t stage) const;
 
   // Returns the index of the file of local rank `local` of source stage `stage`, null where there
   // is no file.
@@ -83,8 +87,8 @@ class SourceShards {
   // that of local rank `preferred` if it can be. Errors: kMismatch, and those of opening a file.
   Result<SourceTensor> Describe(std::string_view name, int64_t preferred) const;
 
-  // Returns the tensor of a parameter that stands whole in one file.
-  static SourceTensor Standalone(const ParameterInfo& parameter, int64_t stage);
+  // Returns the tensor of a parameter that stands whole in `file`.
+  static SourceTensor Standalone(const ParameterInfo& parameter, int64_t stage, FileId file);
 
   // Returns shards that together hold `box`, one replica of each overlapping part, near `preferred`
   // if it can be. Errors: kMismatch when shards disagree in dtype or shape, or when no file holds a

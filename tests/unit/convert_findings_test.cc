@@ -203,6 +203,33 @@ TEST(AbsentTest, WithoutATargetStrategyThoseOfTheSource) {
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Step(1)));
 }
 
+TEST(AbsentTest, AFileWithoutParametersIsAWarning) {
+  ConversionFolder folder({{"0-w", kRowsOf2}, {"1-v", kRowsOf2}},
+                          {{"0-w", kRowsOf2}, {"0-v", kRowsOf2}, {"1-fresh", kRowsOf2}});
+  folder.WriteStage({kWeight, Step(0)}, {{"w", kRowsOf2}}, 2);
+  folder.WriteStage({Step(0)}, {}, 2, 2);
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(HasSubstr("left out: \"fresh\", \"v\""),
+                          "2 target files without a parameter, empty, which MindSpore does not "
+                          "load: rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt"));
+  EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), Step(0)));
+  EXPECT_EQ(ReadFolder(folder.options().target).at(RankPath(2)), "");
+}
+
+// Whether the checkpoint has what only files of that stage could hold cannot be known.
+TEST(MissingRanksTest, AllOfAStageAreAnErrorWhereTheTargetNeedsIt) {
+  ConversionFolder folder({{"0-w", kRowsOf2}, {"1-v", kRowsOf2}, {"1-old", kRowsOf2}},
+                          {{"0-w", kRowsOf2}, {"1-v", kRowsOf2}});
+  folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("src.ckpt: stage 1 has 1 parameters of the target"),
+                    HasSubstr("ranks 2 to 3"), HasSubstr("\"old\"")));
+  folder.options().unmatched = UnmatchedPolicy::kDrop;
+  EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("\"v\""));
+  folder.options().ranks = {0, 1};
+  EXPECT_THAT(RunConvert(folder).warnings, ElementsAre(HasSubstr("are missing: 2, 3")));
+}
+
 TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
   ConversionFolder folder;
   ParameterLayout source = kRowsOf2;
