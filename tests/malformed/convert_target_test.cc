@@ -1,0 +1,134 @@
+// Targets that cannot be had: what is there stays as it was.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "format/mindspore_checkpoint/value_header.h"
+#include "reshard/convert.h"
+#include "tests/malformed/good_folder.h"
+#include "tests/support/folder_contents.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Targets that are, or lie in, the source: each row names one, seen from the test's folder.
+struct TargetRow {
+  const char* name;
+  std::function<std::string(const fs::path&)> target;
+};
+
+TEST(ConvertTargetTest, InsideOfTheSourceIsRefused) {
+  const std::vector<TargetRow> rows = {
+      {"equal", [](const fs::path& path) { return path / "source"; }},
+      {"equal, with a slash", [](const fs::path& path) { return path / "source/"; }},
+      {"spelled otherwise", [](const fs::path& path) { return path / "x/../source/."; }},
+      {"inside", [](const fs::path& path) { return path / "source" / "target"; }},
+      {"a rank's folder", [](const fs::path& path) { return path / "source" / "rank_0"; }},
+      {"deep inside, where nothing is yet",
+       [](const fs::path& path) { return path / "source" / "a" / "b" / "c"; }},
+      {"a link to the source",
+       [](const fs::path& path) {
+         fs::create_directory_symlink(path / "source", path / "link");
+         return path / "link";
+       }},
+      {"inside of a link to a folder of the source",
+       [](const fs::path& path) {
+         fs::create_directory_symlink(path / "source" / "rank_1", path / "link");
+         return path / "link" / "target";
+       }},
+  };
+  for (const TargetRow& row : rows) {
+    GoodFolder folder;
+    folder.options().target = row.target(folder.path());
+    folder.options().force = true;
+    const FolderContents before = ReadFolder(folder.path());
+    const auto report = Convert(folder.options());
+    EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument) << row.name;
+    EXPECT_THAT(report.status().message(), AllOf(HasSubstr("in, the source"), HasSubstr("/source")))
+        << row.name;
+    EXPECT_EQ(ReadFolder(folder.path()), before) << row.name;
+  }
+}
+
+TEST(ConvertTargetTest, BesideOrAboveTheSourceIsFine) {
+  for (const std::string target : {"source_too", "source/../t", "."}) {
+    GoodFolder folder;
+    folder.options().target = folder.path() / target;
+    const auto report = Convert(folder.options());
+    EXPECT_TRUE(report.ok()) << target << ": " << report.status().message();
+  }
+}
+
+TEST(ConvertTargetTest, ExistingOutputsAreKeptWithoutForce) {
+  GoodFolder folder;
+  ASSERT_TRUE(Convert(folder.options()).ok());
+  const FolderContents before = ReadFolder(folder.path());
+  const auto again = Convert(folder.options());
+  EXPECT_EQ(ExitCode(again.status().code()), 6);
+  EXPECT_THAT(again.status().message(),
+              AllOf(HasSubstr("/target: 4 of the 4 files to write exist already: "
+                              "rank_0/checkpoint_0.ckpt, "),
+                    HasSubstr("--force")));
+  EXPECT_EQ(ReadFolder(folder.path()), before);
+  folder.options().force = true;
+  EXPECT_TRUE(Convert(folder.options()).ok());
+  EXPECT_EQ(ReadFolder(folder.path()), before);
+}
+
+TEST(ConvertTargetTest, OutputsDoNotReplaceTheirSource) {
+  for (const bool by_link : {false, true}) {
+    ConversionFolder folder({}, {{"w", kRowsOf4}});
+    folder.WriteRank(0, {kWeight});
+    const fs::path source = fs::path(folder.options().source) / RankPath(0);
+    folder.options().source = source;
+    folder.options().target = source.parent_path().parent_path();
+    if (by_link) {  // another name of the same file, in another folder
+      folder.options().target = folder.folder().path() / "target";
+      fs::create_directories(folder.folder().path() / "target" / "rank_0");
+      fs::create_hard_link(source, fs::path(folder.options().target) / RankPath(0));
+    }
+    folder.options().force = true;
+    const FolderContents before = ReadFolder(folder.folder().path());
+    const auto report = Convert(folder.options());
+    EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(report.status().message(), HasSubstr("would replace the source file"));
+    EXPECT_EQ(ReadFolder(folder.folder().path()), before);
+  }
+}
+
+TEST(ConvertTargetTest, AFileInItsPlaceIsNamed) {
+  GoodFolder folder;
+  folder.folder().Write("target", "here first");
+  folder.options().force = true;
+  const auto report = Convert(folder.options());
+  EXPECT_FALSE(report.ok());
+  EXPECT_THAT(report.status().message(), HasSubstr("/target"));
+  EXPECT_EQ(ReadFile(folder.path() / "target"), "here first");
+}
+
+// 256 TiB of outputs.
+TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
+  const Shape shape = {1 << 20, 1 << 20};
+  const uint64_t bytes = uint64_t{1} << 40;
+  const std::string header = EncodeValueHeader("w", DType::kInt8, shape, bytes);
+  ConversionFolder folder({}, {{"w", MakeLayout({1 << 8}, {{-1, -1}})}});
+  folder.folder().WriteSparse("source/" + RankPath(0), header.size() + bytes, 0, header);
+  const auto report = Convert(folder.options());
+  EXPECT_EQ(ExitCode(report.status().code()), 4);
+  EXPECT_THAT(report.status().message(), HasSubstr("no space: the outputs need 2814749"));
+  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  EXPECT_FALSE(fs::exists(folder.options().target));
+}
+
+}  // namespace
+}  // namespace reshard
