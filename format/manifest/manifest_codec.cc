@@ -73,7 +73,7 @@ class Reader {
     }
     for (const auto& [name, value] : object_.items()) {
       if (std::none_of(names.begin(), names.end(),
-                       [&](const char* known) { return name == known; })) {
+                       [&found = name](const char* known) { return found == known; })) {
         return CorruptError(
             fmt::format("{}: unknown member {}; a manifest of schema_version {} has no such member",
                         where_, Quote(name), kSchemaVersion));
