@@ -171,6 +171,7 @@ Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
+      ranks.reserve(replicas.size());
       for (const int64_t replica : replicas) {
         ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
       }

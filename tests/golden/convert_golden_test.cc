@@ -1,5 +1,6 @@
 // Conversions that MindSpore made (README.md here): the same bytes out of Convert.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,8 +133,7 @@ TEST_P(ConvertGoldenTest, TheLeastRankListIsEnough) {
     LinkRanks(options.source, *ranks, folder.path() / "source");
     options.source = folder.path() / "source";
     options.ranks = {rank};
-    const std::string path =
-        "rank_" + std::to_string(rank) + "/" + options.prefix + std::to_string(rank) + ".ckpt";
+    const std::string path = fmt::format("rank_{0}/{1}{0}.ckpt", rank, options.prefix);
     ExpectConverts(options, {{path, expected.at(path)}});
   }
 }
@@ -157,10 +157,11 @@ TEST(ConvertGoldenApisTest, ByRank) {
   const fs::path data = kData / "apis" / "by_rank";
   const TemporaryFolder folder;
   FolderContents expected;
-  for (const std::string rank : {"0", "1", "2", "3"}) {
-    folder.Write("rank_" + rank + "/net.ckpt", ReadFile(data / ("origin_rank" + rank + ".ckpt")));
-    expected["rank_" + rank + "/net" + rank + ".ckpt"] =
-        ReadFile(data / ("expected_rank" + rank + ".ckpt"));
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    folder.Write(fmt::format("rank_{}/net.ckpt", rank),
+                 ReadFile(data / fmt::format("origin_rank{}.ckpt", rank)));
+    expected[fmt::format("rank_{0}/net{0}.ckpt", rank)] =
+        ReadFile(data / fmt::format("expected_rank{}.ckpt", rank));
   }
   ConvertOptions options;
   options.source = folder.path();
@@ -179,8 +180,7 @@ TEST(ConvertGoldenApisTest, ByRank) {
     LinkRanks(folder.path(), *ranks, least.path() / "source");
     options.source = least.path() / "source";
     options.ranks = {rank};
-    const std::string path =
-        "rank_" + std::to_string(rank) + "/net" + std::to_string(rank) + ".ckpt";
+    const std::string path = fmt::format("rank_{0}/net{0}.ckpt", rank);
     ExpectConverts(options, {{path, expected.at(path)}});
   }
 }

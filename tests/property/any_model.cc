@@ -1,5 +1,7 @@
 #include "tests/property/any_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -244,14 +246,14 @@ std::string WriteStrategy(const ModelSide& side, const TemporaryFolder& folder,
   if (!side.is_pipeline) return folder.Write(name + extension, encode(0, side.layouts[0]));
   if (PickBool()) {
     for (size_t s = 0; s < side.layouts.size(); ++s) {
-      folder.Write(name + "/stage_" + std::to_string(s) + extension, encode(s, side.layouts[s]));
+      folder.Write(fmt::format("{}/stage_{}{}", name, s, extension), encode(s, side.layouts[s]));
     }
     return folder.path() / name;
   }
   std::vector<NamedLayout> merged;
   for (size_t s = 0; s < side.layouts.size(); ++s) {
     for (const auto& [parameter, layout] : side.layouts[s]) {
-      merged.push_back({std::to_string(s) + "-" + parameter, layout});
+      merged.push_back({fmt::format("{}-{}", s, parameter), layout});
     }
   }
   return folder.Write(name + extension, encode(1, merged));
