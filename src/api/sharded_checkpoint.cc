@@ -155,6 +155,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
     SourceFiles& files = state_->source->files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
     std::vector<FileId> used;
+    used.reserve(shards.size());
     for (const SourceShard& shard : shards) used.push_back(shard.file);
     return files.VerifyUnchanged(used);
   });

@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kRowBytes = 16384;  // 4096 columns of Float32
 
 // Returns RssAnon of a process in bytes, 0 once it has ended.
 uint64_t RssAnon(pid_t pid) {
@@ -43,6 +44,7 @@ struct Outcome {
 Outcome RunProgram(std::vector<std::string> arguments, uint64_t data_limit) {
   arguments.insert(arguments.begin(), RESHARD_BIN_DIR "/reshard");
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   const pid_t pid = fork();
@@ -74,7 +76,7 @@ class MemoryTest : public testing::TestWithParam<Tensors> {
   // Makes a checkpoint of two ranks that hold the halves of each tensor's rows, its content a hole,
   // and strategies that cut the rows, or the columns, in two.
   void MakeSource(const Tensors& tensors) {
-    const auto rows = static_cast<int64_t>(tensors.bytes / (4 * 4096));
+    const auto rows = static_cast<int64_t>(tensors.bytes / kRowBytes);
     std::vector<NamedLayout> by_rows;
     std::vector<NamedLayout> by_columns;
     std::vector<std::string> headers;

@@ -117,7 +117,7 @@ TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_THAT(checkpoint->warnings(), ElementsAre(HasSubstr("missing: 3")));
 
-  std::vector<std::byte> bytes(3 * 2 * 4);
+  std::vector<std::byte> bytes(24);
   Status status = checkpoint->Read("weight", {{1, 2}, {3, 2}}, bytes);
   ASSERT_TRUE(status.ok()) << status.message();
   std::string expected;
@@ -132,7 +132,7 @@ TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
   EXPECT_EQ(Text(bytes), MakeTensor("step", DType::kInt32, {}, 0).content);
   ASSERT_TRUE(checkpoint->Read("weight", {{0, 0}, {0, 6}}, {}).ok()) << "an empty box";
 
-  bytes.resize(2 * 6 * 4);
+  bytes.resize(48);
   status = checkpoint->Read("weight", {{6, 0}, {2, 6}}, bytes);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), HasSubstr("rank 3"));
@@ -169,9 +169,10 @@ TEST_F(ShardedCheckpointTest, ManyThreadsRead) {
   ASSERT_TRUE(checkpoint.ok());
   std::atomic<int> wrong = 0;
   std::vector<std::thread> readers;
+  readers.reserve(4);
   for (int reader = 0; reader < 4; ++reader) {
     readers.emplace_back([&, reader] {
-      std::vector<std::byte> row(6 * 4);
+      std::vector<std::byte> row(24);
       for (int64_t i = 0; i < 40; ++i) {
         const int64_t at = (i + reader) % 8;
         const Status status = checkpoint->Read("weight", {{at, 0}, {1, 6}}, row);

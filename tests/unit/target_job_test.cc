@@ -68,10 +68,10 @@ class TargetJobTest : public testing::Test {
     for (const auto& [path, bytes] : contents) {
       auto file = job.Create(path, bytes.size());
       if (!file.ok()) return file.status();
-      if (const Status status = file->Append(std::as_bytes(std::span(bytes))); !status.ok()) {
+      if (Status status = file->Append(std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
-      if (const Status status = job.Finish(std::move(*file)); !status.ok()) return status;
+      if (Status status = job.Finish(std::move(*file)); !status.ok()) return status;
     }
     return {};
   }
@@ -420,12 +420,12 @@ TEST_F(TargetJobTest, ChecksTheSpaceFirst) {
 
 TEST_F(TargetJobTest, RefusesARankFolderThatCannotBeWrittenTo) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to become a user whom permissions bind";
-  fs::permissions(folder_.path(), fs::perms(0711));
+  fs::permissions(folder_.path(), static_cast<fs::perms>(0711));
   fs::create_directories(Target() / "rank_0");
   for (const char* folder : {"", "rank_0"}) {
     ASSERT_EQ(chown((Target() / folder).c_str(), 65534, 65534), 0);
   }
-  fs::permissions(Target() / "rank_0", fs::perms(0555));
+  fs::permissions(Target() / "rank_0", static_cast<fs::perms>(0555));
   ASSERT_EQ(seteuid(65534), 0);
   const auto report = Run(both_);
   ASSERT_EQ(seteuid(0), 0);
