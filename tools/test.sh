@@ -110,7 +110,7 @@ check_format() {
 }
 
 check_tidy() {
-  run-clang-tidy-14 -quiet -p build/dev -j "$jobs" "^$PWD/(src|format|tools|tests)/" 2>&1 |
+  run-clang-tidy-14 -quiet -p build/dev -j "$jobs" "^$PWD/(src|format|tools)/" 2>&1 |
     sed -E $'s/\x1b\\[[0-9;]*m//g' | sed -E '/^([0-9]+ warnings? generated\.|clang-tidy-14 .*|)$/d'
 }
 
