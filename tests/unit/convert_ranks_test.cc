@@ -1,0 +1,128 @@
+// One conversion in several runs, and in one of several jobs: the same files, the same manifest.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "reshard/strategy_files.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ConvertRanksTest : public testing::Test {
+ protected:
+  ConvertRanksTest() {
+    folder_.WriteStage(
+        {MakeTensor("w", DType::kFloat32, {12, 5}), MakeTensor("v", DType::kInt16, {3, 4}),
+         MakeTensor("step", DType::kInt64, {})},
+        source_, 6);
+    folder_.options().target = folder_.folder().path() / "whole";
+    const auto report = Convert(folder_.options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    whole_ = ReadFolder(folder_.options().target);
+    folder_.options().target = folder_.folder().path() / "target";
+  }
+
+  FolderContents Target() const { return ReadFolder(folder_.options().target); }
+
+  const std::vector<NamedLayout> source_ = {{"w", MakeLayout({6}, {{0, -1}})},
+                                            {"v", MakeLayout({2, 3}, {{0, -1}})}};
+  ConversionFolder folder_{source_,
+                           {{"w", MakeLayout({4}, {{0, -1}})}, {"v", MakeLayout({4}, {{-1, 0}})}}};
+  FolderContents whole_;  // the target of one run for all ranks
+};
+
+TEST_F(ConvertRanksTest, AnyNumberOfJobsWritesTheSame) {
+  ASSERT_EQ(whole_.size(), 5U);
+  for (const int jobs : {1, 2, 8}) {
+    folder_.options().jobs = jobs;
+    folder_.options().force = true;
+    ASSERT_TRUE(Convert(folder_.options()).ok());
+    EXPECT_EQ(Target(), whole_) << jobs;
+  }
+}
+
+TEST_F(ConvertRanksTest, RunsForSomeRanksJoinOneManifest) {
+  for (const std::vector<int64_t>& ranks : {std::vector<int64_t>{2}, {3, 0}, {1}}) {
+    folder_.options().ranks = ranks;
+    const auto report = Convert(folder_.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->files.size(), ranks.size());
+    const FolderContents target = Target();
+    for (const int64_t rank : ranks) {
+      EXPECT_EQ(target.at(RankPath(rank)), whole_.at(RankPath(rank)));
+      EXPECT_THAT(target.at("manifest.json"), HasSubstr(RankPath(rank)));
+    }
+  }
+  EXPECT_EQ(Target(), whole_);
+}
+
+// As on hosts that hold the files of their own ranks only.
+TEST_F(ConvertRanksTest, RunsThatSeeOtherFilesJoinToo) {
+  const fs::path source = folder_.options().source;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const auto needed =
+        SourceRanks(rank, folder_.options().source_strategy, folder_.options().target_strategy);
+    ASSERT_TRUE(needed.ok());
+    const TemporaryFolder host(MemoryFolder());
+    for (const int64_t needed_rank : *needed) {
+      const std::string name = "rank_" + std::to_string(needed_rank);
+      fs::create_directory_symlink(source / name, host.path() / name);
+    }
+    folder_.options().source = host.path();
+    folder_.options().ranks = {rank};
+    const auto report = Convert(folder_.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->source_ranks, *needed);
+  }
+  EXPECT_EQ(Target(), whole_);
+}
+
+TEST_F(ConvertRanksTest, ARankTwiceIsOneFile) {
+  folder_.options().ranks = {1, 1};
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->files, testing::SizeIs(1));
+}
+
+TEST_F(ConvertRanksTest, ARunOfAnotherPlanDoesNotJoin) {
+  folder_.options().ranks = {0};
+  ASSERT_TRUE(Convert(folder_.options()).ok());
+  const FolderContents before = Target();
+  folder_.folder().Write("dst.ckpt", ProtobufStrategy(0, {{"w", MakeLayout({4}, {{-1, -1}})}}));
+  folder_.options().ranks = {1};
+  EXPECT_EQ(ExitCode(Convert(folder_.options()).status().code()), 6);
+  EXPECT_EQ(Target(), before);
+}
+
+TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {
+  folder_.options().ranks = {1};
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_THAT(report->files, testing::SizeIs(1));
+  EXPECT_EQ(report->files[0].path, RankPath(1));
+  EXPECT_EQ(report->files[0].size, whole_.at(RankPath(1)).size());
+  EXPECT_EQ(report->bytes_written, report->files[0].size);
+  EXPECT_EQ(report->bytes_read, 3U * 5 * 4 + 3 * 1 * 2 + 8);
+  EXPECT_EQ(report->parameters, 3U);
+  ASSERT_THAT(report->largest, testing::SizeIs(3));
+  EXPECT_EQ(report->largest[0].name, "w");
+  EXPECT_EQ(report->largest[0].full_shape, Shape({12, 5}));
+  EXPECT_EQ(report->largest[0].bytes, 240U);
+  // Rows 3 to 5 of "w" are in ranks 1 and 2; the thirds of "v", a row each, are in all three
+  // columns of the matrix, of which rank 1 shares its row with ranks 0 and 2.
+  EXPECT_THAT(report->source_ranks, ElementsAre(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace reshard
