@@ -20,7 +20,7 @@
 
 namespace reshard {
 
-// The most ranks (devices of a stage times stages) that a strategy may have: a thousand times those
+// The most ranks (devices of a stage times stages) that a strategy may have: many times those
 // of the largest clusters, and few enough to count through.
 inline constexpr int64_t kMaxRanks = int64_t{1} << 20;
 

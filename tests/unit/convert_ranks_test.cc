@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,30 @@ TEST_F(ConvertRanksTest, ARunOfAnotherPlanDoesNotJoin) {
   folder_.options().ranks = {1};
   EXPECT_EQ(ExitCode(Convert(folder_.options()).status().code()), 6);
   EXPECT_EQ(Target(), before);
+}
+
+TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesNothing) {
+  std::stop_source stop;
+  folder_.options().stop = stop.get_token();
+  folder_.options().progress = [&](const Progress& progress) {
+    EXPECT_GT(progress.total_bytes, progress.done_bytes);
+    stop.request_stop();
+  };
+  folder_.options().jobs = 1;
+  EXPECT_EQ(ExitCode(Convert(folder_.options()).status().code()), 130);
+  EXPECT_FALSE(fs::exists(folder_.options().target));
+}
+
+TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
+  Progress last;
+  folder_.options().progress = [&](const Progress& progress) {
+    EXPECT_GE(progress.done_bytes, last.done_bytes);
+    last = progress;
+  };
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(last.done_bytes, report->bytes_written);
+  EXPECT_EQ(last.total_bytes, report->bytes_written);
 }
 
 TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {
