@@ -99,7 +99,7 @@ struct PlanReport {
   uint64_t runs = 0;           // contiguous stretches that are copied
   uint64_t shortest_run = 0;   // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t memory_bytes = 0;      // anonymous memory that Convert would take, at most
+  uint64_t memory_bytes = 0;      // about the anonymous memory that Convert would take
   uint64_t free_space_bytes = 0;  // where the target folder is or would be
 };
 

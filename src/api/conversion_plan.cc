@@ -69,6 +69,7 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
     report.bytes_written += plan.size;
     report.targets.push_back(std::move(target));
   }
+  if (options.stop.stop_requested()) return CancelledError("stopped while planning");
   for (const auto& [rank, file] : used) {
     report.sources.push_back({rank, source.path(*file), file->identity.size});
   }

@@ -11,8 +11,7 @@ namespace reshard {
 
 // Plans each target rank that `options` asks for. Opens and indexes every source file that the run
 // needs, and so pins its identity. memory_bytes and free_space_bytes of the report are left to the
-// caller. Errors: those of Planner::PlanTarget; kChanged when a file is no longer the one that was
-// chosen; kCancelled.
+// caller. Errors: those of Planner::PlanTarget; kCancelled.
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
                                   const ConvertOptions& options);
 

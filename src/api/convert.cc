@@ -37,11 +37,14 @@ Status CheckOptions(const ConvertOptions& options) {
         "strategy "
         "the source holds full tensors, without a target strategy full tensors are written");
   }
+  constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
   if (options.prefix.find('/') != std::string::npos ||
-      options.prefix.find("..") != std::string::npos || options.prefix != Escape(options.prefix)) {
+      options.prefix.find("..") != std::string::npos || options.prefix != Escape(options.prefix) ||
+      options.prefix.size() > kLongestPrefix) {
     return InvalidArgumentError(fmt::format(
-        "the prefix {} becomes part of file names: no slash, no \"..\", no control characters",
-        Quote(options.prefix)));
+        "the prefix {} becomes part of file names: no slash, no \"..\", no control characters, at "
+        "most {} bytes",
+        Quote(options.prefix), kLongestPrefix));
   }
   if (options.jobs < 0) {
     return InvalidArgumentError(fmt::format("{} jobs; 0 stands for all cores", options.jobs));

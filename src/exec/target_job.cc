@@ -87,9 +87,10 @@ Result<bool> TargetJob::Recover() {
         RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(parent, leftover.fingerprint));
         break;
       }
-      case Fate::kAbandon:
+      case Fate::kAbandon:  // not before this run has something to put in its place
         for (const ManifestFile& file : leftover.files) abandoned_.push_back(file.path);
-        [[fallthrough]];
+        abandoned_jobs_.push_back(leftover.fingerprint);
+        break;
       case Fate::kDiscard:
         RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
         break;
@@ -206,6 +207,9 @@ Result<PublishReport> TargetJob::Publish() {
   if (!already_staged_) {
     RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, NewManifest(report));
     RESHARD_RETURN_IF_ERROR(ReportAbandoned(report));
+    for (const std::string& fingerprint : abandoned_jobs_) {
+      RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
+    }
     RESHARD_RETURN_IF_ERROR(
         folder_->Commit(spec_.files, manifest, MakeJournal(spec_), parent, target_));
   }

@@ -79,7 +79,8 @@ class TargetJob {
   JobLock lock_;
   std::optional<JobFolder> folder_;
   TargetFindings findings_;
-  std::vector<std::string> abandoned_;  // of publications that were dropped
+  std::vector<std::string> abandoned_;       // of publications that were dropped
+  std::vector<std::string> abandoned_jobs_;  // fingerprints of interrupted publications that go
   bool already_staged_ = false;
   bool published_ = false;
 };

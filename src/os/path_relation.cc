@@ -11,7 +11,8 @@ namespace reshard {
 
 Result<bool> IsInside(const std::string& path, const std::string& folder) {
   std::error_code error;
-  const auto resolved = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
+  auto resolved = std::filesystem::absolute(path, error);
+  if (!error) resolved = std::filesystem::weakly_canonical(resolved, error);
   if (error) return ErrnoStatus(error.value(), "resolve", path);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity outer, IdentityOf(folder));
   for (auto ancestor = resolved; !ancestor.empty(); ancestor = ancestor.parent_path()) {

@@ -204,6 +204,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
 
   if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
+  RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   const auto note_absent = [&](const StrategyStage& layouts) {
     for (const NamedLayout& layout : layouts.layouts()) {
       if (!seen.contains(layout.name)) notes.absent.insert(Quote(layout.name));
@@ -215,6 +216,37 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
     for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
   }
   return selection;
+}
+
+// Where files that are there differ, as when each parameter was saved once, one that is in none of
+// them is in those that are missing.
+Status Planner::CheckMissingRanks(int64_t target_stage,
+                                  const std::unordered_set<std::string_view>& seen) const {
+  const ConversionRule& rule = sources_.rule();
+  if (rule.source() == nullptr) return {};
+  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
+    std::vector<std::string> lost;
+    for (const NamedLayout& layout :
+         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name)) {
+        lost.push_back(Quote(layout.name));
+      }
+    }
+    if (lost.empty()) continue;
+    RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
+    if (!census->files_differ || census->files == rule.source_devices()) continue;
+    std::vector<std::string> missing;
+    for (int64_t local = 0; local < rule.source_devices(); ++local) {
+      const int64_t rank = rule.SourceRank(stage, local);
+      if (!sources_.rank_files().contains(rank)) missing.push_back(std::to_string(rank));
+    }
+    return MismatchError(fmt::format(
+        "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
+        "ones: {}; add the "
+        "folders of the missing ranks {}",
+        lost.size(), Escape(rule.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
+  }
+  return {};
 }
 
 Status Planner::CheckStages(int64_t target_stage) const {

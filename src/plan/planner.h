@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,8 @@ class Planner {
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
   // Fails where no file of a source stage is there that the target stage gets parameters from.
   Status CheckStages(int64_t target_stage) const;
+  Status CheckMissingRanks(int64_t target_stage,
+                           const std::unordered_set<std::string_view>& seen) const;
   // Fails where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,

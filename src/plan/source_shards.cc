@@ -11,14 +11,6 @@
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
-namespace {
-
-int64_t LowestHolder(const std::vector<bool>& holders) {
-  return std::find(holders.begin(), holders.end(), true) - holders.begin();
-}
-
-}  // namespace
-
 SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
                            std::map<int64_t, FileId> rank_files)
     : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {}
@@ -44,20 +36,34 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
   if (const auto known = census_.find(stage); known != census_.end()) return &known->second;
 
   Census census;
-  const int64_t devices = rule_.source_devices();
-  for (int64_t i = 0; i < devices; ++i) {
-    const int64_t local = rule_.stage_alone() ? i : devices - 1 - i;
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, IndexOf(stage, local));
-    if (!index) continue;
+  const int64_t first = rule_.SourceRank(stage, 0);
+  const auto begin = rank_files_.lower_bound(first);
+  const auto end = rank_files_.lower_bound(first + rule_.source_devices());
+  const auto add = [&](int64_t rank, FileId file) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes_.Get(file));
+    ++census.files;
     for (const ParameterInfo& parameter : index->parameters()) {
-      auto [holders, is_new] = census.holders.try_emplace(parameter.name);
-      if (is_new) {
-        holders->second.resize(static_cast<size_t>(devices));
-        census.names.push_back(parameter.name);
-      }
-      holders->second[static_cast<size_t>(local)] = true;
+      auto [entry, is_new] = census.holders.try_emplace(parameter.name);
+      Census::Holders& holders = entry->second;
+      if (is_new) census.names.push_back(parameter.name);
+      if (is_new || rank - first < holders.lowest) holders.lowest = rank - first;
+      ++holders.count;
+    }
+    return {};
+  };
+  if (rule_.stage_alone()) {
+    for (auto file = begin; file != end; ++file) {
+      RESHARD_RETURN_IF_ERROR(add(file->first, file->second));
+    }
+  } else {
+    for (auto file = end; file != begin;) {
+      --file;
+      RESHARD_RETURN_IF_ERROR(add(file->first, file->second));
     }
   }
+  census.files_differ =
+      std::any_of(census.holders.begin(), census.holders.end(),
+                  [&](const auto& entry) { return entry.second.count != census.files; });
   return &census_.emplace(stage, std::move(census)).first->second;
 }
 
@@ -73,7 +79,7 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
       return MismatchError(
           fmt::format("parameter {} is in no file of source stage {}", Quote(name), stage));
     }
-    local = LowestHolder(holders->second);
+    local = holders->second.lowest;
     RESHARD_ASSIGN_OR_RETURN(index, IndexOf(stage, local));
     parameter = index->Find(name);
   }
@@ -106,7 +112,7 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name, int6
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
     const auto holders = census->holders.find(std::string(name));
     if (holders == census->holders.end()) continue;
-    const int64_t local = LowestHolder(holders->second);
+    const int64_t local = holders->second.lowest;
     RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, local));
     return Holder{stage, rule_.SourceRank(stage, local), std::move(index)};
   }
@@ -163,16 +169,18 @@ Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
   RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(tensor.stage, local));
   const ParameterInfo* parameter = index ? index->Find(tensor.name) : nullptr;
   if (parameter == nullptr) {
-    const std::vector<int64_t> replicas = tensor.grid.Replicas(parts);
-    for (size_t i = 0; i < replicas.size() && parameter == nullptr; ++i) {
-      local = replicas[i];
-      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(tensor.stage, local));
-      parameter = index ? index->Find(tensor.name) : nullptr;
+    // Another replica, the lowest that has it.
+    const int64_t first = rule_.SourceRank(tensor.stage, 0);
+    const auto end = rank_files_.lower_bound(first + rule_.source_devices());
+    for (auto file = rank_files_.lower_bound(first); file != end && parameter == nullptr; ++file) {
+      local = file->first - first;
+      if (tensor.grid.PartsOf(local) != parts) continue;
+      RESHARD_ASSIGN_OR_RETURN(index, indexes_.Get(file->second));
+      parameter = index->Find(tensor.name);
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
-      ranks.reserve(replicas.size());
-      for (const int64_t replica : replicas) {
+      for (const int64_t replica : tensor.grid.Replicas(parts)) {
         ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
       }
       return MismatchError(fmt::format(

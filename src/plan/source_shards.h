@@ -65,8 +65,14 @@ class SourceShards {
   // Which files of one stage hold which parameters.
   struct Census {
     std::vector<std::string> names;  // as first seen, in the order in which the stage's files count
-    std::unordered_map<std::string, std::vector<bool>>
-        holders;  // by name: a flag for each local rank
+    struct Holders {
+      int64_t lowest = 0;  // local rank
+      int64_t count = 0;
+    };
+    std::unordered_map<std::string, Holders> holders;  // by name
+    int64_t files = 0;                                 // of the stage's ranks
+    // Whether some file lacks a parameter that another one has: saved without redundancy.
+    bool files_differ = false;
   };
   // Looks into every file of a stage, once in the life of this object. For the rare cases in which
   // a few files do not tell what the stage holds.

@@ -1,36 +1,59 @@
 #include "src/tensor/coverage.h"
 
 #include <algorithm>
-#include <span>
+#include <utility>
 
 namespace reshard {
 namespace {
 
-// Splits the boxes into groups whose intervals in dimension `dim` do not touch one another's, and
-// looks into each group along the next dimension: two boxes overlap only where they share a group
-// in every dimension.
-bool Disjoint(std::span<const Box*> boxes, size_t dim) {
-  if (boxes.size() < 2) return true;
-  if (dim == boxes[0]->dims()) {  // what no dimension told apart
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      for (size_t j = i + 1; j < boxes.size(); ++j) {
-        if (Intersect(*boxes[i], *boxes[j])) return false;
-      }
+// A group of boxes that no cut has told apart so far: boxes [begin, end), to be looked at along
+// `dim`. `stuck` is in how many dimensions one after the other nothing came apart.
+struct Group {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t dim = 0;
+  size_t stuck = 0;
+};
+
+bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group) {
+  for (size_t i = group.begin; i < group.end; ++i) {
+    for (size_t j = i + 1; j < group.end; ++j) {
+      if (Intersect(*boxes[i], *boxes[j])) return false;
     }
-    return true;
   }
-  std::sort(boxes.begin(), boxes.end(),
-            [dim](const Box* a, const Box* b) { return a->begin[dim] < b->begin[dim]; });
-  size_t first = 0;
-  int64_t end = boxes[0]->begin[dim] + boxes[0]->extent[dim];
-  for (size_t i = 1; i <= boxes.size(); ++i) {
-    if (i < boxes.size() && boxes[i]->begin[dim] < end) {
-      end = std::max(end, boxes[i]->begin[dim] + boxes[i]->extent[dim]);
+  return true;
+}
+
+// Splits the boxes into groups whose intervals in one dimension do not touch one another's, and
+// looks into each group along the next one: two boxes overlap only where no dimension tells them
+// apart. What comes apart nowhere is compared pairwise.
+bool Disjoint(std::vector<const Box*> boxes) {
+  std::vector<Group> groups = {{0, boxes.size(), 0, 0}};
+  while (!groups.empty()) {
+    const Group group = groups.back();
+    groups.pop_back();
+    if (group.end - group.begin < 2) continue;
+    const size_t dims = boxes[group.begin]->dims();
+    if (group.stuck == dims) {
+      if (!PairwiseDisjoint(boxes, group)) return false;
       continue;
     }
-    if (!Disjoint(boxes.subspan(first, i - first), dim + 1)) return false;
-    first = i;
-    if (i < boxes.size()) end = boxes[i]->begin[dim] + boxes[i]->extent[dim];
+    const size_t dim = group.dim;
+    std::sort(boxes.begin() + static_cast<std::ptrdiff_t>(group.begin),
+              boxes.begin() + static_cast<std::ptrdiff_t>(group.end),
+              [dim](const Box* a, const Box* b) { return a->begin[dim] < b->begin[dim]; });
+    size_t first = group.begin;
+    int64_t end = boxes[first]->begin[dim] + boxes[first]->extent[dim];
+    for (size_t i = first + 1; i <= group.end; ++i) {
+      if (i < group.end && boxes[i]->begin[dim] < end) {
+        end = std::max(end, boxes[i]->begin[dim] + boxes[i]->extent[dim]);
+        continue;
+      }
+      const bool whole = first == group.begin && i == group.end;
+      groups.push_back({first, i, (dim + 1) % dims, whole ? group.stuck + 1 : 1});
+      first = i;
+      if (i < group.end) end = boxes[i]->begin[dim] + boxes[i]->extent[dim];
+    }
   }
   return true;
 }
@@ -47,7 +70,7 @@ bool CoversExactly(const Box& whole, const std::vector<Box>& parts) {
     volume += Volume(part);
     boxes.push_back(&part);
   }
-  return volume == Volume(whole) && Disjoint(boxes, 0);
+  return volume == Volume(whole) && Disjoint(std::move(boxes));
 }
 
 }  // namespace reshard

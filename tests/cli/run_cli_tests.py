@@ -32,7 +32,7 @@ VARYING_JSON = {"seconds", "memory_bytes", "space_free"}
 VARYING_TEXT = [
     (re.compile(r"in [\d.:]+( s)? \([\d.]+ \w+/s\)"), "in <TIME> (<RATE>)"),
     (re.compile(r"planned in [\d.:]+( s)?"), "planned in <TIME>"),
-    (re.compile(r"at most [\d.]+ \w+$"), "at most <MEMORY>"),
+    (re.compile(r"about [\d.]+ \w+$"), "about <MEMORY>"),
     (re.compile(r"[\d.]+ \w+ free"), "<SPACE> free"),
     (re.compile(r"\d+ bytes free"), "<SPACE> bytes free"),
 ]

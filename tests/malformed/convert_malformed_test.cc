@@ -353,6 +353,11 @@ INSTANTIATE_TEST_SUITE_P(
                                   [](GoodFolder& folder) { folder.options().prefix = ".."; },
                                   kInvalidArgument,
                                   {"the prefix \"..\""}},
+                    MalformedCase{
+                        "a_prefix_longer_than_a_file_name",
+                        [](GoodFolder& folder) { folder.options().prefix = std::string(201, 'p'); },
+                        kInvalidArgument,
+                        {"at most 200 bytes"}},
                     MalformedCase{"a_prefix_with_control_characters",
                                   [](GoodFolder& folder) { folder.options().prefix = "a\nb"; },
                                   kInvalidArgument,

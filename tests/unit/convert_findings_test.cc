@@ -131,6 +131,21 @@ TEST(SavedWithoutRedundancyTest, AShardThatIsInNoFileIsNamed) {
                     ContainsRegex("rank 2.* 3.* add the folder")));
 }
 
+// The files that are there show that each holds what the others do not.
+TEST(SavedWithoutRedundancyTest, AParameterOfAMissingRankIsAnError) {
+  const TestTensor other = MakeTensor("v", DType::kFloat32, {8, 3}, 5);
+  const TestTensor lost = MakeTensor("x", DType::kFloat32, {8, 3}, 6);
+  const ParameterLayout whole = MakeLayout({3}, {{-1, -1}});
+  ConversionFolder folder({{"w", whole}, {"v", whole}, {"x", whole}},
+                          {{"w", kRowsOf2}, {"v", kRowsOf2}, {"x", kRowsOf2}});
+  folder.WriteRank(0, {kWeight});
+  folder.WriteRank(1, {other});
+  EXPECT_THAT(RefusedAsMismatch(folder), AllOf(HasSubstr("1 parameters of"), HasSubstr("\"x\""),
+                                               HasSubstr("missing ranks 2")));
+  folder.WriteRank(2, {lost});
+  RunConvert(folder);
+}
+
 TEST(CopiedTest, ComesFromTheFileOfItsRankElseFromTheLowestThatHasIt) {
   ConversionFolder folder({{"w", kRowsOf4}}, {{"w", kRowsOf2}});
   for (int64_t rank = 0; rank < 4; ++rank) {

@@ -533,6 +533,18 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
   EXPECT_FALSE(HasStaging());
 }
 
+TEST_F(InterruptedTest, SurvivesAForcedRunOfAnotherPlanThatFails) {
+  fs::create_directories(Target() / "rank_2" / "a.ckpt");  // in the way
+  EXPECT_FALSE(Run({{"rank_2/a.ckpt", "two"}}, true, kOtherPlan).ok());
+  {
+    const auto job = TargetJob::Begin(Spec({{"rank_3/a.ckpt", "three"}}, true, kOtherPlan));
+    ASSERT_TRUE(job.ok()) << job.status().message();  // and gives up
+  }
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+}
+
 TEST_F(InterruptedTest, StartsAgainWhenAStagedFileIsLost) {
   fs::remove(Target() / ".reshard/aaaa/files/rank_1/a.ckpt");
   const auto job = TargetJob::Begin(Spec(both_));

@@ -61,7 +61,7 @@ class TargetWriterTest : public testing::Test {
 TEST_F(TargetWriterTest, WritesFilesOfAnySize) {
   for (const uint64_t bytes :
        {uint64_t{0}, uint64_t{1}, kChunkBytes - 7, kChunkBytes - 6, kChunkBytes - 5,
-        2 * kChunkBytes, 5 * kChunkBytes + 4097, 40 * kChunkBytes + 1}) {
+        2 * kChunkBytes, 3 * kChunkBytes + 4097, 6 * kChunkBytes + 1}) {
     const TargetPlan plan = MakePlan(bytes);
     const std::string name = std::to_string(bytes);
     StagedFile file = MakeFile(name, plan.size);
@@ -111,7 +111,7 @@ TEST_F(TargetWriterTest, EndsWhenTheTargetFails) {
 }
 
 TEST_F(TargetWriterTest, StopsBetweenChunks) {
-  for (const uint64_t bytes : {uint64_t{1000}, 20 * kChunkBytes}) {
+  for (const uint64_t bytes : {uint64_t{1000}, 6 * kChunkBytes}) {
     const TargetPlan plan = MakePlan(bytes);
     StagedFile file = MakeFile(std::to_string(bytes), plan.size);
     std::stop_source stop;

@@ -120,7 +120,7 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   totals.AddRow({"runs", fmt::format("{}: shortest {}, mean {}, longest {}", report.runs,
                                      FormatBytes(report.shortest_run), FormatBytes(MeanRun(report)),
                                      FormatBytes(report.longest_run))});
-  totals.AddRow({"memory", "at most " + FormatBytes(report.memory_bytes)});
+  totals.AddRow({"memory", "about " + FormatBytes(report.memory_bytes)});
   totals.AddRow({"space", fmt::format("{} needed, {} free", FormatBytes(report.bytes_written),
                                       FormatBytes(report.free_space_bytes))});
   out += totals.ToText();

@@ -57,6 +57,7 @@ uint64_t SampleValues::Word(uint64_t index) const {
 }
 
 void SampleValues::Fill(uint64_t offset, std::span<std::byte> out) const {
+  if (out.empty()) return;  // memcpy wants a pointer even for no bytes
   uint64_t index = offset / kWordBytes;
   if (const uint64_t skip = offset % kWordBytes; skip != 0) {
     const uint64_t word = Word(index++);
