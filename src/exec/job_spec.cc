@@ -19,8 +19,9 @@ bool IsManifestName(const std::string& name) {
       !name.ends_with(kEnd)) {
     return false;
   }
-  const std::string_view stage =
-      std::string_view(name).substr(kPart.size(), name.size() - kPart.size() - kEnd.size());
+  std::string_view stage = name;
+  stage.remove_prefix(kPart.size());
+  stage.remove_suffix(kEnd.size());
   return stage.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
