@@ -150,10 +150,10 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
     } else {
       RESHARD_ASSIGN_OR_RETURN(shards, state_->source->shards().Cover(tensor, box, 0));
     }
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+    RESHARD_ASSIGN_OR_RETURN(const ShardCopies made,
                              MakeCopies(tensor, shards, box, {0, bytes}, 0));
     SourceFiles& files = state_->source->files();
-    RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
+    RESHARD_RETURN_IF_ERROR(Gather(files, made.copies, 0, destination));
     std::vector<FileId> used;
     used.reserve(shards.size());
     for (const SourceShard& shard : shards) used.push_back(shard.file);

@@ -35,23 +35,22 @@ std::vector<SourcePiece> PiecesOf(const SourceShard& shard, DType dtype) {
 
 }  // namespace
 
-Result<std::vector<BlockCopy>> MakeCopies(const SourceTensor& tensor,
-                                          const std::vector<SourceShard>& shards, const Box& box,
-                                          ByteRange part, uint64_t target_offset) {
+Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+                               const Box& box, ByteRange part, uint64_t target_offset) {
   const Box target = ToByteBox(box, tensor.dtype);
   const PlacedBox placed = {
       target, static_cast<int64_t>(target_offset) - static_cast<int64_t>(part.offset)};
   const std::vector<Box> target_boxes = BoxesOfRange(target, part);
 
-  std::vector<BlockCopy> copies;
+  std::vector<std::pair<BlockCopy, PlacedBox>> found;
   std::vector<std::vector<Box>> written(target_boxes.size());
   for (const SourceShard& shard : shards) {
     for (const SourcePiece& piece : PiecesOf(shard, tensor.dtype)) {
       for (size_t i = 0; i < target_boxes.size(); ++i) {
         auto overlap = Intersect(piece.box, target_boxes[i]);
         if (!overlap) continue;
-        copies.push_back(MakeBlockCopy(*overlap, piece.shard, placed));
-        copies.back().source = piece.file;
+        found.emplace_back(MakeBlockCopy(*overlap, piece.shard, placed), piece.shard);
+        found.back().first.source = piece.file;
         written[i].push_back(*std::move(overlap));
       }
     }
@@ -63,10 +62,15 @@ Result<std::vector<BlockCopy>> MakeCopies(const SourceTensor& tensor,
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape)));
     }
   }
-  std::sort(copies.begin(), copies.end(), [](const BlockCopy& a, const BlockCopy& b) {
-    return a.target_offset < b.target_offset;
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.first.target_offset < b.first.target_offset;
   });
-  return copies;
+  ShardCopies out;
+  for (auto& [copy, shard] : found) {
+    out.copies.push_back(std::move(copy));
+    out.shards.push_back(std::move(shard));
+  }
+  return out;
 }
 
 }  // namespace reshard

@@ -44,12 +44,19 @@ Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& 
     RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, header.bytes.size()));
     plan.segments.emplace_back(std::move(header));
     if (length != 0) {
-      Content content{tensor.name,         tensor.name, tensor.dtype, tensor.full_shape, box,
-                      {plan.size, length}, {}};
+      const uint64_t offset = plan.size;
       RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, length));
-      RESHARD_ASSIGN_OR_RETURN(
-          content.copies, MakeCopies(tensor, shards, box, {begin, length}, content.target.offset));
-      plan.segments.emplace_back(std::move(content));
+      RESHARD_ASSIGN_OR_RETURN(ShardCopies made,
+                               MakeCopies(tensor, shards, box, {begin, length}, offset));
+      plan.segments.emplace_back(Content{.source_name = tensor.name,
+                                         .target_name = tensor.name,
+                                         .dtype = tensor.dtype,
+                                         .full_shape = tensor.full_shape,
+                                         .target_box = box,
+                                         .box_offset = begin,
+                                         .target = {offset, length},
+                                         .copies = std::move(made.copies),
+                                         .shards = std::move(made.shards)});
     }
     begin += length;
   } while (begin < bytes);
@@ -58,19 +65,29 @@ Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& 
   return {};
 }
 
-// Appends the Values of a note or a map as they stand in their file, headers included.
+// Appends the Values of a note or a map as they stand in their file, headers included: as pieces of
+// one tensor of their bytes.
 Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan& plan) {
+  uint64_t bytes = 0;
+  for (const ByteRange& value : parameter.values) bytes += value.length;
+  const Shape shape = {static_cast<int64_t>(bytes)};
+  const Box box = Box::Whole(shape);
+  uint64_t begin = 0;
   for (const ByteRange& value : parameter.values) {
-    const Shape shape = {static_cast<int64_t>(value.length)};
     const ByteRange target = {plan.size, value.length};
     RESHARD_RETURN_IF_ERROR(Extend(plan, parameter.name, value.length));
-    plan.segments.emplace_back(Content{parameter.name,
-                                       parameter.name,
-                                       DType::kUInt8,
-                                       shape,
-                                       Box::Whole(shape),
-                                       target,
-                                       {{file, value.offset, target.offset, value.length, {}}}});
+    const auto place = static_cast<int64_t>(value.offset) - static_cast<int64_t>(begin);
+    plan.segments.emplace_back(
+        Content{.source_name = parameter.name,
+                .target_name = parameter.name,
+                .dtype = DType::kUInt8,
+                .full_shape = shape,
+                .target_box = box,
+                .box_offset = begin,
+                .target = target,
+                .copies = {{file, value.offset, target.offset, value.length, {}}},
+                .shards = {{box, place}}});
+    begin += value.length;
   }
   ++plan.parameters;
   plan.sources.push_back(file);

@@ -65,12 +65,17 @@ class Planner {
   const UnmatchedPolicy unmatched_;
 };
 
+// Copies, and for each the shard that it reads from, placed in its file.
+struct ShardCopies {
+  std::vector<BlockCopy> copies;
+  std::vector<PlacedBox> shards;
+};
+
 // Returns the copies that gather `box` (in elements) of `tensor` from `shards`: its row-major bytes
 // `part` (of the box) go to `target_offset` and on. Proved to write each byte once; ordered by
 // target offset. Errors: kMismatch when the shards do not cover the box.
-Result<std::vector<BlockCopy>> MakeCopies(const SourceTensor& tensor,
-                                          const std::vector<SourceShard>& shards, const Box& box,
-                                          ByteRange part, uint64_t target_offset);
+Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+                               const Box& box, ByteRange part, uint64_t target_offset);
 
 }  // namespace reshard
 

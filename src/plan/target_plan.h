@@ -30,10 +30,13 @@ struct Content {
   std::string target_name;
   DType dtype = DType::kFloat32;
   Shape full_shape;
-  Box target_box;    // of the whole parameter on this rank, in elements
+  Box target_box;  // of the whole parameter on this rank, in elements
+  uint64_t box_offset =
+      0;             // where this Value's content begins in the row-major bytes of target_box
   ByteRange target;  // in the target file
   std::vector<BlockCopy>
       copies;  // disjoint; together they write exactly `target`, ordered by first target byte
+  std::vector<PlacedBox> shards;  // for each copy: the shard that it reads from, in its source file
 };
 
 using Segment = std::variant<Literal, Content>;
@@ -49,6 +52,9 @@ struct TargetPlan {
 
 // Returns the target file's bytes that `segment` stands for.
 ByteRange TargetRange(const Segment& segment);
+
+// Returns target_box in bytes, placed where the target file holds it.
+PlacedBox PlacedTarget(const Content& content);
 
 }  // namespace reshard
 

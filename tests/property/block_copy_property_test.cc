@@ -11,6 +11,7 @@
 
 #include "src/tensor/byte_box.h"
 #include "src/tensor/coverage.h"
+#include "src/tensor/logical_map.h"
 #include "tests/support/pick.h"
 
 namespace reshard {
@@ -151,6 +152,24 @@ RC_GTEST_PROP(CoverageProperty, TellsWhetherEachElementIsCoveredOnce, ()) {
   const bool expected =
       inside && std::all_of(covered.begin(), covered.end(), [](int n) { return n == 1; });
   RC_ASSERT(CoversExactly(whole, parts) == expected);
+}
+
+// The position of each byte of a shard, and no more contiguous bytes than there are.
+RC_GTEST_PROP(BlockCopyProperty, LogicalMapIsTheNaiveOffset, ()) {
+  const Shape shape = AnyShape();
+  const Box full = Box::Whole(shape);
+  const Box box = AnyBox(shape);
+  const int64_t base = Pick<int64_t>(-100, 100);  // below zero when a Value begins inside the shard
+  const LogicalMap map({box, base}, shape);
+  std::vector<uint64_t> positions;
+  ForEachIndex(box, [&](const auto& index) { positions.push_back(OffsetInBox(full, index)); });
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto place = map.At(static_cast<uint64_t>(base) + i);
+    RC_ASSERT(place.position == positions[i]);
+    RC_ASSERT(place.contiguous > 0);
+    RC_ASSERT(i + place.contiguous <= positions.size());
+    RC_ASSERT(positions[i + place.contiguous - 1] == positions[i] + place.contiguous - 1);
+  }
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ TEST(MakeCopiesTest, RefusesShardsThatDoNotCoverExactlyOnce) {
   const auto good =
       MakeCopies(tensor, {Shard(2, kBottom, 50), Shard(1, kTop, 100)}, kAll, {0, 32}, 7);
   ASSERT_TRUE(good.ok()) << good.status().message();
-  EXPECT_THAT(*good, ElementsAre(BlockCopy{1, 100, 7, 16, {}}, BlockCopy{2, 50, 23, 16, {}}));
+  EXPECT_THAT(good->copies,
+              ElementsAre(BlockCopy{1, 100, 7, 16, {}}, BlockCopy{2, 50, 23, 16, {}}));
 }
 
 // Only the part that is asked for has to be covered.
@@ -71,7 +72,8 @@ TEST(MakeCopiesTest, APartOfTheBox) {
   const auto copies =
       MakeCopies(tensor, {Shard(1, kTop, 100), Shard(2, kBottom, 50)}, kAll, {15, 2}, 1000);
   ASSERT_TRUE(copies.ok()) << copies.status().message();
-  EXPECT_THAT(*copies, ElementsAre(BlockCopy{1, 115, 1000, 1, {}}, BlockCopy{2, 50, 1001, 1, {}}));
+  EXPECT_THAT(copies->copies,
+              ElementsAre(BlockCopy{1, 115, 1000, 1, {}}, BlockCopy{2, 50, 1001, 1, {}}));
   EXPECT_TRUE(MakeCopies(tensor, {Shard(1, kTop, 100)}, kAll, {0, 16}, 0).ok());
   EXPECT_FALSE(MakeCopies(tensor, {Shard(1, kTop, 100)}, kAll, {0, 17}, 0).ok());
 }
@@ -82,13 +84,13 @@ TEST(MakeCopiesTest, ContentInSeveralValues) {
   const auto copies =
       MakeCopies(Tensor(DType::kInt16, {4, 4}), {shard}, {{0, 1}, {1, 2}}, {0, 4}, 0);
   ASSERT_TRUE(copies.ok()) << copies.status().message();
-  EXPECT_THAT(*copies, ElementsAre(BlockCopy{1, 12, 0, 1, {}}, BlockCopy{1, 30, 1, 3, {}}));
+  EXPECT_THAT(copies->copies, ElementsAre(BlockCopy{1, 12, 0, 1, {}}, BlockCopy{1, 30, 1, 3, {}}));
 }
 
 TEST(MakeCopiesTest, AnEmptyBoxNeedsNoShards) {
   const auto copies = MakeCopies(Tensor(DType::kInt16, {0, 4}), {}, Box::Whole({0, 4}), {0, 0}, 0);
   ASSERT_TRUE(copies.ok()) << copies.status().message();
-  EXPECT_THAT(*copies, IsEmpty());
+  EXPECT_THAT(copies->copies, IsEmpty());
 }
 
 TEST(MakeCopiesTest, AScalar) {
@@ -96,7 +98,7 @@ TEST(MakeCopiesTest, AScalar) {
       MakeCopies(Tensor(DType::kComplex128, {}), {Shard(5, Box::Whole({}), 40, DType::kComplex128)},
                  Box::Whole({}), {0, 16}, 8);
   ASSERT_TRUE(copies.ok()) << copies.status().message();
-  EXPECT_THAT(*copies, ElementsAre(BlockCopy{5, 40, 8, 16, {}}));
+  EXPECT_THAT(copies->copies, ElementsAre(BlockCopy{5, 40, 8, 16, {}}));
 }
 
 }  // namespace
