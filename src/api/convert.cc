@@ -17,9 +17,9 @@
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
 #include "src/exec/target_writer.h"
-#include "src/exec/worker_pool.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
+#include "src/os/worker_pool.h"
 #include "src/plan/planner.h"
 
 namespace reshard {

@@ -11,8 +11,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/exec/gather.h"
-#include "src/exec/worker_pool.h"
 #include "src/os/thread.h"
+#include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {

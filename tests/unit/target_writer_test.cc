@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "src/exec/worker_pool.h"
+#include "src/os/worker_pool.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

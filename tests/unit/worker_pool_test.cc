@@ -1,5 +1,5 @@
 // Workers: every task once, the first failure wins, a stop request ends it.
-#include "src/exec/worker_pool.h"
+#include "src/os/worker_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Workers: threads that share out independent tasks, and the errors they end with.
 //
 // Every thread started here is joined before the call returns.
-#ifndef RESHARD_SRC_EXEC_WORKER_POOL_H_
-#define RESHARD_SRC_EXEC_WORKER_POOL_H_
+#ifndef RESHARD_SRC_OS_WORKER_POOL_H_
+#define RESHARD_SRC_OS_WORKER_POOL_H_
 
 #include <cstddef>
 #include <functional>
@@ -26,4 +26,4 @@ Status CatchOutOfMemory(const std::function<Status()>& body);
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_EXEC_WORKER_POOL_H_
+#endif  // RESHARD_SRC_OS_WORKER_POOL_H_

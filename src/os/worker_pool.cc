@@ -1,4 +1,4 @@
-#include "src/exec/worker_pool.h"
+#include "src/os/worker_pool.h"
 
 #include <mutex>
 #include <new>
