@@ -1,0 +1,32 @@
+#include "src/digest/logical_kernel.h"
+
+#include <array>
+
+namespace reshard {
+namespace {
+
+struct Available {
+  std::array<const LogicalKernel*, 2> kernels{};
+  size_t size = 0;
+};
+
+Available Detect() {
+  Available available;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("pclmul") != 0) {
+    available.kernels[available.size++] = &kPclmulLogicalKernel;
+  }
+#endif
+  available.kernels[available.size++] = &kPortableLogicalKernel;
+  return available;
+}
+
+}  // namespace
+
+std::span<const LogicalKernel* const> LogicalKernels() {
+  static const Available available = Detect();
+  return std::span(available.kernels).first(available.size);
+}
+
+}  // namespace reshard

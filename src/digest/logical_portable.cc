@@ -1,0 +1,41 @@
+// The logical digest in plain C++. x^128 has so few terms that no table is needed for long runs.
+#include <cstring>
+
+#include "src/digest/gf128.h"
+#include "src/digest/logical_kernel.h"
+
+namespace reshard {
+namespace {
+
+uint64_t LoadLittleEndian(const std::byte* bytes, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i) value |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
+  return value;
+}
+
+Digest128 LoadWord(const std::byte* bytes) {
+  return {.low = LoadLittleEndian(bytes, 8), .high = LoadLittleEndian(bytes + 8, 8)};
+}
+
+Digest128 LoadPart(const std::byte* bytes, size_t size) {
+  if (size <= 8) return {.low = LoadLittleEndian(bytes, size), .high = 0};
+  return {.low = LoadLittleEndian(bytes, 8), .high = LoadLittleEndian(bytes + 8, size - 8)};
+}
+
+Digest128 Reduce(const std::byte* bytes, uint64_t size) {
+  // By Horner's rule from the end.
+  const std::byte* word = bytes + size - size % 16;
+  Digest128 sum = LoadPart(word, size % 16);
+  while (word != bytes) {
+    word -= 16;
+    sum = TimesX128(sum) ^ LoadWord(word);
+  }
+  return sum;
+}
+
+}  // namespace
+
+const LogicalKernel kPortableLogicalKernel{
+    .name = "portable", .reduce = Reduce, .multiply = FieldMultiply};
+
+}  // namespace reshard
