@@ -15,16 +15,11 @@
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
+#include "reshard/progress.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
 
 namespace reshard {
-
-// Bytes of the target files, written and in all.
-struct Progress {
-  uint64_t done_bytes = 0;
-  uint64_t total_bytes = 0;
-};
 
 struct ConvertOptions {
   std::string

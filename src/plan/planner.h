@@ -44,12 +44,16 @@ class Planner {
   // those of opening files.
   Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
 
- private:
+  // The parameters of a target rank's file: first those that are cut anew, then those that are
+  // taken as they stand, each in the order of the file.
   struct Selection {
-    std::vector<std::string> converted;  // in the order of the target file
+    std::vector<std::string> converted;
     std::vector<std::string> copied;
   };
+  // Selects them and adds what there is to say to `notes`. Errors: as PlanTarget.
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
+
+ private:
   // Fails where no file of a source stage is there that the target stage gets parameters from.
   Status CheckStages(int64_t target_stage) const;
   Status CheckMissingRanks(int64_t target_stage,

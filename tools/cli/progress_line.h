@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "reshard/convert.h"
+#include "reshard/progress.h"
 
 namespace reshard {
 

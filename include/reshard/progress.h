@@ -1,0 +1,21 @@
+// Progress: how far a call is that moves or reads many bytes.
+//
+// A plain value.
+//
+// Implemented in src/api (header only).
+#ifndef RESHARD_PROGRESS_H_
+#define RESHARD_PROGRESS_H_
+
+#include <cstdint>
+
+namespace reshard {
+
+// Bytes dealt with, and in all.
+struct Progress {
+  uint64_t done_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_PROGRESS_H_
