@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -11,6 +11,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/gather.h"
+#include "src/plan/full_parameter.h"
 #include "src/plan/planner.h"
 #include "src/tensor/byte_box.h"
 
@@ -39,12 +40,6 @@ struct ShardedCheckpoint::State {
   std::vector<LogicalTensor> tensors;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
-  // A tensor as the plan knows it. `whole` is where it is copied from when no layout cuts it.
-  struct Described {
-    SourceTensor tensor;
-    std::optional<SourceShard> whole;
-  };
-  Result<Described> Describe(std::string_view name) const;
   Status List();
 };
 
@@ -53,29 +48,14 @@ ShardedCheckpoint::ShardedCheckpoint(ShardedCheckpoint&&) noexcept = default;
 ShardedCheckpoint& ShardedCheckpoint::operator=(ShardedCheckpoint&&) noexcept = default;
 ShardedCheckpoint::~ShardedCheckpoint() = default;
 
-Result<ShardedCheckpoint::State::Described> ShardedCheckpoint::State::Describe(
-    std::string_view name) const {
-  const SourceShards& shards = source->shards();
-  const Strategy* strategy = source->rule().source();
-  if (strategy != nullptr && strategy->Contains(name)) {
-    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, shards.Describe(name, 0));
-    return Described{std::move(tensor), std::nullopt};
-  }
-  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder, shards.FindWhole(name, 0, 0));
-  const ParameterInfo& parameter = *holder.index->Find(name);
-  return Described{SourceShards::Standalone(parameter, holder.stage, holder.index->file()),
-                   SourceShard{holder.rank, holder.index->file(), Box::Whole(parameter.shape),
-                               parameter.content}};
-}
-
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                            Planner(source->shards(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
   for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(const Described described, Describe(name));
-    const SourceTensor& tensor = described.tensor;
+    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(source->shards(), name));
+    const SourceTensor& tensor = parameter.tensor;
     if (tensor.kind != ParameterKind::kTensor) continue;
-    tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !described.whole});
+    tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !parameter.whole});
   }
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
@@ -105,10 +85,11 @@ const std::vector<std::string>& ShardedCheckpoint::warnings() const {
 Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
   return CatchBadAlloc([&]() -> Result<std::vector<Shard>> {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    RESHARD_ASSIGN_OR_RETURN(const State::Described described, state_->Describe(name));
-    const SourceTensor& tensor = described.tensor;
+    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter,
+                             DescribeFull(state_->source->shards(), name));
+    const SourceTensor& tensor = parameter.tensor;
     const Box whole = Box::Whole(tensor.full_shape);
-    if (described.whole) return std::vector<Shard>{{whole, {described.whole->rank}}};
+    if (parameter.whole) return std::vector<Shard>{{whole, {parameter.whole->rank}}};
     std::vector<Shard> shards;
     Status status;
     tensor.grid.ForEachOverlap(whole, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
@@ -131,8 +112,9 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
                                std::span<std::byte> destination) const {
   return CatchBadAlloc([&]() -> Status {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    RESHARD_ASSIGN_OR_RETURN(State::Described described, state_->Describe(name));
-    const SourceTensor& tensor = described.tensor;
+    const SourceShards& shards = state_->source->shards();
+    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(shards, name));
+    const SourceTensor& tensor = parameter.tensor;
     if (!IsBoxOf(box, tensor.full_shape)) {
       return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
                                               Quote(name), ToString(box),
@@ -144,19 +126,14 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
           fmt::format("parameter {}: box {} has {} bytes, the destination {}", Quote(name),
                       ToString(box), bytes, destination.size()));
     }
-    std::vector<SourceShard> shards;
-    if (described.whole) {
-      shards.push_back(*std::move(described.whole));
-    } else {
-      RESHARD_ASSIGN_OR_RETURN(shards, state_->source->shards().Cover(tensor, box, 0));
-    }
-    RESHARD_ASSIGN_OR_RETURN(const ShardCopies made,
-                             MakeCopies(tensor, shards, box, {0, bytes}, 0));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(shards, parameter, box));
     SourceFiles& files = state_->source->files();
-    RESHARD_RETURN_IF_ERROR(Gather(files, made.copies, 0, destination));
+    RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
     std::vector<FileId> used;
-    used.reserve(shards.size());
-    for (const SourceShard& shard : shards) used.push_back(shard.file);
+    used.reserve(copies.size());
+    for (const BlockCopy& copy : copies) used.push_back(copy.source);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
     return files.VerifyUnchanged(used);
   });
 }

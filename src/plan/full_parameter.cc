@@ -1,0 +1,55 @@
+#include "src/plan/full_parameter.h"
+
+#include <utility>
+
+#include "src/base/status_macros.h"
+#include "src/plan/planner.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+
+Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view name) {
+  const Strategy* strategy = shards.rule().source();
+  if (strategy != nullptr && strategy->Contains(name)) {
+    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, shards.Describe(name, 0));
+    if (tensor.kind == ParameterKind::kTensor) {
+      const uint64_t bytes = TensorBytes(tensor.full_shape, tensor.dtype).value_or(0);
+      return FullParameter{std::move(tensor), bytes, std::nullopt};
+    }
+  }
+  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder, shards.FindWhole(name, 0, 0));
+  const ParameterInfo& parameter = *holder.index->Find(name);
+  const FileId file = holder.index->file();
+  FullParameter full{
+      SourceShards::Standalone(parameter, holder.stage, file), 0,
+      SourceShard{holder.rank, file, Box::Whole(parameter.shape),
+                  parameter.kind == ParameterKind::kMap ? parameter.values : parameter.content}};
+  for (const ByteRange& range : full.whole->content) full.bytes += range.length;
+  return full;
+}
+
+Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullParameter& parameter,
+                                        const Box& box) {
+  const SourceTensor& tensor = parameter.tensor;
+  if (tensor.kind != ParameterKind::kTensor) {
+    std::vector<BlockCopy> copies;
+    uint64_t target = 0;
+    for (const ByteRange& range : parameter.whole->content) {
+      if (range.length == 0) continue;
+      copies.push_back({tensor.file, range.offset, target, range.length, {}});
+      target += range.length;
+    }
+    return copies;
+  }
+  std::vector<SourceShard> pieces;
+  if (parameter.whole) {
+    pieces.push_back(*parameter.whole);
+  } else {
+    RESHARD_ASSIGN_OR_RETURN(pieces, shards.Cover(tensor, box, 0));
+  }
+  const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
+  RESHARD_ASSIGN_OR_RETURN(ShardCopies made, MakeCopies(tensor, pieces, box, {0, bytes}, 0));
+  return std::move(made.copies);
+}
+
+}  // namespace reshard
