@@ -19,6 +19,16 @@ inline constexpr Digest128 kFieldOne{.low = 1, .high = 0};
 // x^-1, as x * (x^127 + x^6 + x + 1) = P + 1.
 inline constexpr Digest128 kFieldInverseX{.low = 0x43, .high = uint64_t{1} << 63};
 
+// x^(128 k): (x^7 + x^2 + x + 1)^k, of degree 7 k and so without reduction.
+inline constexpr std::array<uint64_t, 9> kWordPowers = [] {
+  std::array<uint64_t, 9> powers{1};
+  for (size_t k = 1; k < powers.size(); ++k) {
+    const uint64_t p = powers[k - 1];
+    powers[k] = p ^ p << 1 ^ p << 2 ^ p << 7;
+  }
+  return powers;
+}();
+
 // value * x^128, for a word that follows below.
 constexpr Digest128 TimesX128(const Digest128& value) {
   // What the shifts by 1, 2 and 7 push out; at most 7 bits.

@@ -41,8 +41,14 @@ class LogicalHasher {
   void AddRuns(Digest128& sum, const LogicalRuns& runs);
 
  private:
+  // As Add, by folding long runs first.
+  void AddLong(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position);
   // x^(8 position).
   Digest128 Power(uint64_t position);
+  // x^(8 distance); a distance of 2^63 and more is a negative one.
+  Digest128 StridePower(uint64_t distance);
+  // The powers of runs that lie `stride` apart, at least `count` of them.
+  const Digest128* RunPowers(uint64_t stride, size_t count);
 
   struct Stride {
     uint64_t distance = 0;  // between two positions, modulo 2^64
@@ -55,6 +61,10 @@ class LogicalHasher {
   // Positions mostly move by a few distances that repeat. Mapped directly by a hash of the
   // distance.
   std::array<Stride, 16> strides_;
+  // x^(8 i * run_stride_) for the first run_count_ values of i.
+  uint64_t run_stride_ = 0;
+  size_t run_count_ = 1;
+  std::array<Digest128, 32> run_powers_{Digest128{.low = 1, .high = 0}};
 };
 
 }  // namespace reshard

@@ -6,7 +6,7 @@ namespace reshard {
 namespace {
 
 struct Available {
-  std::array<const LogicalKernel*, 2> kernels{};
+  std::array<const LogicalKernel*, 4> kernels{};
   size_t size = 0;
 };
 
@@ -14,7 +14,12 @@ Available Detect() {
   Available available;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("pclmul") != 0) {
+  if (__builtin_cpu_supports("pclmul")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("vpclmulqdq")) {
+      available.kernels[available.size++] = &kAvx512LogicalKernel;
+    }
+    if (__builtin_cpu_supports("avx2")) available.kernels[available.size++] = &kAvx2LogicalKernel;
     available.kernels[available.size++] = &kPclmulLogicalKernel;
   }
 #endif
