@@ -20,9 +20,6 @@ struct JobSpec {
   bool force = false;  // replace outputs and manifests that are there
 };
 
-// Returns whether a manifest may have this name in a target folder.
-bool IsManifestName(const std::string& name);
-
 // Returns the spec with its files sorted.
 // Errors: kInvalidArgument for names, paths and fingerprints that no target folder may hold.
 Result<JobSpec> CheckedSpec(JobSpec spec);

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "format/manifest/manifest_check.h"
+#include "format/manifest/manifest_codec.h"
+#include "format/manifest/manifest_seal.h"
+#include "format/manifest/strict_json.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+Status Refuse(const std::string& fault) {
+  return InvalidArgumentError(fmt::format("no manifest may hold this: {}", fault));
+}
+
+Result<std::string> Text(const std::string& text) {
+  auto json = JsonText(text);
+  if (!json) return Refuse(fmt::format("{} is not UTF-8", Quote(text)));
+  return std::move(*json);
+}
+
+Result<std::string> DigestOrNull(const std::string& digest) {
+  if (digest.empty()) return std::string("null");
+  if (const auto fault = DigestFault(digest)) return Refuse(*fault);
+  return '"' + digest + '"';
+}
+
+// An array of the members that `encode(entry)` gives each object, brackets included.
+template <typename Entry, typename Encode>
+Result<std::string> Objects(const std::vector<Entry>& entries, Encode encode) {
+  std::string out = "[";
+  for (const Entry& entry : entries) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string members, encode(entry));
+    fmt::format_to(std::back_inserter(out), "{}\n    {{\n{}\n    }}",
+                   &entry == entries.data() ? "" : ",", members);
+  }
+  return out + (entries.empty() ? "]" : "\n  ]");
+}
+
+// The members that a file and a source have in common.
+template <typename Entry>
+Result<std::string> Common(const Entry& entry) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string path, Text(entry.path));
+  RESHARD_ASSIGN_OR_RETURN(const std::string digest, DigestOrNull(entry.digest));
+  return fmt::format("      \"path\": {},\n      \"size\": {},\n      \"digest\": {}", path,
+                     entry.size, digest);
+}
+
+Result<std::string> EncodeFile(const ManifestFile& file) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
+  RESHARD_ASSIGN_OR_RETURN(const std::string record_path, Text(RecordPath(file.path)));
+  RESHARD_ASSIGN_OR_RETURN(const std::string record_digest, DigestOrNull(file.record_digest));
+  return fmt::format(
+      "{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
+      "\"digest\": {}\n      }}",
+      common, record_path, file.record_size, record_digest);
+}
+
+// Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.
+template <typename Entry, typename EntryFault>
+Status SortAndCheck(std::vector<Entry>& entries, EntryFault fault) {
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.path < b.path; });
+  std::string_view previous;
+  for (const Entry& entry : entries) {
+    if (const auto found = fault(entry, previous)) return Refuse(*found);
+    previous = entry.path;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckFingerprint(std::string_view fingerprint) {
+  if (const auto fault = FingerprintFault(fingerprint)) {
+    return InvalidArgumentError(fmt::format("the plan's fingerprint: {}", *fault));
+  }
+  return {};
+}
+
+Result<std::string> EncodeManifest(Manifest manifest) {
+  RESHARD_RETURN_IF_ERROR(CheckFingerprint(manifest.plan));
+  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.sources, SourceFault));
+  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
+  RESHARD_ASSIGN_OR_RETURN(const std::string version, Text(manifest.tool_version));
+  RESHARD_ASSIGN_OR_RETURN(const std::string source, DigestOrNull(manifest.source_strategy));
+  RESHARD_ASSIGN_OR_RETURN(const std::string target, DigestOrNull(manifest.target_strategy));
+  RESHARD_ASSIGN_OR_RETURN(const std::string sources,
+                           Objects(manifest.sources, Common<ManifestSource>));
+  RESHARD_ASSIGN_OR_RETURN(const std::string files, Objects(manifest.files, EncodeFile));
+  std::string bytes = fmt::format(
+      R"({{
+  "schema_version": {},
+  "tool": {{
+    "name": "{}",
+    "version": {}
+  }},
+  "plan": "{}",
+  "strategies": {{
+    "source": {},
+    "target": {}
+  }},
+  "sources": {},
+  "files": {})",
+      kManifestSchema, kManifestTool, version, manifest.plan, source, target, sources, files);
+  bytes += ManifestSeal(bytes);
+  if (bytes.size() > kMaxManifestBytes) {
+    return Refuse(fmt::format("{} bytes; it has at most {}", bytes.size(), kMaxManifestBytes));
+  }
+  return bytes;
+}
+
+std::string EncodeChecksums(const Manifest& manifest) {
+  std::vector<const ManifestFile*> files;
+  for (const ManifestFile& file : manifest.files) {
+    if (!file.digest.empty()) files.push_back(&file);
+  }
+  std::sort(files.begin(), files.end(),
+            [](const ManifestFile* a, const ManifestFile* b) { return a->path < b->path; });
+  std::string lines;
+  for (const ManifestFile* file : files) {
+    fmt::format_to(std::back_inserter(lines), "{}  {}\n", file->digest, file->path);
+  }
+  return lines;
+}
+
+}  // namespace reshard

@@ -1,0 +1,51 @@
+#include "format/manifest/source_digest.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "format/manifest/strict_json.h"
+#include "src/base/quote.h"
+
+namespace reshard {
+
+Status SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
+                         std::string_view digest) {
+  const auto text = JsonText(name);
+  if (!text) {
+    return InvalidArgumentError(fmt::format("the parameter name {} is not UTF-8", Quote(name)));
+  }
+  const std::string_view escaped = std::string_view(*text).substr(1, text->size() - 2);
+  lines_.Update(fmt::format("{}\t{}\t[{}]\t{}\n", escaped, DTypeName(dtype),
+                            fmt::join(full_shape, ","), digest));
+  return {};
+}
+
+Status SourceSummary::Add(const PartRecordHead& head) {
+  for (const ManifestSource& taken : head.sources) {
+    const auto known = sources_.find(taken.path);
+    if (known == sources_.end() || known->second.size == taken.size) continue;
+    return MismatchError(fmt::format(
+        "the part record of {} says that the source {} has {} bytes, an earlier one {}; convert "
+        "from one source only",
+        Quote(head.path), Quote(taken.path), taken.size, known->second.size));
+  }
+  for (const ManifestSource& taken : head.sources) {
+    Source& source = sources_[taken.path];
+    source.size = taken.size;
+    if (taken.digest.empty()) source.has_digest = false;
+    source.lines.Update(fmt::format("{}\t{}\n", head.path, taken.digest));
+  }
+  return {};
+}
+
+std::vector<ManifestSource> SourceSummary::Sources() const {
+  std::vector<ManifestSource> sources;
+  for (const auto& [path, source] : sources_) {
+    sources.push_back({.path = path,
+                       .size = source.size,
+                       .digest = source.has_digest ? source.lines.HexDigest() : std::string()});
+  }
+  return sources;
+}
+
+}  // namespace reshard
