@@ -1,5 +1,5 @@
 // Long runs, folded with nothing but XOR: the part of the logical digest that has to be as fast as
-// memory. Included by each kernel's source, which may define RESHARD_KERNEL_TARGET before.
+// memory.
 //
 // A run is a polynomial in z = x^(8 kUnit) whose coefficients are units of kUnit bytes. As kUnit is
 // a power of two times 16, squaring x^128 = x^7 + x^2 + x + 1 often enough gives
@@ -13,10 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-// The attribute that names the instruction set of the including file's functions.
-#ifndef RESHARD_KERNEL_TARGET
-#define RESHARD_KERNEL_TARGET
-#endif
+#include "src/digest/kernel_target.h"
 
 namespace reshard {
 
@@ -51,9 +48,9 @@ RESHARD_KERNEL_TARGET static void FoldRing(const std::byte* bytes, uint64_t ring
       }
     }
   }
-  // What the dropped units add to those that follow: 128 units further up each, in place already,
-  // ...
-  sums[0] ^= sums[127] ^ sums[126] ^ sums[121];  // ... and 1, 2 and 7 further up
+  // What the dropped units add 128 units further up is in place. Here is what they add 1, 2 and 7
+  // units further up.
+  sums[0] ^= sums[127] ^ sums[126] ^ sums[121];
   sums[1] ^= sums[127] ^ sums[122];
   for (size_t u = 2; u < 7; ++u) sums[u] ^= sums[121 + u];
 }

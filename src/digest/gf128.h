@@ -6,6 +6,7 @@
 #define RESHARD_SRC_DIGEST_GF128_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,8 +30,7 @@ inline constexpr std::array<uint64_t, 9> kWordPowers = [] {
   return powers;
 }();
 
-// value * x^128, for a word that follows below.
-constexpr Digest128 TimesX128(const Digest128& value) {
+constexpr Digest128 TimesX128(Digest128 value) {
   // What the shifts by 1, 2 and 7 push out; at most 7 bits.
   const uint64_t over = (value.high >> 63) ^ (value.high >> 62) ^ (value.high >> 57);
   const uint64_t v0 = value.low;
@@ -40,7 +40,7 @@ constexpr Digest128 TimesX128(const Digest128& value) {
           .high = v1 ^ (v1 << 1 | v0 >> 63) ^ (v1 << 2 | v0 >> 62) ^ (v1 << 7 | v0 >> 57)};
 }
 
-constexpr Digest128 FieldMultiply(const Digest128& a, const Digest128& b) {
+constexpr Digest128 FieldMultiply(Digest128 a, Digest128 b) {
   // table[n] = a * n for the polynomials n of degree < 4.
   std::array<Digest128, 16> table{};
   table[1] = a;
@@ -57,10 +57,11 @@ constexpr Digest128 FieldMultiply(const Digest128& a, const Digest128& b) {
         .low = product.low << 4 ^ over ^ over << 1 ^ over << 2 ^ over << 7 ^ table[digit].low,
         .high = (product.high << 4 | product.low >> 60) ^ table[digit].high};
   };
-  if (b.high != 0) {
-    for (int shift = 60; shift >= 0; shift -= 4) add_digit(b.high >> shift & 15);
-  }
-  for (int shift = 60; shift >= 0; shift -= 4) add_digit(b.low >> shift & 15);
+  const auto digits = [](uint64_t bits) {
+    return static_cast<size_t>(67 - std::countl_zero(bits)) / 4;
+  };
+  for (size_t i = digits(b.high); i-- > 0;) add_digit(b.high >> (4 * i) & 15);
+  for (size_t i = b.high != 0 ? 16 : digits(b.low); i-- > 0;) add_digit(b.low >> (4 * i) & 15);
   return product;
 }
 

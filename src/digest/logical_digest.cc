@@ -1,6 +1,7 @@
 #include "src/digest/logical_digest.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "src/digest/gf128.h"
 
@@ -23,7 +24,7 @@ constexpr BitPowers MakeBitPowers(Digest128 base) {
 constexpr BitPowers kForward = MakeBitPowers({.low = 2, .high = 0});
 constexpr BitPowers kBackward = MakeBitPowers(kFieldInverseX);
 
-// Runs from this many rings on are folded: closing the ring costs about as much as one of them.
+// Runs of this many rings are folded. Reducing what remains costs about as much as one ring.
 constexpr uint64_t kMinRings = 2;
 
 }  // namespace
@@ -32,24 +33,11 @@ LogicalHasher::LogicalHasher() : LogicalHasher(*LogicalKernels().front()) {}
 
 LogicalHasher::LogicalHasher(const LogicalKernel& kernel) : kernel_(&kernel) {}
 
-// Here and below, bytes are read, which may fault, in calls of the kernel only, between which the
-// hasher is whole.
+// The bytes are read, which may fault, in calls of the kernel only, and in AddLong. Nothing of the
+// hasher is half changed there.
 void LogicalHasher::Add(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position) {
   if (size >= kMinRings * kernel_->ring_bytes) return AddLong(sum, bytes, size, position);
-  const Digest128 value = kernel_->reduce(bytes, size);
-  sum ^= kernel_->multiply(Power(position), value);
-}
-
-void LogicalHasher::AddLong(Digest128& sum, const std::byte* bytes, uint64_t size,
-                            uint64_t position) {
-  alignas(kRingAlignment) std::array<std::byte, kMaxRingBytes> ring;
-  const uint64_t rings = size / kernel_->ring_bytes;
-  const uint64_t folded = rings * kernel_->ring_bytes;
-  kernel_->fold_ring(bytes, rings, ring.data());
-  // The ring lies where the bytes that were not folded do.
-  for (uint64_t i = 0; i < size - folded; ++i) ring[i] ^= bytes[folded + i];
-  const Digest128 value = kernel_->reduce(ring.data(), kernel_->ring_bytes);
-  sum ^= kernel_->multiply(Power(position + folded), value);
+  AddAt(sum, {.bytes = bytes, .size = size, .stride = 0, .count = 1}, &kFieldOne, position);
 }
 
 void LogicalHasher::AddRuns(Digest128& sum, const LogicalRuns& runs) {
@@ -60,29 +48,42 @@ void LogicalHasher::AddRuns(Digest128& sum, const LogicalRuns& runs) {
     }
     return;
   }
+  constexpr uint64_t kMaxCount = std::tuple_size_v<decltype(RunPowers::powers)>;
   for (uint64_t i = 0; i < runs.count;) {
-    const size_t count = std::min<uint64_t>(runs.count - i, run_powers_.size());
-    const Digest128 value =
-        kernel_->reduce_runs(runs.bytes + i * runs.bytes_stride, runs.size, runs.bytes_stride,
-                             RunPowers(runs.position_stride, count), count);
-    sum ^= kernel_->multiply(Power(runs.position + i * runs.position_stride), value);
+    const uint64_t count = std::min(runs.count - i, kMaxCount);
+    AddAt(sum,
+          {.bytes = runs.bytes + i * runs.bytes_stride,
+           .size = runs.size,
+           .stride = runs.bytes_stride,
+           .count = count},
+          PowersOfRuns(runs.position_stride, count), runs.position + i * runs.position_stride);
     i += count;
   }
 }
 
-Digest128 LogicalHasher::Power(uint64_t position) {
-  if (position != position_) {
-    power_ = kernel_->multiply(power_, StridePower(position - position_));
-    position_ = position;
-  }
-  return power_;
+void LogicalHasher::AddLong(Digest128& sum, const std::byte* bytes, uint64_t size,
+                            uint64_t position) {
+  alignas(kRingAlignment) std::array<std::byte, kMaxRingBytes> ring;
+  const uint64_t rings = size / kernel_->ring_bytes;
+  const uint64_t folded = rings * kernel_->ring_bytes;
+  kernel_->fold_ring(bytes, rings, ring.data());
+  // The ring lies where the bytes that were not folded do.
+  for (uint64_t i = 0; i < size - folded; ++i) ring[i] ^= bytes[folded + i];
+  AddAt(sum, {.bytes = ring.data(), .size = kernel_->ring_bytes, .stride = 0, .count = 1},
+        &kFieldOne, position + folded);
 }
 
-Digest128 LogicalHasher::StridePower(uint64_t distance) {
-  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  Stride& stride = strides_[distance * kGolden >> 60];
-  if (stride.distance == distance) return stride.power;
+void LogicalHasher::AddAt(Digest128& sum, const KernelRuns& runs, const Digest128* run_powers,
+                          uint64_t position) {
+  const Digest128& step = StepPower(position - position_);
+  kernel_->add_runs(runs, run_powers, step, power_, sum);
+  position_ = position;
+}
 
+const Digest128& LogicalHasher::StepPower(uint64_t distance) {
+  for (const Step& step : steps_) {
+    if (step.distance == distance) return step.power;
+  }
   const bool backward = distance >> 63 != 0;
   const BitPowers& powers = backward ? kBackward : kForward;
   Digest128 product = kFieldOne;
@@ -90,22 +91,26 @@ Digest128 LogicalHasher::StridePower(uint64_t distance) {
   for (size_t k = 0; bits != 0; ++k, bits >>= 1) {
     if ((bits & 1) != 0) product = kernel_->multiply(product, powers[k]);
   }
-  stride = {.distance = distance, .power = product};
-  return product;
+  Step& step = steps_[next_step_++ % steps_.size()];
+  step = {.distance = distance, .power = product};
+  return step.power;
 }
 
-const Digest128* LogicalHasher::RunPowers(uint64_t stride, size_t count) {
-  if (stride != run_stride_) {
-    run_stride_ = stride;
-    run_count_ = 1;
+const Digest128* LogicalHasher::PowersOfRuns(uint64_t distance, size_t count) {
+  auto found = std::find_if(run_powers_.begin(), run_powers_.end(),
+                            [&](const RunPowers& powers) { return powers.distance == distance; });
+  if (found == run_powers_.end()) {
+    found = run_powers_.begin() + next_run_powers_++ % run_powers_.size();
+    found->distance = distance;
+    found->count = 1;
   }
-  if (run_count_ < count) {
-    const Digest128 power = StridePower(stride);
-    for (; run_count_ < count; ++run_count_) {
-      run_powers_[run_count_] = kernel_->multiply(run_powers_[run_count_ - 1], power);
+  if (found->count < count) {
+    const Digest128 power = StepPower(distance);
+    for (; found->count < count; ++found->count) {
+      found->powers[found->count] = kernel_->multiply(found->powers[found->count - 1], power);
     }
   }
-  return run_powers_.data();
+  return found->powers.data();
 }
 
 }  // namespace reshard

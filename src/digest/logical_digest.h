@@ -41,30 +41,33 @@ class LogicalHasher {
   void AddRuns(Digest128& sum, const LogicalRuns& runs);
 
  private:
-  // As Add, by folding long runs first.
-  void AddLong(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position);
-  // x^(8 position).
-  Digest128 Power(uint64_t position);
-  // x^(8 distance); a distance of 2^63 and more is a negative one.
-  Digest128 StridePower(uint64_t distance);
-  // The powers of runs that lie `stride` apart, at least `count` of them.
-  const Digest128* RunPowers(uint64_t stride, size_t count);
-
-  struct Stride {
-    uint64_t distance = 0;  // between two positions, modulo 2^64
+  // x^(8 distance) for one distance between two positions.
+  struct Step {
+    uint64_t distance = 0;
     Digest128 power{.low = 1, .high = 0};
   };
+  // x^(8 i * distance) for the first `count` values of i.
+  struct RunPowers {
+    uint64_t distance = 0;
+    size_t count = 1;
+    std::array<Digest128, 64> powers{Digest128{.low = 1, .high = 0}};
+  };
+
+  void AddLong(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position);
+  void AddAt(Digest128& sum, const KernelRuns& runs, const Digest128* run_powers,
+             uint64_t position);
+  // Distances are modulo 2^64: from 2^63 on they are negative.
+  const Digest128& StepPower(uint64_t distance);
+  const Digest128* PowersOfRuns(uint64_t distance, size_t count);
 
   const LogicalKernel* kernel_;
-  uint64_t position_ = 0;  // the last one asked for
-  Digest128 power_{.low = 1, .high = 0};
-  // Positions mostly move by a few distances that repeat. Mapped directly by a hash of the
-  // distance.
-  std::array<Stride, 16> strides_;
-  // x^(8 i * run_stride_) for the first run_count_ values of i.
-  uint64_t run_stride_ = 0;
-  size_t run_count_ = 1;
-  std::array<Digest128, 32> run_powers_{Digest128{.low = 1, .high = 0}};
+  uint64_t position_ = 0;                 // of the last runs
+  Digest128 power_{.low = 1, .high = 0};  // x^(8 position_)
+  // Positions mostly move by a few distances that repeat. The oldest entry is replaced.
+  std::array<Step, 8> steps_;
+  size_t next_step_ = 0;
+  std::array<RunPowers, 4> run_powers_;
+  size_t next_run_powers_ = 0;
 };
 
 }  // namespace reshard

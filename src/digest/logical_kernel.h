@@ -1,5 +1,5 @@
 // The arithmetic behind LogicalHasher, once for each kind of processor. All kernels give the same
-// results; the functions are pure and may be called by any thread, and under Guarded().
+// results. Their functions keep no state: any thread may call them, and under Guarded() too.
 #ifndef RESHARD_SRC_DIGEST_LOGICAL_KERNEL_H_
 #define RESHARD_SRC_DIGEST_LOGICAL_KERNEL_H_
 
@@ -11,16 +11,28 @@
 
 namespace reshard {
 
+// Runs of `size` bytes, `stride` bytes apart in memory.
+struct KernelRuns {
+  const std::byte* bytes;
+  uint64_t size;
+  uint64_t stride;
+  uint64_t count;
+};
+
 struct LogicalKernel {
   const char* name;
-  Digest128 (*multiply)(const Digest128& a, const Digest128& b);
-  // The polynomial of the bytes (gf128.h), byte 0 at x^0, modulo P.
-  Digest128 (*reduce)(const std::byte* bytes, uint64_t size);
-  // The sum over i of powers[i] times the polynomial of the i-th of `count` runs of `size` bytes,
-  // which lie `stride` bytes apart.
-  Digest128 (*reduce_runs)(const std::byte* bytes, uint64_t size, uint64_t stride,
-                           const Digest128* powers, size_t count);
-  // FoldRing() with its ring of ring_bytes, at most kMaxRingBytes and aligned to kRingAlignment.
+
+  // The product in the field of gf128.h.
+  Digest128 (*multiply)(Digest128 a, Digest128 b);
+
+  // Multiplies `power` by `step` and adds to `sum` the new power times the sum over i of
+  // run_powers[i] times the polynomial of run i. run_powers[0] is 1. Changes power and sum only
+  // after the last byte is read.
+  void (*add_runs)(const KernelRuns& runs, const Digest128* run_powers, const Digest128& step,
+                   Digest128& power, Digest128& sum);
+
+  // FoldRing() with a ring of ring_bytes, which are at most kMaxRingBytes and aligned to
+  // kRingAlignment.
   void (*fold_ring)(const std::byte* bytes, uint64_t rings, std::byte* ring);
   size_t ring_bytes;
 };
