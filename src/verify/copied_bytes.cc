@@ -1,0 +1,101 @@
+#include "src/verify/copied_bytes.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "src/base/status_macros.h"
+#include "src/verify/copy_rows.h"
+
+namespace reshard {
+namespace {
+
+// Calls visit(copy, row) for all runs that `copies` move to `target`, under the fault guard.
+template <typename Visit>
+Status ForEachRow(SourceFiles& files, std::span<const BlockCopy> copies, ByteRange target,
+                  Visit visit) {
+  uint64_t bytes = 0;
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= target.end()) break;
+    if (span.end() <= target.offset) continue;
+    const CopyRows rows(copy);
+    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(target), [&](const CopyRow& row) {
+      bytes += row.length * row.count;
+      visit(copy, row);
+    }));
+  }
+  if (bytes != target.length) {
+    return InternalError(fmt::format("the copies move {} of the {} bytes at target offset {}",
+                                     bytes, target.length, target.offset));
+  }
+  return {};
+}
+
+// Calls visit(length), for the short lengths that are common (a last dimension cut) with a
+// constant: there the calls of memcpy and memcmp would cost more than their work.
+template <typename Visit>
+void WithLength(uint64_t length, Visit visit) {
+  switch (length) {
+    case 2:
+      return visit(std::integral_constant<uint64_t, 2>{});
+    case 4:
+      return visit(std::integral_constant<uint64_t, 4>{});
+    case 8:
+      return visit(std::integral_constant<uint64_t, 8>{});
+    case 16:
+      return visit(std::integral_constant<uint64_t, 16>{});
+    default:
+      return visit(length);
+  }
+}
+
+}  // namespace
+
+Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+                    std::span<std::byte> out) {
+  const auto collect = [offset, to = out.data()](const BlockCopy&, const CopyRow& row) {
+    WithLength(row.length, [&](auto length) {
+      for (uint64_t i = 0; i < row.count; ++i) {
+        std::memcpy(to + (row.target - offset) + i * row.target_stride,
+                    row.bytes + i * row.source_stride, length);
+      }
+    });
+  };
+  return ForEachRow(files, copies, {offset, out.size()}, collect);
+}
+
+void ByteDifference::Add(const ByteDifference& other) {
+  const uint64_t sum = count + other.count;
+  if (count == 0 || (other.count > 0 && other.target < target)) *this = other;
+  count = sum;
+}
+
+Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+                    std::span<const std::byte> found, ByteDifference& difference) {
+  // What differs in one run; rare, so every byte of the run is looked at.
+  const auto examine = [&difference](FileId file, const std::byte* expected, uint64_t source,
+                                     const std::byte* there, uint64_t target, uint64_t length) {
+    for (uint64_t i = 0; i < length; ++i) {
+      if (expected[i] != there[i]) {
+        difference.Add({1, target + i, file, source + i, expected[i], there[i]});
+      }
+    }
+  };
+  const auto compare = [&, offset, data = found.data()](const BlockCopy& copy, const CopyRow& row) {
+    WithLength(row.length, [&](auto length) {
+      for (uint64_t i = 0; i < row.count; ++i) {
+        const std::byte* expected = row.bytes + i * row.source_stride;
+        const uint64_t target = row.target + i * row.target_stride;
+        const std::byte* there = data + (target - offset);
+        if (std::memcmp(expected, there, length) != 0) {
+          examine(copy.source, expected, row.source + i * row.source_stride, there, target, length);
+        }
+      }
+    });
+  };
+  return ForEachRow(files, copies, {offset, found.size()}, compare);
+}
+
+}  // namespace reshard

@@ -1,0 +1,79 @@
+#include "src/verify/full_parameters.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "src/base/status_macros.h"
+#include "src/digest/logical_digest.h"
+#include "src/plan/planner.h"
+#include "src/verify/copy_rows.h"
+
+namespace reshard {
+namespace {
+
+// A piece is planned by the thread that reads it, so that few plans are in memory at a time.
+constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
+constexpr uint64_t kStepBytes = uint64_t{32} << 20;
+
+// Adds the contribution of the logical bytes `part` to `sum`.
+Status AddPart(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
+               LogicalHasher& hasher, Digest128& sum) {
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= part.end()) break;
+    if (span.end() <= part.offset) continue;
+    const CopyRows rows(copy);
+    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(part), [&](const CopyRow& row) {
+      hasher.AddRuns(sum, {.bytes = row.bytes,
+                           .size = row.length,
+                           .position = row.target,
+                           .count = row.count,
+                           .bytes_stride = row.source_stride,
+                           .position_stride = row.target_stride});
+    }));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<FullParameter>> ListFullParameters(const SourceShards& shards,
+                                                      PlanNotes& notes) {
+  const Planner planner(shards, "", UnmatchedPolicy::kCopy);
+  RESHARD_ASSIGN_OR_RETURN(const Planner::Selection selection, planner.Select(0, notes));
+  std::vector<FullParameter> parameters;
+  for (const auto* names : {&selection.converted, &selection.copied}) {
+    for (const std::string& name : *names) {
+      RESHARD_ASSIGN_OR_RETURN(FullParameter parameter, DescribeFull(shards, name));
+      parameters.push_back(std::move(parameter));
+    }
+  }
+  return parameters;
+}
+
+Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const SourceShards& shards,
+                                                    const std::vector<FullParameter>& parameters,
+                                                    const SharedWork& work) {
+  std::vector<uint64_t> sizes;
+  for (const FullParameter& parameter : parameters) sizes.push_back(parameter.bytes);
+  std::vector<Digest128> digests(parameters.size());
+  std::mutex mutex;  // guards digests
+  const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
+    const FullParameter& parameter = parameters[index];
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                             CopiesOf(shards, parameter, Box::Whole(parameter.tensor.full_shape)));
+    LogicalHasher hasher;
+    Digest128 sum;
+    RESHARD_RETURN_IF_ERROR(InSteps(piece, kStepBytes, stop, work.progress, [&](ByteRange part) {
+      return AddPart(files, copies, part, hasher, sum);
+    }));
+    const std::scoped_lock lock(mutex);
+    digests[index] ^= sum;
+    return {};
+  };
+  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, add));
+  return digests;
+}
+
+}  // namespace reshard

@@ -1,0 +1,39 @@
+// SharedWork: reading many bytes, shared out to threads in pieces.
+#ifndef RESHARD_SRC_VERIFY_SHARED_WORK_H_
+#define RESHARD_SRC_VERIFY_SHARED_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+struct SharedWork {
+  size_t workers = 1;                            // threads, the calling one included
+  std::stop_token stop;                          // a request ends the work with kCancelled
+  std::function<void(uint64_t bytes)> progress;  // called from any of the threads; may be empty
+};
+
+// Deals with the bytes `piece` of the thing number `index`.
+using PieceTask = std::function<Status(size_t index, ByteRange piece, const std::stop_token& stop)>;
+
+// Cuts things of these sizes into pieces of at most `piece_bytes` and calls `task` for each, in any
+// order; things without bytes have none.
+// Errors: the tasks', the first in time; kCancelled.
+Status ForEachPiece(std::span<const uint64_t> sizes, uint64_t piece_bytes, const SharedWork& work,
+                    const PieceTask& task);
+
+// Calls step(part) for parts of at most `step_bytes` of `piece`, in order, until one fails or
+// `stop` is requested, and reports their bytes to `progress`.
+Status InSteps(ByteRange piece, uint64_t step_bytes, const std::stop_token& stop,
+               const std::function<void(uint64_t)>& progress,
+               const std::function<Status(ByteRange)>& step);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_SHARED_WORK_H_

@@ -1,0 +1,177 @@
+#include "src/verify/target_comparison.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "src/base/status_macros.h"
+#include "src/os/directory_listing.h"
+#include "src/verify/copied_bytes.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kMaxOpenFiles = 64;
+constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
+constexpr uint64_t kStepBytes = uint64_t{1} << 20;
+// Enough to keep any number of threads busy, of files and of bytes.
+constexpr size_t kMostPending = 64;
+constexpr uint64_t kMostPendingBytes = uint64_t{4} << 30;
+constexpr size_t kListedParameters = 20;
+
+// Returns the name of the parameter whose Value the segment belongs to, "" in the header of one
+// without content.
+std::string_view ParameterOf(const TargetPlan& plan, size_t segment) {
+  if (std::holds_alternative<Literal>(plan.segments[segment])) ++segment;
+  const auto* content =
+      segment < plan.segments.size() ? std::get_if<Content>(&plan.segments[segment]) : nullptr;
+  return content == nullptr ? std::string_view() : content->target_name;
+}
+
+// Adds what differs between the literal and `found`, the target's bytes from `offset` on.
+void CompareLiteral(const Literal& literal, uint64_t offset, std::span<const std::byte> found,
+                    ByteDifference& difference) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto expected = static_cast<std::byte>(literal.bytes[offset - literal.offset + i]);
+    if (expected != found[i]) difference.Add({1, offset + i, 0, 0, expected, found[i]});
+  }
+}
+
+}  // namespace
+
+// What differs in one file, gathered from the threads that read its pieces.
+class TargetComparison::Findings {
+ public:
+  void Add(size_t segment, const ByteDifference& difference) {
+    const std::scoped_lock lock(mutex_);
+    segments_.insert(segment);
+    bytes_.Add(difference);
+  }
+
+  bool none() const { return segments_.empty(); }
+
+  // Only when no thread adds any more.
+  FileDifference Report(const TargetPlan& plan, const SourceFiles& sources) const {
+    FileDifference report;
+    report.path = plan.path;
+    report.expected_size = plan.size;
+    report.differing_bytes = bytes_.count;
+    std::optional<std::string_view> last;
+    for (const size_t segment : segments_) {
+      const std::string_view name = ParameterOf(plan, segment);
+      if (last == name) continue;  // its header, or another of its Values
+      last = name;
+      ++report.parameter_count;
+      if (report.parameters.size() < kListedParameters) report.parameters.emplace_back(name);
+    }
+    if (!none()) report.first = First(plan, sources);
+    return report;
+  }
+
+ private:
+  FirstDifference First(const TargetPlan& plan, const SourceFiles& sources) const {
+    FirstDifference first;
+    first.offset = bytes_.target;
+    first.parameter = ParameterOf(plan, *segments_.begin());
+    first.expected = static_cast<uint8_t>(bytes_.expected);
+    first.found = static_cast<uint8_t>(bytes_.found);
+    if (const auto* content = std::get_if<Content>(&plan.segments[*segments_.begin()])) {
+      first.shard_offset = content->box_offset + (bytes_.target - content->target.offset);
+      first.source_path = sources.path(bytes_.file);
+      first.source_offset = bytes_.source;
+    } else {
+      first.in_header = true;
+    }
+    return first;
+  }
+
+  std::mutex mutex_;           // guards what follows
+  std::set<size_t> segments_;  // of the plan, those that differ
+  ByteDifference bytes_;
+};
+
+TargetComparison::TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work)
+    : sources_(sources), folder_(folder), work_(std::move(work)), targets_(kMaxOpenFiles) {}
+
+Status TargetComparison::Add(TargetPlan plan) {
+  const std::string path = folder_ + "/" + plan.path;
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind == PathKind::kMissing) {
+    // In its place among the others.
+    RESHARD_RETURN_IF_ERROR(CompareAll());
+    differences_.push_back({plan.path, plan.size, std::nullopt, std::nullopt, 0, {}, 0});
+    return {};
+  }
+  const FileId file = targets_.Add(path);
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, targets_.Size(file));
+  ++found_;
+  pending_bytes_ += std::min(size, plan.size);
+  pending_.push_back({std::move(plan), file, size});
+  if (pending_.size() < kMostPending && pending_bytes_ < kMostPendingBytes) return {};
+  return CompareAll();
+}
+
+Status TargetComparison::Finish() {
+  RESHARD_RETURN_IF_ERROR(CompareAll());
+  return targets_.VerifyUnchanged();
+}
+
+Status TargetComparison::CompareAll() {
+  std::vector<uint64_t> sizes;
+  for (const Pending& pending : pending_)
+    sizes.push_back(std::min(pending.size, pending.plan.size));
+  std::vector<Findings> findings(pending_.size());
+  const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) {
+    return ComparePiece(pending_[index], piece, stop, findings[index]);
+  };
+  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work_, compare));
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    const Pending& pending = pending_[i];
+    if (findings[i].none() && pending.size == pending.plan.size) continue;
+    differences_.push_back(findings[i].Report(pending.plan, sources_));
+    differences_.back().found_size = pending.size;
+  }
+  pending_.clear();
+  pending_bytes_ = 0;
+  return {};
+}
+
+Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
+                                      const std::stop_token& stop, Findings& findings) {
+  const std::vector<Segment>& segments = pending.plan.segments;
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
+  const auto step = [&](ByteRange part) -> Status {
+    const std::span<std::byte> found(buffer.get(), part.length);
+    RESHARD_RETURN_IF_ERROR(CollectBytes(
+        targets_, std::vector<BlockCopy>{{pending.file, part.offset, part.offset, part.length, {}}},
+        part.offset, found));
+    auto segment = std::partition_point(
+        segments.begin(), segments.end(),
+        [&](const Segment& candidate) { return TargetRange(candidate).end() <= part.offset; });
+    for (uint64_t offset = part.offset; offset < part.end(); ++segment) {
+      const uint64_t end = std::min(part.end(), TargetRange(*segment).end());
+      const std::span<const std::byte> bytes = found.subspan(offset - part.offset, end - offset);
+      ByteDifference difference;
+      if (const auto* literal = std::get_if<Literal>(&*segment)) {
+        CompareLiteral(*literal, offset, bytes, difference);
+      } else {
+        RESHARD_RETURN_IF_ERROR(
+            CompareBytes(sources_, std::get<Content>(*segment).copies, offset, bytes, difference));
+      }
+      if (difference.count > 0) {
+        findings.Add(static_cast<size_t>(segment - segments.begin()), difference);
+      }
+      offset = end;
+    }
+    return {};
+  };
+  return InSteps(piece, kStepBytes, stop, work_.progress, step);
+}
+
+}  // namespace reshard

@@ -1,0 +1,67 @@
+// TargetComparison: target files, held byte by byte against the sources that they were made from.
+//
+// What each byte has to be follows from the plan; the files need no manifest, and may have been
+// written by any program. One thread at a time; it starts those that share the reading.
+#ifndef RESHARD_SRC_VERIFY_TARGET_COMPARISON_H_
+#define RESHARD_SRC_VERIFY_TARGET_COMPARISON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reshard/differences.h"
+#include "reshard/status.h"
+#include "src/plan/target_plan.h"
+#include "src/source/source_files.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+class TargetComparison {
+ public:
+  // `sources` are those that plans name by FileId; it and `folder`, the target folder, must outlive
+  // this.
+  TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work);
+  TargetComparison(const TargetComparison&) = delete;
+  TargetComparison& operator=(const TargetComparison&) = delete;
+
+  // Takes a target file. Files are compared when there is enough to share out, so that few plans
+  // are in memory at a time.
+  // Errors: those of SourceFiles; kCorrupt for what is no regular file; kCancelled.
+  Status Add(TargetPlan plan);
+
+  // Compares the rest.
+  // Errors: as Add; kChanged when target files changed meanwhile.
+  Status Finish();
+
+  // After Finish: what differs, in the order in which the files were added.
+  const std::vector<FileDifference>& differences() const { return differences_; }
+  // Files that are there.
+  uint64_t found() const { return found_; }
+
+ private:
+  struct Pending {
+    TargetPlan plan;
+    FileId file = 0;
+    uint64_t size = 0;  // of the file that is there
+  };
+  class Findings;
+
+  Status CompareAll();
+  Status ComparePiece(const Pending& pending, ByteRange piece, const std::stop_token& stop,
+                      Findings& findings);
+
+  SourceFiles& sources_;
+  const std::string& folder_;
+  const SharedWork work_;
+  SourceFiles targets_;
+  std::vector<Pending> pending_;
+  uint64_t pending_bytes_ = 0;
+  uint64_t found_ = 0;
+  std::vector<FileDifference> differences_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_TARGET_COMPARISON_H_
