@@ -16,6 +16,9 @@ namespace reshard {
 inline constexpr uint64_t kManifestSchema = 2;
 inline constexpr std::string_view kManifestTool = "reshard";
 
+// What to do about a damaged manifest or record.
+inline constexpr const char* kManifestAdvice = "restore it from a copy, or convert again";
+
 using Fault = std::optional<std::string>;
 
 Fault FingerprintFault(std::string_view fingerprint);

@@ -167,7 +167,6 @@ std::string_view SealedBytes(std::string_view bytes) {
 }  // namespace
 
 Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) {
-  constexpr const char* kAdvice = "restore it from a copy, or convert again";
   if (bytes.size() > kMaxManifestBytes) {
     return CorruptError(fmt::format("{}: {} bytes, but a manifest has at most {}", Escape(path),
                                     bytes.size(), kMaxManifestBytes));
@@ -183,7 +182,7 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
           "{}",
           Escape(path), sealed.size() + kSealBegin.size(),
           expected.substr(kSealBegin.size(), kDigestDigits),
-          Quote(bytes.substr(sealed.size() + kSealBegin.size(), kDigestDigits)), kAdvice));
+          Quote(bytes.substr(sealed.size() + kSealBegin.size(), kDigestDigits)), kManifestAdvice));
     }
   }
   ManifestReader reader;
@@ -191,13 +190,13 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
       ReadStrictJson(bytes, path, kManifestShape,
                      [&](int field, const JsonValue& value) { return reader.Take(field, value); });
   if (status.code() == StatusCode::kCorrupt) {
-    return CorruptError(fmt::format("{}; {}", status.message(), kAdvice));
+    return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
   }
   if (!status.ok()) return status;
   if (!has_seal) {
     return CorruptError(fmt::format(
         "{}: byte {}: the member \"digest\" is not set out as the end of a manifest is; {}",
-        Escape(path), bytes.size(), kAdvice));
+        Escape(path), bytes.size(), kManifestAdvice));
   }
   return reader.TakeManifest();
 }

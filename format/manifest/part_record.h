@@ -28,8 +28,8 @@ inline constexpr uint64_t kDigestBlockBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kMaxRecordLineBytes = uint64_t{64} << 20;
 
 struct PartRecordHead {
-  std::string plan;  // the plan's fingerprint
-  std::string path;  // of the target file, relative to the target folder
+  std::string plan = {};  // the plan's fingerprint
+  std::string path;       // of the target file, relative to the target folder
   uint64_t size = 0;
   std::string digest = {};                   // of the target file
   std::vector<std::string> blocks = {};      // digests of its blocks, in file order

@@ -13,8 +13,6 @@
 namespace reshard {
 namespace {
 
-constexpr const char* kAdvice = "restore it from a copy, or convert again";
-
 enum HeadField : int {
   kHead,
   kSchemaVersion,
@@ -189,6 +187,14 @@ Status TakeValueField(int field, const JsonValue& value, RecordedValue& out) {
   return {};
 }
 
+// Reads a line that is one object.
+Status ReadLine(std::string_view line, const std::string& where, const JsonShape& shape,
+                const JsonSink& sink) {
+  Status status = ReadStrictJson(line, where, shape, sink);
+  if (status.code() != StatusCode::kCorrupt) return status;
+  return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
+}
+
 }  // namespace
 
 PartRecordParser::PartRecordParser(std::string path, ValueSink on_value)
@@ -202,7 +208,7 @@ Status PartRecordParser::Feed(std::string_view bytes) {
     const std::string_view piece = bytes.substr(0, end);
     if (piece.size() >= kMaxRecordLineBytes - unfinished_.size()) {
       return CorruptError(fmt::format("{}: line {}: longer than {} bytes; {}", Escape(path_),
-                                      lines_ + 1, kMaxRecordLineBytes, kAdvice));
+                                      lines_ + 1, kMaxRecordLineBytes, kManifestAdvice));
     }
     if (end == std::string_view::npos) {
       unfinished_ += piece;
@@ -225,7 +231,7 @@ Status PartRecordParser::TakeLine(std::string_view line) {
   if (closed_) {
     return CorruptError(
         fmt::format("{}: expected the end of the file after the digest, found {}; {}",
-                    Escape(where), Quote(line), kAdvice));
+                    Escape(where), Quote(line), kManifestAdvice));
   }
   if (head_ && line.starts_with(kRecordSealBegin)) {
     std::string expected = PartRecordSeal(sealed_, values_);
@@ -233,7 +239,7 @@ Status PartRecordParser::TakeLine(std::string_view line) {
     if (line != expected) {
       return CorruptError(
           fmt::format("{}: damaged: for the lines before it expected {}, found {}; {}",
-                      Escape(where), expected, Escape(line), kAdvice));
+                      Escape(where), expected, Escape(line), kManifestAdvice));
     }
     closed_ = true;
     return {};
@@ -245,9 +251,9 @@ Status PartRecordParser::TakeLine(std::string_view line) {
 
 Status PartRecordParser::TakeHead(std::string_view line, const std::string& where) {
   HeadReader reader;
-  RESHARD_RETURN_IF_ERROR(
-      ReadStrictJson(line, where, kHeadShape,
-                     [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
+  RESHARD_RETURN_IF_ERROR(ReadLine(line, where, kHeadShape, [&](int field, const JsonValue& value) {
+    return reader.Take(field, value);
+  }));
   head_ = reader.TakeHead();
   return {};
 }
@@ -258,7 +264,7 @@ Status PartRecordParser::TakeValue(std::string_view line, const std::string& whe
       line, where, kValueShape,
       [&](int field, const JsonValue& part) { return TakeValueField(field, part, value); }));
   if (const auto fault = ValueFault(value, end_, head_->size, !head_->digest.empty())) {
-    return CorruptError(fmt::format("{}: {}; {}", Escape(where), *fault, kAdvice));
+    return CorruptError(fmt::format("{}: {}; {}", Escape(where), *fault, kManifestAdvice));
   }
   end_ = value.offset + value.length;
   ++values_;
@@ -271,12 +277,12 @@ Status PartRecordParser::Finish() const {
   if (closed_) {
     return CorruptError(
         fmt::format("{}: line {}: expected the end of the file after the digest, found {}; {}",
-                    Escape(path_), lines_ + 1, Quote(unfinished_), kAdvice));
+                    Escape(path_), lines_ + 1, Quote(unfinished_), kManifestAdvice));
   }
   return CorruptError(fmt::format(
       "{}: line {}: cut off at byte {}: expected a last line with the digest of those before it; "
       "{}",
-      Escape(path_), lines_ + 1, size_, kAdvice));
+      Escape(path_), lines_ + 1, size_, kManifestAdvice));
 }
 
 }  // namespace reshard

@@ -14,7 +14,7 @@ Status SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_s
   if (!text) {
     return InvalidArgumentError(fmt::format("the parameter name {} is not UTF-8", Quote(name)));
   }
-  const std::string_view escaped = std::string_view(*text).substr(1, text->size() - 2);
+  const std::string escaped = text->substr(1, text->size() - 2);  // without the quotes
   lines_.Update(fmt::format("{}\t{}\t[{}]\t{}\n", escaped, DTypeName(dtype),
                             fmt::join(full_shape, ","), digest));
   return {};

@@ -31,7 +31,6 @@ class Bytes {
     return *this;
   }
   friend bool operator==(const Bytes& a, const Bytes& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const Bytes& a, const Bytes& b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;
@@ -89,9 +88,12 @@ class ShapeReader {
     if (object.done == object.shape->parts.size()) {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
-    next_ = &object.shape->parts[object.done];
-    if (name == next_->name) return true;
-    return Fail(fmt::format("expected the member \"{}\", found {}", next_->name, Quote(name)));
+    const JsonShape& expected = object.shape->parts[object.done];
+    if (name != expected.name) {
+      return Fail(fmt::format("expected the member \"{}\", found {}", expected.name, Quote(name)));
+    }
+    next_ = &expected;
+    return true;
   }
   bool end_object() {
     const Open object = open_.back();
@@ -136,7 +138,7 @@ class ShapeReader {
 
   bool Give(const JsonValue& value) {
     if (const Status status = sink_(next_->field, value); !status.ok()) {
-      return Fail(status.message(), status.code());
+      return Fail(OfValue(status.message()), status.code());
     }
     Advance();
     return true;
@@ -149,21 +151,21 @@ class ShapeReader {
   }
 
   bool Unexpected(const std::string& found) {
-    return Fail(fmt::format("expected {}, found {}", NameOf(next_->kind), found));
+    return Fail(OfValue(fmt::format("expected {}, found {}", NameOf(next_->kind), found)));
+  }
+
+  // With the name of the value that comes next; objects and arrays are named by what is in them.
+  std::string OfValue(const std::string& what) const {
+    if (next_->name == nullptr || next_->kind == JsonKind::kObject) return what;
+    return fmt::format("\"{}\": {}", next_->name, what);
   }
 
   bool Fail(const std::string& what, StatusCode code = StatusCode::kCorrupt) {
     std::string place;
     for (const Open& open : open_) {
-      if (open.shape->kind == JsonKind::kArray) {
-        place += fmt::format("\"{}\"[{}]: ", open.shape->name, open.done);
-      } else if (open.shape->name != nullptr) {
-        place += fmt::format("\"{}\": ", open.shape->name);
-      }
-    }
-    if (next_->name != nullptr && next_->kind != JsonKind::kArray &&
-        next_->kind != JsonKind::kObject) {
-      place += fmt::format("\"{}\": ", next_->name);
+      if (open.shape->name != nullptr) place += fmt::format("\"{}\"", open.shape->name);
+      if (open.shape->kind == JsonKind::kArray) place += fmt::format("[{}]", open.done);
+      if (!place.empty() && !place.ends_with(' ')) place += ": ";
     }
     status_ = Status(
         code, fmt::format("{}: byte {}: {}{}", Escape(where_), reached_ - begin_, place, what));
