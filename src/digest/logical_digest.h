@@ -37,6 +37,7 @@ class LogicalHasher {
   explicit LogicalHasher(const LogicalKernel& kernel);
 
   // Adds to `sum` what the `size` bytes contribute whose first has logical byte offset `position`.
+  // Positions are below 2^63.
   void Add(Digest128& sum, const std::byte* bytes, uint64_t size, uint64_t position);
   void AddRuns(Digest128& sum, const LogicalRuns& runs);
 

@@ -1,0 +1,43 @@
+// XXH3-128 through our class: the published values, however the bytes are fed.
+#include "src/digest/xxh3.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace reshard {
+namespace {
+
+TEST(Xxh3Test, IsWhatXxhsumPrints) {
+  Xxh3 digest;
+  EXPECT_EQ(digest.HexDigest(), "99aa06d3014798d86001c324468d497f");
+  digest.Update("abc");
+  EXPECT_EQ(digest.HexDigest(), "06b05ab6733a618578af5f94892f3950");
+  EXPECT_EQ(ToHex(digest.Digest()), digest.HexDigest());
+  digest.Update("def");  // more may follow
+  EXPECT_EQ(digest.HexDigest(), "389197a55db2b2e4da35a6714d34f8a2");
+  digest.Reset();
+  EXPECT_EQ(digest.HexDigest(), "99aa06d3014798d86001c324468d497f");
+}
+
+TEST(Xxh3Test, CutsDoNotMatter) {
+  const std::vector<std::byte> bytes(1'000'000, std::byte{7});
+  Xxh3 whole;
+  whole.Update(bytes);
+  EXPECT_EQ(whole.HexDigest(), "11a4f7552e348fb14db45d8a3f5456cb");
+  Xxh3 parts;
+  for (size_t offset = 0, size = 1; offset < bytes.size();
+       offset += size, size = size * 3 % 10007) {
+    parts.Update(std::span(bytes).subspan(offset, std::min(size, bytes.size() - offset)));
+  }
+  EXPECT_EQ(parts.Digest(), whole.Digest());
+}
+
+TEST(Digest128Test, HexHasTheMostSignificantDigitFirst) {
+  EXPECT_EQ(ToHex({.low = 0x1, .high = 0xab00000000000000}), "ab000000000000000000000000000001");
+}
+
+}  // namespace
+}  // namespace reshard
