@@ -229,7 +229,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   };
   if (rule.target() != nullptr) {
     note_absent(rule.target()->stages()[static_cast<size_t>(stage)]);
-  } else {
+  } else if (rule.source() != nullptr) {
     for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
   }
   return selection;

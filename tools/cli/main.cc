@@ -14,6 +14,8 @@
 #include "reshard/status.h"
 #include "reshard/version.h"
 #include "tools/cli/convert_command.h"
+#include "tools/cli/diff_command.h"
+#include "tools/cli/digest_command.h"
 #include "tools/cli/inspect_command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/plan_command.h"
@@ -60,6 +62,8 @@ int RunCommandLine(int argc, char** argv) {
   PlanCommand plan(app);
   RanksCommand ranks(app);
   InspectCommand inspect(app);
+  DigestCommand digest(app);
+  DiffCommand diff(app);
   CLI::App* strategy = app.add_subcommand("strategy", "Show and merge strategy files");
   strategy->require_subcommand(1);
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
@@ -71,7 +75,7 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command* commands[] = {&convert, &plan, &ranks, &inspect, &show, &merge};
+  Command* commands[] = {&convert, &plan, &ranks, &inspect, &digest, &diff, &show, &merge};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();
   }

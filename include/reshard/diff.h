@@ -1,0 +1,81 @@
+// Diff: two checkpoints compared parameter by parameter, whatever their layouts.
+//
+// May run in several threads at once; each call uses its own threads and state. Prints nothing.
+//
+// Implemented in src/api.
+#ifndef RESHARD_DIFF_H_
+#define RESHARD_DIFF_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/differences.h"
+#include "reshard/dtype.h"
+#include "reshard/parameter.h"
+#include "reshard/progress.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// One of the two checkpoints.
+struct DiffSide {
+  std::string path;      // a folder with rank_N/*.ckpt; or one .ckpt file when there is no strategy
+  std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
+  std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+};
+
+struct DiffOptions {
+  DiffSide a;
+  DiffSide b;
+  bool values = false;   // of tensors of floats that differ: count and compare their elements
+  int jobs = 2;          // threads that read; 0: one for each core
+  std::stop_token stop;  // a request ends the call with kCancelled
+  // Called from worker threads, one call at a time; may be empty.
+  std::function<void(const Progress&)> progress;
+};
+
+enum class ParameterRelation {
+  kEqual,      // every byte
+  kDifferent,  // same dtype and full shape, other bytes
+  kOtherType,  // another dtype or full shape; the bytes are not compared
+  kOnlyInA,
+  kOnlyInB,
+};
+
+struct ParameterType {
+  ParameterKind kind = ParameterKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a map
+  Shape full_shape;               // empty for notes and maps
+};
+
+struct ParameterDiff {
+  std::string name;
+  ParameterRelation relation = ParameterRelation::kEqual;
+  std::optional<ParameterType> a;  // where it has the parameter
+  std::optional<ParameterType> b;
+  // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for.
+  std::optional<ValueDifference> values;
+};
+
+struct DiffReport {
+  std::vector<std::string> warnings;
+  std::vector<ParameterDiff> parameters;  // in the order of A's files, then those only in B
+  uint64_t bytes = 0;                     // of the parameters that were compared, on each side
+
+  uint64_t Count(ParameterRelation relation) const;
+  bool equal() const { return Count(ParameterRelation::kEqual) == parameters.size(); }
+};
+
+// Compares. A parameter that no layout cuts is taken from the lowest rank that has it.
+// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files
+// changed meanwhile; kIo, kResourceExhausted, kCancelled.
+Result<DiffReport> Diff(const DiffOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_DIFF_H_

@@ -1,0 +1,60 @@
+// DigestCheckpoint: digests of parameters that do not depend on how a checkpoint is cut.
+//
+// Two checkpoints hold the same parameters when names, dtypes, full shapes and digests agree,
+// whatever their layouts. May run in several threads at once; each call uses its own threads and
+// state. Prints nothing.
+//
+// Implemented in src/api.
+#ifndef RESHARD_DIGEST_H_
+#define RESHARD_DIGEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+#include "reshard/parameter.h"
+#include "reshard/progress.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+struct DigestOptions {
+  std::string path;      // a folder with rank_N/*.ckpt; or one .ckpt file when there is no strategy
+  std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
+  std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  int jobs = 2;          // threads that read; 0: one for each core
+  std::stop_token stop;  // a request ends the call with kCancelled
+  // Called from worker threads, one call at a time; may be empty.
+  std::function<void(const Progress&)> progress;
+};
+
+struct ParameterDigest {
+  std::string name;
+  ParameterKind kind = ParameterKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a map
+  Shape full_shape;               // empty for notes and maps
+  uint64_t bytes = 0;             // that the digest is of
+  // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
+  // "digest"); of a note its text, of a map its Values as they stand in the file.
+  std::string digest;
+};
+
+struct DigestReport {
+  std::vector<std::string> warnings;
+  std::vector<ParameterDigest> parameters;  // in the order of the files
+  uint64_t bytes = 0;
+};
+
+// Reads every byte of a checkpoint once. A parameter that no layout cuts is taken from the lowest
+// rank that has it.
+// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files
+// changed meanwhile; kIo, kResourceExhausted, kCancelled.
+Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_DIGEST_H_

@@ -1,0 +1,182 @@
+#include "tools/cli/diff_command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/parameter_text.h"
+#include "tools/cli/printable.h"
+#include "tools/cli/progress_line.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+namespace {
+
+std::string_view RelationName(ParameterRelation relation) {
+  switch (relation) {
+    case ParameterRelation::kEqual:
+      return "equal";
+    case ParameterRelation::kDifferent:
+      return "different";
+    case ParameterRelation::kOtherType:
+      return "other type";
+    case ParameterRelation::kOnlyInA:
+      return "only in A";
+    case ParameterRelation::kOnlyInB:
+      return "only in B";
+  }
+  return "";
+}
+
+std::string TypeText(const std::optional<ParameterType>& type) {
+  if (!type) return "-";
+  return fmt::format("{} {}", TypeName(type->kind, type->dtype),
+                     ShapeText(type->kind, type->full_shape));
+}
+
+nlohmann::ordered_json TypeAsJson(const std::optional<ParameterType>& type) {
+  if (!type) return nullptr;
+  return {{"dtype", TypeName(type->kind, type->dtype)},
+          {"full_shape", ShapeAsJson(type->kind, type->full_shape)}};
+}
+
+// As short as it can be without loss; the same in every locale.
+std::string NumberText(double number) { return fmt::format("{}", number); }
+
+std::string ValuesText(const ValueDifference& values) {
+  std::string text = fmt::format("{} elements", values.numbers);
+  if (values.numbers > 0) text += fmt::format(" by at most {}", NumberText(values.greatest));
+  if (values.nan_against_number > 0) {
+    text += fmt::format(", {} NaN against a number", values.nan_against_number);
+  }
+  if (values.nan_against_nan > 0) {
+    text += fmt::format(", {} NaN of other bits", values.nan_against_nan);
+  }
+  return text;
+}
+
+nlohmann::ordered_json ValuesAsJson(const ValueDifference& values) {
+  nlohmann::ordered_json greatest = values.greatest;
+  if (std::isinf(values.greatest)) greatest = "inf";  // JSON has no such number
+  return {{"numbers", values.numbers},
+          {"greatest", std::move(greatest)},
+          {"nan_against_number", values.nan_against_number},
+          {"nan_against_nan", values.nan_against_nan}};
+}
+
+}  // namespace
+
+DiffCommand::DiffCommand(CLI::App& parent)
+    : Command(parent, "diff",
+              "Compare two checkpoints, whatever their layouts; exit 1 if they differ",
+              {"reshard diff ckpt_8 ckpt_4 --a-strategy s8.ckpt --b-strategy s4.ckpt",
+               "reshard diff run1/model.ckpt run2/model.ckpt --values"}) {
+  AddPositional(app(), "A", options_.a.path,
+                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no strategy");
+  AddPositional(app(), "B", options_.b.path, "Likewise");
+  const auto add_side = [this](DiffSide& side, const std::string& letter, const std::string& name) {
+    app()
+        .add_option(fmt::format("--{}-strategy", letter), side.strategy,
+                    fmt::format("Strategy file of {0}, or folder of stage files; without it {0} "
+                                "holds full tensors",
+                                name))
+        ->type_name("S");
+    app()
+        .add_option(fmt::format("--{}-suffix", letter), side.suffix,
+                    fmt::format("Take the checkpoints of {} that end in -EPOCH_STEP; without it "
+                                "the latest",
+                                name))
+        ->type_name("-E_S");
+  };
+  add_side(options_.a, "a", "A");
+  add_side(options_.b, "b", "B");
+  app().add_flag("--values", options_.values,
+                 "Of floats that differ, count the elements and find the greatest difference");
+  app()
+      .add_option("--jobs", options_.jobs, "Threads that read; 0 is all cores (2)")
+      ->type_name("J")
+      ->transform(WholeNumber());
+}
+
+int DiffCommand::Run() {
+  const auto start = std::chrono::steady_clock::now();
+  DiffOptions options = options_;
+  const StopOnSignal stop;
+  options.stop = stop.token();
+  std::optional<ProgressLine> line;
+  if (!quiet() && StderrIsTerminal()) {
+    line.emplace();
+    options.progress = [&line](const Progress& progress) { line->Update(progress); };
+  }
+  const Result<DiffReport> report = Diff(options);
+  line.reset();
+  if (!report.ok()) return Fail(report.status());
+
+  PrintWarnings(report->warnings);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (json()) {
+    PrintReport(*report, seconds.count());
+  } else {
+    PrintText(*report);
+  }
+  if (!quiet()) {
+    std::string counts;
+    for (const ParameterRelation relation :
+         {ParameterRelation::kEqual, ParameterRelation::kDifferent, ParameterRelation::kOtherType,
+          ParameterRelation::kOnlyInA, ParameterRelation::kOnlyInB}) {
+      const uint64_t count = report->Count(relation);
+      if (count == 0 && relation != ParameterRelation::kEqual) continue;
+      if (!counts.empty()) counts += ", ";
+      counts += fmt::format("{} {}", count, RelationName(relation));
+    }
+    PrintWords(fmt::format("{}: {}; {} compared in {} ({})",
+                           FormatCount(report->parameters.size(), "parameter"), counts,
+                           FormatBytes(report->bytes), FormatSeconds(seconds.count()),
+                           FormatRate(report->bytes, seconds.count())));
+  }
+  return report->equal() ? 0 : 1;
+}
+
+void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const ParameterDiff& diff : report.parameters) {
+    parameters.push_back({{"name", diff.name},
+                          {"relation", RelationName(diff.relation)},
+                          {"a", TypeAsJson(diff.a)},
+                          {"b", TypeAsJson(diff.b)}});
+    if (diff.values) parameters.back()["values"] = ValuesAsJson(*diff.values);
+  }
+  nlohmann::ordered_json document = JsonDocument();
+  document["equal"] = report.equal();
+  document["parameters"] = std::move(parameters);
+  document["bytes"] = report.bytes;
+  document["seconds"] = seconds;
+  document["warnings"] = report.warnings;
+  PrintData(ToJsonText(document) + '\n');
+}
+
+void DiffCommand::PrintText(const DiffReport& report) const {
+  Table table(options_.values
+                  ? std::vector<Table::Column>{{"NAME"}, {"RELATION"}, {"A"}, {"B"}, {"VALUES"}}
+                  : std::vector<Table::Column>{{"NAME"}, {"RELATION"}, {"A"}, {"B"}});
+  bool empty = true;
+  for (const ParameterDiff& diff : report.parameters) {
+    if (diff.relation == ParameterRelation::kEqual && !verbose()) continue;
+    empty = false;
+    std::vector<std::string> row = {PrintableName(diff.name),
+                                    std::string(RelationName(diff.relation)), TypeText(diff.a),
+                                    TypeText(diff.b)};
+    if (options_.values) row.push_back(diff.values ? ValuesText(*diff.values) : "-");
+    table.AddRow(std::move(row));
+  }
+  if (!empty) PrintData(table.ToText());
+}
+
+}  // namespace reshard

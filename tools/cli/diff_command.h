@@ -1,0 +1,24 @@
+// `reshard diff`: what differs between two checkpoints, whatever their layouts.
+#ifndef RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
+#define RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
+
+#include "reshard/diff.h"
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+class DiffCommand : public Command {
+ public:
+  explicit DiffCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  void PrintReport(const DiffReport& report, double seconds) const;
+  void PrintText(const DiffReport& report) const;
+
+  DiffOptions options_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
