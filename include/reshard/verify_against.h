@@ -1,0 +1,58 @@
+// VerifyAgainst: the outputs of a conversion proved from its sources.
+//
+// Needs no manifest, and takes the outputs of any program that claims to have made the same
+// conversion, MindSpore among them. May run in several threads at once; each call uses its own
+// threads and state. Prints nothing, writes nothing.
+//
+// Implemented in src/api.
+#ifndef RESHARD_VERIFY_AGAINST_H_
+#define RESHARD_VERIFY_AGAINST_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/differences.h"
+#include "reshard/progress.h"
+#include "reshard/status.h"
+#include "reshard/unmatched_policy.h"
+
+namespace reshard {
+
+// What is meant by each is said in ConvertOptions (reshard/convert.h).
+struct AgainstOptions {
+  std::string target;  // the folder to be proved
+  std::string source;
+  std::string source_strategy;
+  std::string target_strategy;
+  std::string prefix = "checkpoint_";
+  std::string suffix;
+  std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
+  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  int jobs = 2;          // threads that read; 0: one for each core
+  std::stop_token stop;  // a request ends the call with kCancelled
+  // Called from worker threads, one call at a time; may be empty.
+  std::function<void(const Progress&)> progress;
+};
+
+struct AgainstReport {
+  std::vector<std::string> warnings;
+  uint64_t files = 0;                       // target files that there have to be
+  uint64_t bytes = 0;                       // their planned sizes
+  std::vector<FileDifference> differences;  // by rank
+  ReplicaReport replicas;                   // of the source stages that these files are made from
+
+  bool equal() const { return differences.empty() && replicas.differing == 0; }
+};
+
+// Plans the conversion and compares each byte of each target file with what the plan says; that the
+// sizes are the planned ones too. Compares the replicas of the sources with one another.
+// Errors: as Plan; kNotFound when none of the target files is there; kChanged when sources or
+// targets changed meanwhile; kCancelled.
+Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_VERIFY_AGAINST_H_

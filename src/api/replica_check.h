@@ -1,0 +1,23 @@
+// ReplicaCheck: the replicas of the sources that a conversion uses.
+#ifndef RESHARD_SRC_API_REPLICA_CHECK_H_
+#define RESHARD_SRC_API_REPLICA_CHECK_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reshard/differences.h"
+#include "reshard/status.h"
+#include "src/layout/conversion_rule.h"
+
+namespace reshard {
+
+// Returns the source stages that these target ranks need, ascending.
+std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_t> target_ranks);
+
+// Returns ok when no replicas differ. Errors: kMismatch, which says which do.
+Status CheckNoneDiffer(const ReplicaReport& replicas);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_REPLICA_CHECK_H_

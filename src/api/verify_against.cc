@@ -1,0 +1,123 @@
+#include "reshard/verify_against.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "src/api/catch_bad_alloc.h"
+#include "src/api/counted_work.h"
+#include "src/api/opened_source.h"
+#include "src/api/replica_check.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/directory_listing.h"
+#include "src/os/file_identity.h"
+#include "src/plan/planner.h"
+#include "src/verify/replica_comparison.h"
+#include "src/verify/target_comparison.h"
+
+namespace reshard {
+namespace {
+
+Status CheckOptions(const AgainstOptions& options) {
+  if (options.source.empty() || options.target.empty()) {
+    return InvalidArgumentError("a source and a target folder are needed");
+  }
+  if (options.source_strategy.empty() && options.target_strategy.empty()) {
+    return InvalidArgumentError(
+        "neither --src-strategy nor --dst-strategy is given; name those of the conversion that is "
+        "to be proved");
+  }
+  return CheckJobs(options.jobs);
+}
+
+// The ranks to prove, ascending.
+std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule& rule) {
+  std::vector<int64_t> ranks = options.ranks;
+  if (ranks.empty()) {
+    for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+// Bytes to be read, about: what the files have that are there.
+uint64_t BytesToRead(const OpenedSource& source, const Planner& planner,
+                     const std::vector<int64_t>& ranks, const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const int64_t rank : ranks) {
+    const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
+    if (file.ok()) bytes += file->size;
+  }
+  if (source.rule().source() == nullptr) return bytes;
+  for (const OpenedSource::File& file : source.chosen()) bytes += file.identity.size;
+  return bytes;
+}
+
+// Warns of rank folders in the target that the conversion would not have made.
+Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
+                    std::vector<std::string>& warnings) {
+  std::set<std::string> expected;
+  for (int64_t rank = 0; rank < target_ranks; ++rank) expected.insert(fmt::format("rank_{}", rank));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::vector<std::string> others;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.is_directory && entry.name.starts_with("rank_") && !expected.contains(entry.name)) {
+      others.push_back(Escape(entry.name));
+    }
+  }
+  if (!others.empty()) {
+    warnings.push_back(
+        fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
+                    Escape(folder), others.size(), target_ranks, FirstOf(others)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
+  return CatchBadAlloc([&]() -> Result<AgainstReport> {
+    RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+    RESHARD_ASSIGN_OR_RETURN(const auto source,
+                             OpenedSource::Open({options.source, options.source_strategy,
+                                                 options.target_strategy, options.suffix}));
+    const Planner planner(source->shards(), options.prefix, options.unmatched);
+    const std::vector<int64_t> ranks = RanksOf(options, source->rule());
+    CountedWork work(options.jobs, options.stop, options.progress,
+                           BytesToRead(*source, planner, ranks, options.target));
+
+    AgainstReport report;
+    report.warnings = source->warnings();
+    RESHARD_RETURN_IF_ERROR(
+        WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
+    PlanNotes notes;
+    TargetComparison comparison(source->files(), options.target, work.work());
+    for (const int64_t rank : ranks) {
+      if (options.stop.stop_requested()) return CancelledError("stopped while planning");
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes));
+      ++report.files;
+      report.bytes += plan.size;
+      RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
+    }
+    RESHARD_RETURN_IF_ERROR(comparison.Finish());
+    if (comparison.found() == 0) {
+      return NotFoundError(fmt::format(
+          "{}: none of the {} target files is there, the first would be {}; is the prefix another "
+          "one?",
+          Escape(options.target), ranks.size(), planner.TargetPath(ranks.front())));
+    }
+    report.differences = comparison.differences();
+    RESHARD_ASSIGN_OR_RETURN(report.replicas,
+                             CompareReplicas(source->files(), source->shards(),
+                                             StagesOf(source->rule(), ranks), work.work()));
+    RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
+    for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
+    return report;
+  });
+}
+
+}  // namespace reshard
