@@ -15,6 +15,9 @@
 namespace reshard {
 namespace {
 
+// U+FEFF in UTF-8, with which some editors begin a text. JSON may not begin with it.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // Returns the lists of a repeated message, those without entries left out: MindSpore writes an
 // empty one where a parameter has none, and behind the only one of a nested tensor map.
 template <typename Messages>
@@ -74,8 +77,9 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
 
 StrategyEncoding StrategyEncodingOf(std::string_view bytes) {
   const size_t first = bytes.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && bytes[first] == '{' ? StrategyEncoding::kJson
-                                                                : StrategyEncoding::kProtobuf;
+  const bool is_json =
+      first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+  return is_json ? StrategyEncoding::kJson : StrategyEncoding::kProtobuf;
 }
 
 Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes) {
@@ -83,6 +87,12 @@ Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view byt
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
     return CorruptError(fmt::format("{}: expected a strategy file of at most {} bytes, found {}",
                                     Escape(path), kMaxStrategyFileBytes, bytes.size()));
+  }
+  if (bytes.starts_with(kByteOrderMark)) {
+    return CorruptError(fmt::format(
+        "{}: expected a strategy file (protobuf or JSON), found a byte order mark; save "
+        "it as UTF-8 without one",
+        Escape(path)));
   }
   auto file = StrategyEncodingOf(bytes) == StrategyEncoding::kJson ? ParseStrategyJson(path, bytes)
                                                                    : ParseProtobuf(path, bytes);

@@ -21,7 +21,8 @@ inline constexpr size_t kMaxStrategyLayouts = size_t{1} << 20;
 
 enum class StrategyEncoding { kProtobuf, kJson };
 
-// Returns kJson when the first byte that is not blank is '{', which begins no strategy in protobuf.
+// Returns kJson when the first byte that is not blank is '{' or '[', which begins no strategy in
+// protobuf.
 StrategyEncoding StrategyEncodingOf(std::string_view bytes);
 
 // Parses a whole strategy file; `path` is for messages.

@@ -214,7 +214,8 @@ class StrategyReader : public Json::json_sax_t {
 
   bool EndItem() {
     if (section_ == Section::kStrategies) {
-      if (!file_.first_item_stage) file_.first_item_stage = stage_;
+      if (!file_.first_item_stage) first_node_ = name_;
+      if (name_ == first_node_) file_.first_item_stage = stage_;
       return true;
     }
     if (!has_matrix_ || !has_map_) {
@@ -319,7 +320,8 @@ class StrategyReader : public Json::json_sax_t {
   size_t skipped_ = 0;  // open containers of an ignored value
   Section section_ = Section::kNone;
   Field field_ = Field::kNone;
-  std::string name_;  // of the open item
+  std::string name_;        // of the open item
+  std::string first_node_;  // of the first strategy item
   int64_t stage_ = 0;
   ParameterLayout layout_;
   bool has_matrix_ = false;

@@ -88,7 +88,6 @@ TEST(StrategyMalformedTest, Protobuf) {
        "found no dev_matrix"},
       {"garbage", "I am not a strategy", "expected a strategy file (protobuf or JSON), found "},
       {"blanks", " \n ", "expected a strategy file (protobuf or JSON), found "},
-      {"a JSON list", "[1, 2]", "expected a strategy file (protobuf or JSON), found "},
       {"no layouts", NumberField(1, 0) + StrategyItemField("node", 0),
        "expected a strategy file, found no layouts (parallel_layout_item) in its 20 bytes"},
   };
@@ -127,6 +126,11 @@ TEST(StrategyMalformedTest, Json) {
       {"cut off", good.substr(0, good.size() - 1),
        "expected JSON, found its end at byte " + std::to_string(good.size() - 1) +
            "; is the file cut off?"},
+      {"a list", "[]", "expected a JSON object, found a list"},
+      {"a list of items", " [{\"a\": 1}]", "expected a JSON object, found a list"},
+      {"a byte order mark", "\xef\xbb\xbf" + good,
+       "expected a strategy file (protobuf or JSON), found a byte order mark; save it as UTF-8 "
+       "without one"},
       {"cut in a string", R"({"parallel_layout)", "expected JSON, found its end at byte 17"},
       {"a comma too many", R"({"a": 1,})", "expected JSON, found an error at byte 9, near \"1,}\""},
       {"more behind the end", good + "x",

@@ -164,6 +164,17 @@ TEST(StrategyCodecTest, ASectionThatComesAgainCountsAlone) {
   EXPECT_THAT(file.layouts, ElementsAre(NamedLayout{"new", MakeLayout({4}, {{0}})}));
 }
 
+// As in Python, whose dictionaries keep the place of the first and the value of the last.
+TEST(StrategyCodecTest, ANodeThatComesAgainCountsAsItStandsTheSecondTime) {
+  const std::string layouts =
+      R"("parallel_layout_item": {"w": {"dev_matrix": [2], "tensor_map": [0]}}})";
+  EXPECT_EQ(Parsed(R"({"parallel_strategy_item": {"n": {"stage": 1}, "m": {"stage": 2},)"
+                   R"( "n": {"stage": 3}}, )" +
+                   layouts)
+                .first_item_stage,
+            3);
+}
+
 TEST(StrategyCodecTest, NamesAreBytesInProtobufAndTextInJson) {
   const std::string odd = std::string("a\0\xff\"", 4);
   EXPECT_EQ(Parsed(ProtobufStrategy(0, {{odd, FullLayout()}})).layouts[0].name, odd);
