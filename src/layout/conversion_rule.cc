@@ -75,10 +75,7 @@ ConversionRule::Fate ConversionRule::FateOf(std::string_view name, int64_t stage
 }
 
 int64_t ConversionRule::LowestSourceStage(std::string_view name) const {
-  for (size_t s = 0; s < static_cast<size_t>(source_stages()); ++s) {
-    if (source_->stages()[s].Find(name) != nullptr) return static_cast<int64_t>(s);
-  }
-  return 0;
+  return source_->LowestStage(name).value_or(0);
 }
 
 bool ConversionRule::Unmatched(std::string_view name) const {

@@ -159,6 +159,12 @@ Status Strategy::SetStages(std::vector<StrategyStage> stages) {
                                     Escape(path_), kMaxRanks, count, devices_per_stage_));
   }
   stages_ = std::move(stages);
+  if (count == 1) return {};
+  for (int64_t s = 0; s < count; ++s) {
+    for (const NamedLayout& named : stages_[static_cast<size_t>(s)].layouts()) {
+      lowest_stages_.emplace(named.name, s);
+    }
+  }
   return {};
 }
 
@@ -183,6 +189,12 @@ Result<Strategy> Strategy::FromFile(StrategyFile file) {
     stages.emplace_back(file.path, std::move(file.layouts));
   }
   RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
+  // Ranks count from the stage's first one, wherever only this stage is there.
+  if (strategy.own_stage_ >= kMaxRanks / strategy.devices_per_stage_) {
+    return CorruptError(fmt::format("{}: expected at most {} ranks, found stage {} of {} devices",
+                                    Escape(strategy.path_), kMaxRanks, strategy.own_stage_,
+                                    strategy.devices_per_stage_));
+  }
   return strategy;
 }
 
@@ -238,9 +250,12 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
   return strategy;
 }
 
-bool Strategy::Contains(std::string_view name) const {
-  return std::any_of(stages_.begin(), stages_.end(),
-                     [name](const StrategyStage& stage) { return stage.Find(name) != nullptr; });
+std::optional<int64_t> Strategy::LowestStage(std::string_view name) const {
+  if (stages_.size() == 1) {
+    return stages_[0].Find(name) == nullptr ? std::nullopt : std::optional<int64_t>(0);
+  }
+  const auto found = lowest_stages_.find(name);
+  return found == lowest_stages_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name) {

@@ -43,6 +43,11 @@ struct StrategyFile {
   std::vector<std::string> copies;
 };
 
+// Lets names be looked up in maps by string_view.
+struct NameHash : std::hash<std::string_view> {
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
+};
+
 // The layouts of one stage. Local rank r of stage s is the global rank s * devices + r.
 class StrategyStage {
  public:
@@ -57,10 +62,6 @@ class StrategyStage {
   const std::vector<NamedLayout>& layouts() const { return layouts_; }
 
  private:
-  struct NameHash : std::hash<std::string_view> {
-    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
-  };
-
   std::string path_;
   std::vector<NamedLayout> layouts_;
   std::unordered_map<std::string, size_t, NameHash, std::equal_to<>> by_name_;
@@ -88,8 +89,11 @@ class Strategy {
   const std::vector<StrategyStage>& stages() const { return stages_; }
   // The stage number that a file of one stage gives for itself, 0 where it has none.
   int64_t own_stage() const { return own_stage_; }
+  // Returns the lowest stage that has a layout for `name`, if one has. Costs the same for one stage
+  // and for a million.
+  std::optional<int64_t> LowestStage(std::string_view name) const;
   // True when some stage has a layout for `name`.
-  bool Contains(std::string_view name) const;
+  bool Contains(std::string_view name) const { return LowestStage(name).has_value(); }
   // What was skipped, for the user.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -105,6 +109,8 @@ class Strategy {
   int64_t devices_per_stage_ = 1;
   int64_t own_stage_ = 0;
   std::vector<StrategyStage> stages_;
+  // The lowest stage of each name, where there are several stages.
+  std::unordered_map<std::string, int64_t, NameHash, std::equal_to<>> lowest_stages_;
   std::vector<std::string> notes_;
 };
 

@@ -185,6 +185,31 @@ TEST(StrategyTest, RejectsFiles) {
   }
 }
 
+// The ranks of a stage alone begin at its number times its devices.
+TEST(StrategyTest, AStageBeyondTheLastRankIsRefused) {
+  StrategyFile file = File({Cut("a", {2, 2})});
+  file.first_item_stage = kMaxRanks / 4 - 1;
+  EXPECT_EQ(Strategy::FromFile(file)->own_stage(), kMaxRanks / 4 - 1);
+  for (const int64_t stage :
+       {kMaxRanks / 4, int64_t{1} << 32, std::numeric_limits<int64_t>::max()}) {
+    file.first_item_stage = stage;
+    const auto strategy = Strategy::FromFile(file);
+    EXPECT_EQ(strategy.status().code(), StatusCode::kCorrupt);
+    EXPECT_EQ(strategy.status().message(), "s.ckpt: expected at most 1048576 ranks, found stage " +
+                                               std::to_string(stage) + " of 4 devices");
+  }
+}
+
+TEST(StrategyTest, KnowsTheLowestStageOfAName) {
+  const auto strategy = Strategy::FromFile(
+      File({Cut("2-x", {2}), Cut("1-x", {2}), Cut("0-y", {2}), Cut("1-y", {2})}));
+  ASSERT_TRUE(strategy.ok()) << strategy.status().message();
+  EXPECT_EQ(strategy->LowestStage("x"), 1);
+  EXPECT_EQ(strategy->LowestStage("y"), 0);
+  EXPECT_EQ(strategy->LowestStage("0-y"), std::nullopt);
+  EXPECT_EQ(Strategy::FromFile(File({Cut("x", {2})}))->LowestStage("x"), 0);
+}
+
 TEST(StrategyTest, TakesDevicesUpToTheLimit) {
   const auto strategy = Strategy::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
