@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 
 #include "src/base/checked.h"
 
@@ -45,11 +44,19 @@ void AppendBoxes(const Box& fixed, size_t dim, uint64_t begin, uint64_t end,
 }  // namespace
 
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
-  const auto elements = ElementCount(shape);
-  if (!elements) return std::nullopt;
-  const auto bytes = CheckedMul(*elements, ItemBytes(dtype));
-  if (!bytes || *bytes > Unsigned(std::numeric_limits<int64_t>::max())) return std::nullopt;
-  return bytes;
+  int64_t bytes = Signed(ItemBytes(dtype));
+  bool has_zero = false;
+  for (const int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    if (size == 0) {
+      has_zero = true;
+      continue;
+    }
+    const auto product = CheckedMul(bytes, size);
+    if (!product) return std::nullopt;
+    bytes = *product;
+  }
+  return has_zero ? 0 : Unsigned(bytes);
 }
 
 Shape ToByteShape(const Shape& shape, DType dtype) {

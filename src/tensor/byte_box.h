@@ -15,7 +15,8 @@
 
 namespace reshard {
 
-// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits.
+// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits. All sizes but 0
+// count, wherever a 0 stands, so that the last dimension fits in bytes too.
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to

@@ -171,6 +171,22 @@ TEST(PlannerTest, ShardsAreCutByTheirOwnSizeNotByTheFullOne) {
   EXPECT_THAT(ContentLengths(plan), ElementsAre(512 * kMiB, 88 * kMiB));
 }
 
+// A size of 0 hides no size that does not fit in bytes.
+TEST(PlannerTest, AnEmptyTensorHasAFullShapeToo) {
+  const Shape shard = {0, int64_t{1} << 59};
+  const std::vector<NamedLayout> columns = {{"w", MakeLayout({8}, {{-1, 0}})}};
+  const auto plan_of = [&](DType dtype) {
+    ConversionFolder folder(columns, {});
+    for (int64_t rank = 0; rank < 8; ++rank) folder.WriteRank(rank, {{"w", dtype, shard, ""}});
+    return Plan(folder.options());
+  };
+  EXPECT_TRUE(plan_of(DType::kInt8).ok());
+  const auto plan = plan_of(DType::kFloat64);
+  EXPECT_EQ(plan.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(plan.status().message(),
+              testing::HasSubstr("the full shape [0, 4611686018427387904] has too many bytes"));
+}
+
 // Bytes of memory that a plan holds.
 uint64_t MemoryOf(const TargetPlan& plan) {
   uint64_t bytes = plan.segments.capacity() * sizeof(Segment) + plan.sources.capacity() * 8;
