@@ -53,7 +53,7 @@ Status CheckOptions(const ConvertOptions& options) {
   if (inside) {
     return InvalidArgumentError(
         fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
-                    options.target, options.source));
+                    Escape(options.target), Escape(options.source)));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/index/strategy_loader.h"
 #include "src/os/directory_listing.h"
@@ -20,6 +21,10 @@ constexpr size_t kIndexBudget = size_t{256} << 20;
 // Ranks to be listed in a message: how many, and the first of them.
 class RankTally {
  public:
+  void Add(int64_t rank) {
+    ++count_;
+    if (first_.size() < kMost) first_.push_back(rank);
+  }
   // Adds the ranks from `begin` up to, but without, `end`.
   void Add(int64_t begin, int64_t end) {
     count_ += end - begin;
@@ -74,7 +79,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
           fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
                       "folder that holds "
                       "rank_N/*.ckpt",
-                      paths.source, paths.source_strategy));
+                      Escape(paths.source), Escape(paths.source_strategy)));
     }
     const std::string name = std::filesystem::path(paths.source).filename().string();
     folder.files.push_back({0, paths.source, name, std::nullopt});
@@ -90,7 +95,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
   int64_t expected = first;
   for (const RankFile& file : folder.files) {
     if (file.rank < first || file.rank >= end) {
-      extra.Add(file.rank, file.rank + 1);
+      extra.Add(file.rank);
       continue;
     }
     missing.Add(expected, file.rank);
@@ -101,21 +106,21 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
   }
   missing.Add(expected, end);
 
-  const std::string by = source_strategy_ ? source_strategy_->path() : "no source strategy";
+  const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     paths.source, first, end - 1, by, extra.Words()));
+                                     Escape(paths.source), first, end - 1, by, extra.Words()));
   }
   if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
-                                    paths.source, missing.count(), first, end - 1, by,
+                                    Escape(paths.source), missing.count(), first, end - 1, by,
                                     missing.Words()));
   }
   if (extra.count() > 0) {
     warnings_.push_back(
         fmt::format("{}: {} rank folders are beyond the ranks {} to {} (by {}), "
                     "not used: {}",
-                    paths.source, extra.count(), first, end - 1, by, extra.Words()));
+                    Escape(paths.source), extra.count(), first, end - 1, by, extra.Words()));
   }
   return {};
 }

@@ -6,6 +6,9 @@
 namespace reshard {
 namespace {
 
+// Lists in messages are cut to this many items.
+constexpr size_t kShown = 20;
+
 void AppendEscaped(std::string_view name, std::string& out) {
   constexpr char kHex[] = "0123456789abcdef";
   for (size_t i = 0; i < name.size(); ++i) {
@@ -49,8 +52,17 @@ std::string Escape(std::string_view name) {
   return out;
 }
 
+std::string FirstNumbers(const std::vector<int64_t>& numbers) {
+  std::string list = "[";
+  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+    if (i != 0) list += ", ";
+    list += std::to_string(numbers[i]);
+  }
+  if (numbers.size() > kShown) list += " and " + std::to_string(numbers.size() - kShown) + " more";
+  return list + "]";
+}
+
 std::string FirstOf(const std::vector<std::string>& items) {
-  constexpr size_t kShown = 20;
   std::string list;
   for (size_t i = 0; i < std::min(items.size(), kShown); ++i) {
     if (i != 0) list += ", ";

@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_BASE_QUOTE_H_
 #define RESHARD_SRC_BASE_QUOTE_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ std::string Escape(std::string_view name);
 
 // Returns Escape(name) between double quotes.
 std::string Quote(std::string_view name);
+
+// Returns "[1, 2]": the first 20 of `numbers`, and how many there are beyond them.
+std::string FirstNumbers(const std::vector<int64_t>& numbers);
 
 // Returns "a, b, c": the first 20 of `items`, and how many there are beyond them.
 std::string FirstOf(const std::vector<std::string>& items);

@@ -91,12 +91,13 @@ Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank) 
               : rule.target()->stages()[static_cast<size_t>(target_stage)].Find(name);
       if (!seen.emplace(&layout, target_layout).second) continue;
       const size_t dims = DimsOf(layout, target_layout);
-      const std::string where = fmt::format("{}: parameter {}", rule.source()->path(), Quote(name));
+      const std::string where =
+          fmt::format("{}: parameter {}", Escape(rule.source()->path()), Quote(name));
       RESHARD_ASSIGN_OR_RETURN(const ShardGrid source_grid, ShardGrid::Make(layout, dims, where));
       ShardGrid target_grid = ShardGrid::Whole(dims);
       if (target_layout != nullptr) {
         const std::string target_where =
-            fmt::format("{}: parameter {}", rule.target()->path(), Quote(name));
+            fmt::format("{}: parameter {}", Escape(rule.target()->path()), Quote(name));
         RESHARD_ASSIGN_OR_RETURN(target_grid, ShardGrid::Make(*target_layout, dims, target_where));
       }
       RESHARD_RETURN_IF_ERROR(

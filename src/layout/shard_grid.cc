@@ -7,10 +7,19 @@
 #include <numeric>
 
 #include "src/base/checked.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
 namespace {
+
+std::string ToText(const std::vector<std::vector<int64_t>>& tensor_map) {
+  if (tensor_map.size() == 1) return FirstNumbers(tensor_map[0]);
+  std::vector<std::string> dims;
+  dims.reserve(tensor_map.size());
+  for (const std::vector<int64_t>& axes : tensor_map) dims.push_back(FirstNumbers(axes));
+  return '[' + FirstOf(dims) + ']';
+}
 
 Status LayoutError(std::string_view where, std::string_view what) {
   return MismatchError(fmt::format("{}: {}", where, what));
@@ -32,11 +41,9 @@ Result<std::vector<std::vector<int64_t>>> AxesOfDims(const ParameterLayout& layo
   } else if (map.size() == dims) {
     return map;
   }
-  return LayoutError(
-      where,
-      fmt::format("the tensor map {} does not fit a tensor of {} dimensions; "
-                  "is it the strategy of this checkpoint?",
-                  map.size() == 1 ? fmt::format("{}", map.front()) : fmt::format("{}", map), dims));
+  return LayoutError(where, fmt::format("the tensor map {} does not fit a tensor of {} dimensions; "
+                                        "is it the strategy of this checkpoint?",
+                                        ToText(map), dims));
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ TEST(QuoteTest, ListsShowTheFirstTwenty) {
   EXPECT_EQ(FirstOf({"a", "b"}), "a, b");
   const std::string list = FirstOf(std::vector<std::string>(23, "x"));
   EXPECT_TRUE(list.ends_with("x, x and 3 more")) << list;
+  EXPECT_EQ(FirstNumbers({}), "[]");
+  EXPECT_EQ(FirstNumbers({1, -2}), "[1, -2]");
+  const std::string numbers = FirstNumbers(std::vector<int64_t>(200'000, 7));
+  EXPECT_TRUE(numbers.ends_with("7, 7 and 199980 more]")) << numbers;
 }
 
 TEST(QuoteTest, LongNamesKeepBothEnds) {

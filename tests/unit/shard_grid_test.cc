@@ -98,6 +98,17 @@ TEST(ShardGridTest, TakesWhatIsUnusual) {
   }
 }
 
+TEST(ShardGridTest, ALongTensorMapIsCutShort) {
+  const std::vector<std::vector<int64_t>> flat = {std::vector<int64_t>(200'000, -1)};
+  const std::vector<std::vector<int64_t>> nested(200'000, std::vector<int64_t>(2, -1));
+  for (const auto& map : {flat, nested}) {
+    const auto grid = ShardGrid::Make(MakeLayout({2}, map), 2, "w");
+    EXPECT_EQ(grid.status().code(), StatusCode::kMismatch);
+    EXPECT_THAT(grid.status().message(), HasSubstr(" and 199980 more] does not fit a tensor of 2"));
+    EXPECT_LT(grid.status().message().size(), 500U);
+  }
+}
+
 TEST(ShardGridTest, ADimensionThatDoesNotDivideIsNamed) {
   const auto grid = ShardGrid::Make(MakeLayout({2, 3}, {{1, 0}}), 2, "w").value();
   const auto shard = grid.ShardShape({4, 8}, "dst.ckpt: parameter \"w\"");
