@@ -17,7 +17,8 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
       return FullParameter{std::move(tensor), bytes, std::nullopt};
     }
   }
-  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder, shards.FindWhole(name, 0, 0));
+  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder,
+                           shards.FindWhole(name, shards.rule().NeededSourceStages(0), 0));
   const ParameterInfo& parameter = *holder.index->Find(name);
   const FileId file = holder.index->file();
   FullParameter full{

@@ -106,7 +106,7 @@ void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
   }
   notes.other_shapes.insert(fmt::format("{} {} ({}: {})", Quote(tensor.name),
                                         ToString(tensor.full_shape), Escape(strategy->path()),
-                                        ToString(*layout->tensor_shape)));
+                                        FirstNumbers(*layout->tensor_shape)));
 }
 
 const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::string_view name) {
@@ -127,10 +127,10 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   plan.rank = rank;
   plan.path = TargetPath(rank);
   for (const std::string& name : selection.converted) {
-    RESHARD_RETURN_IF_ERROR(AddConverted(name, rank, plan, notes));
+    RESHARD_RETURN_IF_ERROR(AddConverted(name, rank, selection, plan, notes));
   }
   for (const std::string& name : selection.copied) {
-    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, plan, notes));
+    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, selection, plan, notes));
   }
   if (plan.parameters == 0) notes.empty_files.insert(plan.path);
   std::sort(plan.sources.begin(), plan.sources.end());
@@ -141,53 +141,54 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
 Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t target_stage = rule.TargetStage(rank);
-  RESHARD_ASSIGN_OR_RETURN(std::vector<int64_t> ranks, RankList(rule, rank));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<int64_t> ranks, RankList(rule, rank));
   std::vector<int64_t> stages = rule.NeededSourceStages(target_stage);
-  if (!rule.stage_alone()) {
-    std::reverse(ranks.begin(), ranks.end());
-    std::reverse(stages.begin(), stages.end());
-  }
+  if (!rule.stage_alone()) std::reverse(stages.begin(), stages.end());
 
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
   for (const int64_t stage : stages) {
-    std::vector<std::string> of_stage;
-    bool files_differ = false;
     const int64_t first = rule.SourceRank(stage, 0);
-    for (const int64_t source_rank : ranks) {
-      if (source_rank < first || source_rank >= first + rule.source_devices()) continue;
-      RESHARD_ASSIGN_OR_RETURN(const IndexHandle index,
-                               sources_.IndexOf(stage, source_rank - first));
-      if (!index) {
-        files_differ = true;
-        break;
-      }
-      if (of_stage.empty()) {
-        for (const ParameterInfo& parameter : index->parameters()) {
-          of_stage.push_back(parameter.name);
-        }
-      } else {
-        files_differ |= index->parameters().size() != of_stage.size() ||
-                        !std::all_of(of_stage.begin(), of_stage.end(), [&](const auto& name) {
-                          return index->Find(name) != nullptr;
-                        });
-      }
-      if (rule.source() == nullptr) continue;
-      for (const NamedLayout& layout :
-           rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-        files_differ |= rule.FateOf(layout.name, target_stage) == Fate::kConvert &&
-                        index->Find(layout.name) == nullptr;
-      }
-    }
-    if (files_differ) {
+    const auto begin = std::lower_bound(ranks.begin(), ranks.end(), first);
+    const auto end = std::lower_bound(begin, ranks.end(), first + rule.source_devices());
+    std::vector<int64_t> of_stage(begin, end);
+    if (!rule.stage_alone()) std::reverse(of_stage.begin(), of_stage.end());
+    RESHARD_ASSIGN_OR_RETURN(auto found, NamesInFiles(of_stage, stage, target_stage));
+    if (!found) {
       RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
-      of_stage = census->names;
+      found = census->names;
     }
-    for (std::string& name : of_stage) {
+    for (std::string& name : *found) {
       if (seen.insert(name).second) names.push_back(std::move(name));
     }
   }
   return names;
+}
+
+Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
+    const std::vector<int64_t>& ranks, int64_t stage, int64_t target_stage) const {
+  const ConversionRule& rule = sources_.rule();
+  std::vector<std::string> names;
+  for (const int64_t rank : ranks) {
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index,
+                             sources_.IndexOf(stage, rank - rule.SourceRank(stage, 0)));
+    const auto lacks = [&](const std::string& name) { return index->Find(name) == nullptr; };
+    if (!index) return std::optional<std::vector<std::string>>();
+    if (names.empty()) {
+      for (const ParameterInfo& parameter : index->parameters()) names.push_back(parameter.name);
+    } else if (index->parameters().size() != names.size() ||
+               std::any_of(names.begin(), names.end(), lacks)) {
+      return std::optional<std::vector<std::string>>();
+    }
+    if (rule.source() == nullptr) continue;
+    for (const NamedLayout& layout :
+         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
+        return std::optional<std::vector<std::string>>();
+      }
+    }
+  }
+  return std::optional(std::move(names));
 }
 
 Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const {
@@ -196,6 +197,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
   Selection selection;
+  selection.stages = rule.NeededSourceStages(stage);
   std::set<std::string> refused;
   for (const std::string& name : names) {
     const Fate fate = rule.FateOf(name, stage);
@@ -303,21 +305,22 @@ Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) cons
       sources_.Where(known.file, tensor.name)));
 }
 
-Status Planner::AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
-                             PlanNotes& notes) const {
+Status Planner::AddConverted(const std::string& name, int64_t rank, const Selection& selection,
+                             TargetPlan& plan, PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t stage = rule.TargetStage(rank);
   const int64_t preferred = rule.CopyRank(rank);
   RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, sources_.Describe(name, preferred));
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
-  if (tensor.kind != ParameterKind::kTensor) return AddCopied(name, rank, plan, notes);
+  if (tensor.kind != ParameterKind::kTensor) return AddCopied(name, rank, selection, plan, notes);
 
   const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
   NoteStatedShape(FindLayout(rule.source(), tensor.stage, name), rule.source(), tensor, notes);
   NoteStatedShape(layout, rule.target(), tensor, notes);
   Box box = Box::Whole(tensor.full_shape);
   if (layout != nullptr) {
-    const std::string where = fmt::format("{}: parameter {}", rule.target()->path(), Quote(name));
+    const std::string where =
+        fmt::format("{}: parameter {}", Escape(rule.target()->path()), Quote(name));
     RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
                              ShardGrid::Make(*layout, tensor.full_shape.size(), where));
     const auto shard_shape = grid.ShardShape(tensor.full_shape, where);
@@ -333,11 +336,11 @@ Status Planner::AddConverted(const std::string& name, int64_t rank, TargetPlan& 
   return AppendTensor(tensor, shards, box, plan);
 }
 
-Status Planner::AddCopied(const std::string& name, int64_t rank, TargetPlan& plan,
-                          PlanNotes& notes) const {
+Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection& selection,
+                          TargetPlan& plan, PlanNotes& notes) const {
   RESHARD_ASSIGN_OR_RETURN(
       const SourceShards::Holder holder,
-      sources_.FindWhole(name, sources_.rule().TargetStage(rank), sources_.rule().CopyRank(rank)));
+      sources_.FindWhole(name, selection.stages, sources_.rule().CopyRank(rank)));
   const ParameterInfo& parameter = *holder.index->Find(name);
   const SourceTensor tensor =
       SourceShards::Standalone(parameter, holder.stage, holder.index->file());

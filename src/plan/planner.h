@@ -7,6 +7,7 @@
 #define RESHARD_SRC_PLAN_PLANNER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -49,20 +50,27 @@ class Planner {
   struct Selection {
     std::vector<std::string> converted;
     std::vector<std::string> copied;
+    std::vector<int64_t> stages;  // the source stages that they come from, ascending
   };
   // Selects them and adds what there is to say to `notes`. Errors: as PlanTarget.
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
 
  private:
+  // Returns the names in the files of `ranks`, all of source stage `stage`, as first seen, or
+  // nothing where a file is missing or they do not hold the same.
+  Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& ranks,
+                                                               int64_t stage,
+                                                               int64_t target_stage) const;
   // Fails where no file of a source stage is there that the target stage gets parameters from.
   Status CheckStages(int64_t target_stage) const;
   Status CheckMissingRanks(int64_t target_stage,
                            const std::unordered_set<std::string_view>& seen) const;
   // Fails where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
-  Status AddConverted(const std::string& name, int64_t rank, TargetPlan& plan,
-                      PlanNotes& notes) const;
-  Status AddCopied(const std::string& name, int64_t rank, TargetPlan& plan, PlanNotes& notes) const;
+  Status AddConverted(const std::string& name, int64_t rank, const Selection& selection,
+                      TargetPlan& plan, PlanNotes& notes) const;
+  Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
+                   TargetPlan& plan, PlanNotes& notes) const;
 
   const SourceShards& sources_;
   const std::string prefix_;

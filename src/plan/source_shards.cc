@@ -16,7 +16,7 @@ SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const Conver
     : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {}
 
 std::string SourceShards::Where(FileId file, std::string_view name) const {
-  return fmt::format("{}: parameter {}", files_.path(file), Quote(name));
+  return fmt::format("{}: parameter {}", Escape(files_.path(file)), Quote(name));
 }
 
 bool SourceShards::HasFiles(int64_t stage) const {
@@ -88,9 +88,9 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
   if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
   const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
   const std::string where = Where(index->file(), name);
-  RESHARD_ASSIGN_OR_RETURN(tensor.grid,
-                           ShardGrid::Make(*layouts.Find(name), tensor.shard_shape.size(),
-                                           fmt::format("{}, {}", where, rule_.source()->path())));
+  RESHARD_ASSIGN_OR_RETURN(
+      tensor.grid, ShardGrid::Make(*layouts.Find(name), tensor.shard_shape.size(),
+                                   fmt::format("{}, {}", where, Escape(rule_.source()->path()))));
   RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid.FullShape(tensor.shard_shape, where));
   if (!TensorBytes(tensor.full_shape, tensor.dtype)) {
     return MismatchError(fmt::format("{}: the full shape {} has too many bytes", where,
@@ -99,9 +99,9 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
   return tensor;
 }
 
-Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name, int64_t target_stage,
+Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name,
+                                                     const std::vector<int64_t>& stages,
                                                      int64_t preferred) const {
-  const std::vector<int64_t> stages = rule_.NeededSourceStages(target_stage);
   for (const int64_t stage : stages) {
     RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, preferred));
     if (index && index->Find(name) != nullptr) {

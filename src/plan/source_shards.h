@@ -84,10 +84,11 @@ class SourceShards {
     int64_t rank = 0;
     IndexHandle index;
   };
-  // Finds `name` for a rank of target stage `target_stage`: in the file of local rank `preferred`
-  // of the lowest needed stage that has it there, else in the lowest rank that has it. Errors:
+  // Finds `name` in the files of the source stages `stages`, ascending: in that of local rank
+  // `preferred` of the lowest stage that has it there, else in the lowest rank that has it. Errors:
   // kMismatch when no file has it, and those of opening a file.
-  Result<Holder> FindWhole(std::string_view name, int64_t target_stage, int64_t preferred) const;
+  Result<Holder> FindWhole(std::string_view name, const std::vector<int64_t>& stages,
+                           int64_t preferred) const;
 
   // Returns the shape and grid of a parameter that a layout cuts, from one shard that is there,
   // that of local rank `preferred` if it can be. Errors: kMismatch, and those of opening a file.
