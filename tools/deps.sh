@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 packages=(
   cmake ninja-build g++ python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
-  libboost-dev
+  libdeflate-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev strace xxhash
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )

@@ -16,4 +16,5 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/reshardConfigVersion.cmak
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/reshardConfig.cmake
               ${PROJECT_BINARY_DIR}/reshardConfigVersion.cmake
-              ${CMAKE_CURRENT_LIST_DIR}/FindxxHash.cmake DESTINATION ${reshard_package_dir})
+              ${CMAKE_CURRENT_LIST_DIR}/FindxxHash.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake DESTINATION ${reshard_package_dir})
