@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "reshard/status.h"
+#include "src/base/out_of_memory.h"
 
 namespace reshard {
 
@@ -15,7 +16,7 @@ std::invoke_result_t<Body> CatchBadAlloc(Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return ResourceExhaustedError("out of memory; fewer --jobs need less");
+    return OutOfMemoryError();
   }
 }
 

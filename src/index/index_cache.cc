@@ -44,9 +44,10 @@ Result<IndexHandle> IndexCache::Get(FileId file) {
   const MakeClaim claim(*this, file);
   RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files_, file));
   const std::lock_guard relock(mutex_);
-  memory_ += index.memory();
-  Entry& entry = entries_.emplace(file, Entry{std::move(index), 0, idle_.end()}).first->second;
-  entry.idle = idle_.insert(idle_.end(), file);
+  std::list<FileId> place(1, file);
+  Entry& entry = entries_.emplace(file, Entry{std::move(index), 0, place.begin()}).first->second;
+  idle_.splice(idle_.end(), place);
+  memory_ += entry.index.memory();
   IndexHandle handle = Use(entry);
   Evict();
   return handle;
@@ -58,7 +59,7 @@ size_t IndexCache::memory() const {
 }
 
 IndexHandle IndexCache::Use(Entry& entry) {
-  if (entry.users++ == 0) idle_.erase(entry.idle);
+  if (entry.users++ == 0) used_.splice(used_.end(), idle_, entry.place);
   return IndexHandle(this, &entry.index);
 }
 
@@ -66,7 +67,7 @@ void IndexCache::Release(FileId file) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_.find(file)->second;
   if (--entry.users > 0) return;
-  entry.idle = idle_.insert(idle_.end(), file);
+  idle_.splice(idle_.end(), used_, entry.place);
   Evict();
 }
 

@@ -68,8 +68,8 @@ class IndexCache {
 
   struct Entry {
     CheckpointIndex index;
-    size_t users = 0;                  // handles
-    std::list<FileId>::iterator idle;  // its place in idle_ when there are none
+    size_t users = 0;                   // handles
+    std::list<FileId>::iterator place;  // in idle_ when there are none, else in used_
   };
 
   void Release(FileId file);
@@ -83,7 +83,10 @@ class IndexCache {
   std::condition_variable made_;
   std::set<FileId> making_;          // files that a thread is indexing
   std::map<FileId, Entry> entries_;  // node-based: an index stays where it is
-  std::list<FileId> idle_;           // indexes without users, least recently used first
+  // Files change between these two without an allocation: a handle that dies has nobody to tell
+  // that there is no memory.
+  std::list<FileId> idle_;  // indexes without users, least recently used first
+  std::list<FileId> used_;
   size_t memory_ = 0;
 };
 

@@ -41,6 +41,17 @@ std::string_view Advice(int error) {
   }
 }
 
+StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+      return StatusCode::kNotFound;
+    case ENOMEM:
+      return StatusCode::kResourceExhausted;
+    default:
+      return StatusCode::kIo;
+  }
+}
+
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path) {
@@ -50,7 +61,7 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
     message += "; ";
     message += advice;
   }
-  return {error == ENOENT ? StatusCode::kNotFound : StatusCode::kIo, std::move(message)};
+  return {CodeOf(error), std::move(message)};
 }
 
 }  // namespace reshard

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/out_of_memory.h"
 #include "src/os/thread.h"
 
 namespace reshard {
@@ -21,9 +22,9 @@ class TaskList {
   // Does tasks until there are none to begin.
   void Work() {
     while (const std::optional<size_t> task = Begin()) {
-      const Status status = CatchOutOfMemory([&] { return task_(*task, stop_.get_token()); });
+      Status status = CatchOutOfMemory([&] { return task_(*task, stop_.get_token()); });
       if (!status.ok()) {
-        Record(status);
+        Record(std::move(status));
         Stop();
       }
     }
@@ -34,12 +35,10 @@ class TaskList {
 
  private:
   std::optional<size_t> Begin() {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (next_ == tasks_) return std::nullopt;
-      if (!stop_.stop_requested()) return next_++;
-    }
-    Record(CancelledError("stopped on request"));
+    const std::scoped_lock lock(mutex_);
+    if (next_ == tasks_) return std::nullopt;
+    if (!stop_.stop_requested()) return next_++;
+    if (failure_.ok()) failure_ = std::move(cancelled_);
     return std::nullopt;
   }
 
@@ -54,6 +53,9 @@ class TaskList {
   std::mutex mutex_;  // guards what follows
   size_t next_ = 0;
   Status failure_;
+  // Made before any thread is: making it could fail for want of memory, and no exception may leave
+  // a thread.
+  Status cancelled_ = CancelledError("stopped on request");
 };
 
 }  // namespace
@@ -62,7 +64,7 @@ Status CatchOutOfMemory(const std::function<Status()>& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return ResourceExhaustedError("out of memory; use fewer jobs, or raise the memory limit");
+    return OutOfMemoryError();
   }
 }
 

@@ -29,6 +29,7 @@ TEST(ErrnoStatus, SaysWhatAndWhereAndWhatToDo) {
       {"too large", EFBIG, StatusCode::kIo, "ulimit -f"},
       {"descriptors", EMFILE, StatusCode::kIo, "ulimit -n"},
       {"permissions", EACCES, StatusCode::kIo, "check the permissions"},
+      {"memory", ENOMEM, StatusCode::kResourceExhausted, "ulimit -v"},
       {"no advice", ENOTDIR, StatusCode::kIo, "Not a directory"},
   };
   for (const auto& row : rows) {

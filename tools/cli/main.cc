@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -21,6 +22,7 @@
 #include "tools/cli/plan_command.h"
 #include "tools/cli/ranks_command.h"
 #include "tools/cli/strategy_command.h"
+#include "tools/cli/verify_command.h"
 
 namespace reshard {
 namespace {
@@ -64,6 +66,7 @@ int RunCommandLine(int argc, char** argv) {
   InspectCommand inspect(app);
   DigestCommand digest(app);
   DiffCommand diff(app);
+  VerifyCommand verify(app);
   CLI::App* strategy = app.add_subcommand("strategy", "Show and merge strategy files");
   strategy->require_subcommand(1);
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
@@ -75,7 +78,7 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command* commands[] = {&convert, &plan, &ranks, &inspect, &digest, &diff, &show, &merge};
+  Command* commands[] = {&convert, &plan, &ranks, &inspect, &digest, &diff, &verify, &show, &merge};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();
   }
@@ -92,6 +95,8 @@ int Main(int argc, char** argv) {
 }  // namespace reshard
 
 int main(int argc, char** argv) {
+  // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   // What nobody below expects; messages.h would take memory to say it.
   try {
     return reshard::Main(argc, argv);
