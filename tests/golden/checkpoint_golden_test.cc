@@ -10,6 +10,7 @@
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "format/mindspore_checkpoint/value_header.h"
+#include "src/exec/crc_check.h"
 #include "src/index/checkpoint_index.h"
 #include "tests/support/temporary_folder.h"
 
@@ -98,6 +99,15 @@ TEST(CheckpointGoldenTest, TrailerHoldsTheCrcOfThePlainFile) {
   EXPECT_FALSE(plain->crc().has_value());
   EXPECT_EQ(with_crc->crc(), 0x37ce13aaU);
   EXPECT_EQ(with_crc->file_size(), plain->file_size() + 17);
+}
+
+TEST(CheckpointGoldenTest, MindSporesOwnCrcIsRight) {
+  SourceFiles files(1);
+  const FileId file = files.Add((kData / "apis" / "files" / "crc.ckpt").string());
+  const auto index = CheckpointIndex::Make(files, file);
+  ASSERT_TRUE(index.ok()) << index.status().message();
+  const Status status = CheckCrc(files, *index, {}, {});
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(CheckpointGoldenTest, EncryptedFilesAreNamedAsSuch) {
