@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "format/mindspore_checkpoint/value_header.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 #include "tests/support/strategy_bytes.h"
@@ -232,6 +233,19 @@ int64_t UncutSourceRank(const Model& model, int64_t rank) {
     ++stage;
   }
   return stage * source.devices + local;
+}
+
+std::string EncodeCut(const std::vector<TestTensor>& tensors) {
+  std::string bytes;
+  for (const auto& [name, dtype, shape, content] : tensors) {
+    size_t begin = 0;
+    do {
+      const auto length = Pick<size_t>(0, content.size() - begin + 1);
+      bytes += EncodeValueHeader(name, dtype, shape, length) + content.substr(begin, length);
+      begin += length;
+    } while (begin < content.size());
+  }
+  return bytes;
 }
 
 std::string WriteStrategy(const ModelSide& side, const TemporaryFolder& folder,

@@ -56,6 +56,9 @@ std::vector<TestTensor> TargetTensors(const Model& model, int64_t rank, int64_t 
 // Returns the source rank from which `rank` of the target copies what no layout cuts.
 int64_t UncutSourceRank(const Model& model, int64_t rank);
 
+// As EncodeCheckpoint, each tensor in several Values, cut at random bytes.
+std::string EncodeCut(const std::vector<TestTensor>& tensors);
+
 // Writes the side's strategy in a random form. Returns its path: "" where there is none.
 std::string WriteStrategy(const ModelSide& side, const TemporaryFolder& folder,
                           const std::string& name);

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_checkpoint/value_header.h"
 #include "reshard/convert.h"
 #include "reshard/sharded_checkpoint.h"
 #include "reshard/strategy_files.h"
@@ -22,20 +21,6 @@
 
 namespace reshard {
 namespace {
-
-// As EncodeCheckpoint, each tensor in several Values, cut at random bytes.
-std::string EncodeCut(const std::vector<TestTensor>& tensors) {
-  std::string bytes;
-  for (const auto& [name, dtype, shape, content] : tensors) {
-    size_t begin = 0;
-    do {
-      const auto length = Pick<size_t>(0, content.size() - begin + 1);
-      bytes += EncodeValueHeader(name, dtype, shape, length) + content.substr(begin, length);
-      begin += length;
-    } while (begin < content.size());
-  }
-  return bytes;
-}
 
 // Parameters that source ranks do not save: each shard stays in one rank's file at least.
 using Omissions = std::set<std::pair<std::string, int64_t>>;
