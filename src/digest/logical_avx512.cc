@@ -25,11 +25,11 @@ struct NarrowLanes {
 
 // The zero-masked forms, with all lanes in the mask, are what g++ 12 compiles without a warning of
 // its own headers.
-RESHARD_KERNEL_TARGET inline __m512i Broadcast(__m128i value) {
+RESHARD_KERNEL_TARGET inline __m512i Broadcast(Vector128 value) {
   return _mm512_maskz_broadcast_i32x4(0xffff, value);
 }
 
-RESHARD_KERNEL_TARGET inline __m128i SumOfLanes(__m512i lanes) {
+RESHARD_KERNEL_TARGET inline Vector128 SumOfLanes(__m512i lanes) {
   return _mm_xor_si128(_mm_xor_si128(_mm512_maskz_extracti32x4_epi32(0xf, lanes, 0),
                                      _mm512_maskz_extracti32x4_epi32(0xf, lanes, 1)),
                        _mm_xor_si128(_mm512_maskz_extracti32x4_epi32(0xf, lanes, 2),
@@ -79,7 +79,8 @@ RESHARD_KERNEL_TARGET inline __m512i ReduceLanes(const std::byte* bytes, uint64_
   return Reduced(Products(sum, places), _mm512_setzero_si512());
 }
 
-RESHARD_KERNEL_TARGET __m128i SumOfLongerRuns(const KernelRuns& runs, const Digest128* run_powers) {
+RESHARD_KERNEL_TARGET Vector128 SumOfLongerRuns(const KernelRuns& runs,
+                                                const Digest128* run_powers) {
   if (runs.count == 1) return SumOfLanes(ReduceLanes(runs.bytes, runs.size));
   __m512i low = _mm512_setzero_si512();
   __m512i middle = low;

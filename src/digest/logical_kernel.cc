@@ -1,5 +1,9 @@
 #include "src/digest/logical_kernel.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <array>
 
 namespace reshard {
@@ -21,6 +25,10 @@ Available Detect() {
     }
     if (__builtin_cpu_supports("avx2")) available.kernels[available.size++] = &kAvx2LogicalKernel;
     available.kernels[available.size++] = &kPclmulLogicalKernel;
+  }
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_PMULL) != 0) {
+    available.kernels[available.size++] = &kPmullLogicalKernel;
   }
 #endif
   available.kernels[available.size++] = &kPortableLogicalKernel;

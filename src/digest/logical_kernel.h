@@ -48,6 +48,8 @@ extern const LogicalKernel kPortableLogicalKernel;
 extern const LogicalKernel kPclmulLogicalKernel;
 extern const LogicalKernel kAvx2LogicalKernel;
 extern const LogicalKernel kAvx512LogicalKernel;
+#elif defined(__aarch64__)
+extern const LogicalKernel kPmullLogicalKernel;
 #endif
 
 }  // namespace reshard

@@ -99,8 +99,10 @@ def check_includes(name, text, module, layering, owners, errors):
             continue
         where = f"{name}:{number}"
         included = found[2]
-        for pattern, modules in layering.restricted:
-            if fnmatch.fnmatch(included, pattern) and module not in modules:
+        fitting = [entry for entry in layering.restricted if fnmatch.fnmatch(included, entry[0])]
+        if fitting:
+            _, modules = max(fitting, key=lambda entry: len(entry[0]))
+            if module not in modules:
                 errors.append(f"{where}: <{included}> is only for {', '.join(modules)}")
         if found[1] == "<":
             continue

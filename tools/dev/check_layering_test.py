@@ -42,6 +42,8 @@ VIOLATIONS = [
     ("relative include", "src/tensor/x.cc", '#include "block_copy.h"\n', "no header of a module"),
     ("test code in a module", "src/api/x.cc", '#include "tests/support/x.h"\n', "no header of a module"),
     ("system call outside os", "src/plan/x.cc", "#include <sys/stat.h>\n", "<sys/stat.h> is only for os"),
+    ("the longest pattern counts", "src/digest/x.cc", "#include <sys/auxv.h>\n", None),
+    ("for digest alone", "src/os/x.cc", "#include <sys/auxv.h>\n", "<sys/auxv.h> is only for digest"),
     ("system header in a public one", "include/reshard/status.h", "// Implemented in src/base.\n#include <fcntl.h>\n", "<fcntl.h> is only for os"),
     ("Boost.Interprocess outside os", "src/source/x.cc", "#include <boost/interprocess/mapped_region.hpp>\n", "only for os"),
     ("protobuf outside format", "src/index/x.cc", "#include <google/protobuf/message.h>\n", "only for format"),
