@@ -85,6 +85,11 @@ Status InputFile::ReadAt(uint64_t offset, std::span<std::byte> destination) cons
   return {};
 }
 
+void InputFile::Prefetch(uint64_t offset, uint64_t length) const {
+  static_cast<void>(posix_fadvise(descriptor(), static_cast<off_t>(offset),
+                                  static_cast<off_t>(length), POSIX_FADV_WILLNEED));
+}
+
 bool InputFile::IsRemote() const {
   struct statfs status {};
   if (fstatfs(descriptor(), &status) != 0) return false;

@@ -40,6 +40,10 @@ class InputFile {
   // Errors: as CheckRange; kChanged when the file has shrunk; kIo.
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const;
 
+  // Starts reading these bytes of the file, and does not wait for them. Where the system does not
+  // do that, nothing happens.
+  void Prefetch(uint64_t offset, uint64_t length) const;
+
   // Whether the file lies on a network or FUSE file system. There a map is slow, and a page that
   // the server does not deliver is a signal instead of an error.
   bool IsRemote() const;

@@ -31,12 +31,16 @@ size_t PageSize() {
 
 void AdviseRandom(const std::byte* data, size_t size) { madvise(Address(data), size, MADV_RANDOM); }
 
+void Prefetch(const std::byte* data, size_t size) {
+  const size_t before = OffsetInPage(data);
+  madvise(Address(data - before), size + before, MADV_WILLNEED);
+}
+
 std::optional<size_t> Populate(const std::byte* data, size_t size) {
   if (size == 0) return std::nullopt;
   const size_t before = OffsetInPage(data);
-  // Starts reading all pages at once; without it, MADV_RANDOM makes the next step read them one by
-  // one.
-  madvise(Address(data - before), size + before, MADV_WILLNEED);
+  // All pages at once; without it, MADV_RANDOM makes the next step read them one by one.
+  Prefetch(data, size);
   if (madvise(Address(data - before), size + before, MADV_POPULATE_READ) == 0) return std::nullopt;
   // An older kernel, or a page that fails: touching them tells.
   return Guarded(data, size, [data, size] {

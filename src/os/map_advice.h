@@ -18,6 +18,9 @@ void AdviseRandom(const std::byte* data, size_t size);
 // Returns nothing, or the offset from `data` of a byte that cannot be read.
 std::optional<size_t> Populate(const std::byte* data, size_t size);
 
+// Starts reading the pages that hold these bytes, and does not wait for them.
+void Prefetch(const std::byte* data, size_t size);
+
 // Gives back the pages that lie wholly within these bytes; touching them again brings them back.
 void DropPages(const std::byte* data, size_t size);
 

@@ -127,7 +127,8 @@ Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::s
   }
   return std::optional(Entry{.type = TypeOf(found.st_mode),
                              .size = static_cast<uint64_t>(found.st_size),
-                             .device = found.st_dev});
+                             .device = found.st_dev,
+                             .inode = found.st_ino});
 }
 
 Result<std::vector<std::string>> OutputDirectory::Names() const {

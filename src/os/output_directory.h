@@ -24,6 +24,7 @@ class OutputDirectory {
     EntryType type = EntryType::kFile;
     uint64_t size = 0;    // bytes
     uint64_t device = 0;  // renames do not cross from one to another
+    uint64_t inode = 0;
   };
 
   // Opens the folder at `path`, which may be given through symbolic links. Where it does not exist

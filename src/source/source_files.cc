@@ -1,16 +1,23 @@
 #include "src/source/source_files.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
 
 namespace reshard {
 
 Result<uint64_t> SourceFiles::Size(FileId id) {
-  if (const std::optional<FileIdentity> pinned = files_.PinnedIdentity(id)) return pinned->size;
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Identity(id));
+  return identity.size;
+}
+
+Result<FileIdentity> SourceFiles::Identity(FileId id) {
+  if (const std::optional<FileIdentity> pinned = files_.PinnedIdentity(id)) return *pinned;
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
-  return file->input.size();
+  return file->input.identity();
 }
 
 Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
@@ -18,6 +25,19 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
   return file->input.ReadAt(offset, destination);
+}
+
+Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
+  const uint64_t size = file->input.size();
+  if (offset >= size) return {};
+  length = std::min(length, size - offset);
+  if (file->map) {
+    reshard::Prefetch(file->map->data() + offset, length);
+  } else {
+    file->input.Prefetch(offset, length);
+  }
+  return {};
 }
 
 Result<Window> SourceFiles::Open(FileId id, uint64_t offset, uint64_t length) {

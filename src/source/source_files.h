@@ -35,6 +35,9 @@ class SourceFiles {
   // Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged.
   Result<uint64_t> Size(FileId id);
 
+  // Returns the identity that is pinned; opens the file when it is the first use. Errors: as Size.
+  Result<FileIdentity> Identity(FileId id);
+
   // Copies exactly `destination.size()` bytes at `offset`, for headers; touches only their pages,
   // without read-ahead.
   // Errors: as Size, and kCorrupt when the range ends beyond the file.
@@ -43,6 +46,10 @@ class SourceFiles {
   // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present.
   // Errors: as Read.
   Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
+
+  // Starts reading the bytes of a window that will be opened soon, and does not wait for them; ends
+  // of the range beyond the file do not matter. Errors: as Size.
+  Status Prefetch(FileId id, uint64_t offset, uint64_t length);
 
   // Compares every file that was used with its pinned identity. Nothing else notices when the end
   // of a file's last page became zeros, or when bytes were overwritten.

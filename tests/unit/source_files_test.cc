@@ -216,6 +216,19 @@ TEST(SourceFiles, WindowsGiveTheirPagesBack) {
   EXPECT_LE(MappedPages(path), kNeighbours);
 }
 
+TEST(SourceFiles, PrefetchTakesAnyRangeAndMapsNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", std::string(size_t{1} << 20, 'a'));
+  SourceFiles files(1);
+  const FileId id = files.Add(path);
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{100}, uint64_t{1} << 20, UINT64_MAX}) {
+    EXPECT_TRUE(files.Prefetch(id, offset, kWindowBytes).ok()) << offset;
+  }
+  EXPECT_EQ(MappedPages(path), 0U);
+  EXPECT_EQ(files.Identity(id)->size, uint64_t{1} << 20);
+  EXPECT_EQ(files.Prefetch(files.Add(folder.path() / "none"), 0, 1).code(), StatusCode::kNotFound);
+}
+
 TEST(SourceFiles, MovedWindowsKeepTheirBytes) {
   const TemporaryFolder folder;
   SourceFiles files(1);
