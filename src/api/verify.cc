@@ -1,0 +1,23 @@
+#include "reshard/verify.h"
+
+#include "src/api/catch_bad_alloc.h"
+#include "src/api/counted_work.h"
+#include "src/base/status_macros.h"
+#include "src/verify/find_damage.h"
+#include "src/verify/manifest_set.h"
+
+namespace reshard {
+
+Result<DamageReport> Verify(const VerifyOptions& options) {
+  return CatchBadAlloc([&]() -> Result<DamageReport> {
+    if (options.target.empty()) {
+      return InvalidArgumentError("the path of the folder to verify is empty");
+    }
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
+    const CountedWork work(options.jobs, options.stop, options.progress, set.bytes());
+    return FindDamage(set, work.work());
+  });
+}
+
+}  // namespace reshard

@@ -1,0 +1,20 @@
+// FindDamage: a target folder, held against its own manifests.
+//
+// One call starts and joins the threads that share the files. Nothing is written.
+#ifndef RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
+#define RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
+
+#include "reshard/damage.h"
+#include "reshard/status.h"
+#include "src/verify/manifest_set.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+// Compares all files that the manifests list; work.progress learns of set.bytes() bytes.
+// Errors: kChanged when files changed meanwhile; kIo; kCancelled.
+Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_FIND_DAMAGE_H_

@@ -1,0 +1,73 @@
+#include "src/verify/manifest_set.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// Without the path that the message begins with.
+std::string DetailOf(const Status& status, const std::string& path) {
+  const std::string prefix = Escape(path) + ": ";
+  return status.message().substr(status.message().starts_with(prefix) ? prefix.size() : 0);
+}
+
+// Parses the manifest of this name, or appends what is wrong with it.
+Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const std::string& name,
+                                             std::vector<Damage>& damages) {
+  const std::string path = root.PathOf(name);
+  const auto bytes = root.ReadFile(name, kMaxManifestBytes);
+  Status status = bytes.status();
+  if (bytes.ok()) {
+    Result<Manifest> manifest = ParseManifest(*bytes, path);
+    if (manifest.ok()) return std::optional(std::move(*manifest));
+    status = manifest.status();
+  }
+  // kAlreadyExists: a link, a folder, a pipe.
+  if (status.code() != StatusCode::kCorrupt && status.code() != StatusCode::kAlreadyExists) {
+    return status;
+  }
+  damages.push_back(
+      {.path = name, .kind = DamageKind::kManifest, .detail = DetailOf(status, path)});
+  return std::optional<Manifest>();
+}
+
+}  // namespace
+
+Result<ManifestSet> ManifestSet::Open(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(OutputDirectory root, OutputDirectory::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, root.Names());
+  std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
+  if (names.empty()) {
+    return NotFoundError(
+        fmt::format("{}: no manifest.json: the set is unfinished, or reshard did not write it; run "
+                    "the same conversion again to finish it",
+                    Escape(path)));
+  }
+  ManifestSet set{.root = std::move(root), .names = std::move(names), .manifests = {}};
+  for (const std::string& name : set.names) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest,
+                             ReadManifest(set.root, name, set.damages));
+    if (manifest) set.manifests.push_back(std::move(*manifest));
+  }
+  return set;
+}
+
+uint64_t ManifestSet::bytes() const {
+  uint64_t sum = 0;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestFile& file : manifest.files) {
+      sum = CheckedAdd(sum, file.size).value_or(std::numeric_limits<uint64_t>::max());
+    }
+  }
+  return sum;
+}
+
+}  // namespace reshard

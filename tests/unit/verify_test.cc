@@ -1,0 +1,412 @@
+// Verify: what is damaged in a target folder, and where.
+#include "reshard/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "format/manifest/part_record.h"
+#include "tests/support/memory_pages.h"
+#include "tests/support/recorded_folder.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uint64_t kBlock = kDigestBlockBytes;
+
+RecordedValue Value(const std::string& name, uint64_t offset, uint64_t length) {
+  return {.name = name, .dtype = DType::kInt8, .offset = offset, .length = length};
+}
+
+class VerifyTest : public testing::Test {
+ protected:
+  // Two small files.
+  void MakeSmall() {
+    folder_.Add("rank_0/a.ckpt", 100, 10, "some content", {Value("w", 20, 30), Value("b", 60, 40)});
+    folder_.Add("rank_1/a.ckpt", 50, 0, "other content", {Value("w", 20, 30)});
+    folder_.Publish();
+  }
+
+  // One file of three blocks, the last of which is short: a parameter in the first block, one in
+  // two Values over the end of the first, one in the other two blocks, and bytes behind it.
+  void MakeLarge() {
+    folder_.Add("rank_0/a.ckpt", 2 * kBlock + 1000, kBlock + 5, "content",
+                {Value("first", 100, 1000), Value("both", 2000, 1000),
+                 Value("both", 3000, kBlock - 2000), Value("last", kBlock + 2000, kBlock - 1500)});
+    folder_.Publish();
+  }
+
+  DamageReport Verified(int jobs = 2) {
+    const auto report = Verify({.target = folder_.path(), .jobs = jobs});
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report.ok() ? *report : DamageReport();
+  }
+
+  // The only thing that is wrong.
+  Damage Only() {
+    const DamageReport report = Verified();
+    EXPECT_THAT(report.damages, SizeIs(1));
+    return report.damages.empty() ? Damage() : report.damages[0];
+  }
+
+  RecordedFolder folder_;
+};
+
+TEST_F(VerifyTest, FindsNothingInWhatWasWritten) {
+  MakeSmall();
+  const DamageReport report = Verified();
+  EXPECT_THAT(report.damages, IsEmpty());
+  EXPECT_THAT(report.manifests, ElementsAre("manifest.json"));
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.bytes, 150U);
+  EXPECT_EQ(report.files_without_digest, 0U);
+}
+
+TEST_F(VerifyTest, OtherFilesDoNotMatter) {
+  MakeSmall();
+  folder_.Write("rank_0/b.ckpt", "x");
+  folder_.Write("part_records/rank_9/b.ckpt.jsonl", "x");
+  folder_.Write("manifest.txt", "x");
+  EXPECT_THAT(Verified().damages, IsEmpty());
+}
+
+TEST_F(VerifyTest, LocatesAFlippedByteInEachBlock) {
+  MakeLarge();
+  ASSERT_THAT(Verified().damages, IsEmpty());
+  const struct {
+    const char* name;
+    uint64_t offset;
+    uint64_t block;
+    uint64_t length;
+    std::vector<std::string> parameters;
+  } rows[] = {
+      {"first byte of the file", 0, 0, kBlock, {"first", "both"}},
+      {"last byte of the first block", kBlock - 1, 0, kBlock, {"first", "both"}},
+      {"first byte of the second", kBlock, 1, kBlock, {"both", "last"}},
+      {"a header", kBlock + 1500, 1, kBlock, {"both", "last"}},
+      {"first byte of the last", 2 * kBlock, 2, 1000, {"last"}},
+      {"behind the parameters", 2 * kBlock + 999, 2, 1000, {"last"}},
+  };
+  for (const auto& row : rows) {
+    folder_.Damage("rank_0/a.ckpt", row.offset);
+    const Damage damage = Only();
+    EXPECT_EQ(damage.path, "rank_0/a.ckpt") << row.name;
+    EXPECT_EQ(damage.kind, DamageKind::kContent) << row.name;
+    EXPECT_THAT(damage.detail, HasSubstr("expected the digest ")) << row.name;
+    ASSERT_TRUE(damage.block) << row.name;
+    EXPECT_EQ(damage.block->index, row.block) << row.name;
+    EXPECT_EQ(damage.block->range, (ByteRange{row.block * kBlock, row.length})) << row.name;
+    EXPECT_EQ(damage.bad_blocks, 1U) << row.name;
+    EXPECT_EQ(damage.parameters, row.parameters) << row.name;
+    EXPECT_EQ(damage.parameter_count, row.parameters.size()) << row.name;
+    for (int i = 0; i < 255; ++i) folder_.Damage("rank_0/a.ckpt", row.offset);  // as it was
+  }
+}
+
+TEST_F(VerifyTest, CountsBadBlocks) {
+  MakeLarge();
+  folder_.Damage("rank_0/a.ckpt", 5000);
+  folder_.Damage("rank_0/a.ckpt", 2 * kBlock + 5);
+  const Damage damage = Only();
+  EXPECT_EQ(damage.bad_blocks, 2U);
+  EXPECT_EQ(damage.block->index, 0U);
+  EXPECT_THAT(damage.parameters, ElementsAre("first", "both", "last"));
+}
+
+TEST_F(VerifyTest, NamesTheFirstTwentyParameters) {
+  std::vector<RecordedValue> values;
+  for (uint64_t i = 0; i < 50; ++i) values.push_back(Value("p" + std::to_string(i), i * 10, 10));
+  folder_.Add("rank_0/a.ckpt", 500, 0, "x", values);
+  folder_.Publish();
+  folder_.Damage("rank_0/a.ckpt", 499);
+  const Damage damage = Only();
+  EXPECT_THAT(damage.parameters, SizeIs(20));
+  EXPECT_EQ(damage.parameters.back(), "p19");
+  EXPECT_EQ(damage.parameter_count, 50U);
+}
+
+TEST_F(VerifyTest, FilesOfAnotherSize) {
+  MakeLarge();
+  const fs::path path = folder_.PathOf("rank_0/a.ckpt");
+  fs::resize_file(path, kBlock + 7);
+  Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_EQ(damage.detail, "expected 134218728 bytes, found 67108871");
+  ASSERT_TRUE(damage.block);
+  EXPECT_EQ(damage.block->index, 1U);
+  EXPECT_EQ(damage.bad_blocks, 2U);
+  EXPECT_THAT(damage.parameters, ElementsAre("both", "last"));
+
+  fs::resize_file(path, 0);
+  damage = Only();
+  EXPECT_EQ(damage.detail, "expected 134218728 bytes, found 0");
+  EXPECT_EQ(damage.bad_blocks, 3U);
+}
+
+TEST_F(VerifyTest, LongerFiles) {
+  MakeSmall();
+  fs::resize_file(folder_.PathOf("rank_0/a.ckpt"), 101);
+  Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_EQ(damage.detail, "expected 100 bytes, found 101");
+  EXPECT_FALSE(damage.block) << "what was written is still there";
+
+  folder_.Damage("rank_0/a.ckpt", 0);
+  damage = Only();
+  EXPECT_EQ(damage.kind, DamageKind::kSize);
+  EXPECT_TRUE(damage.block);
+}
+
+TEST_F(VerifyTest, EmptyFiles) {
+  folder_.Add("rank_0/a.ckpt", 0, 0, "");
+  folder_.Publish();
+  EXPECT_THAT(Verified().damages, IsEmpty());
+  folder_.Write("rank_0/a.ckpt", "x");
+  EXPECT_EQ(Only().kind, DamageKind::kSize);
+}
+
+TEST_F(VerifyTest, MissingFilesAndFolders) {
+  MakeSmall();
+  fs::remove(folder_.PathOf("rank_0/a.ckpt"));
+  fs::remove_all(folder_.PathOf("rank_1"));
+  EXPECT_THAT(Verified().damages, ElementsAre(AllOf(Field(&Damage::path, "rank_0/a.ckpt"),
+                                                    Field(&Damage::kind, DamageKind::kMissing)),
+                                              AllOf(Field(&Damage::path, "rank_1/a.ckpt"),
+                                                    Field(&Damage::kind, DamageKind::kMissing))));
+}
+
+TEST_F(VerifyTest, FollowsNoLinks) {
+  MakeSmall();
+  const fs::path file = folder_.PathOf("rank_0/a.ckpt");
+  fs::rename(file, folder_.PathOf("elsewhere"));
+  fs::create_symlink("../elsewhere", file);
+  Damage damage = Only();
+  EXPECT_EQ(damage.path, "rank_0/a.ckpt");
+  EXPECT_EQ(damage.kind, DamageKind::kNoFile);
+  EXPECT_EQ(damage.detail, "expected a file, found a symbolic link");
+
+  fs::remove(file);
+  fs::create_directory(file);
+  EXPECT_EQ(Only().detail, "expected a file, found a folder");
+  fs::remove(file);
+  fs::rename(folder_.PathOf("elsewhere"), file);
+  ASSERT_THAT(Verified().damages, IsEmpty());
+
+  fs::rename(folder_.PathOf("rank_0"), folder_.PathOf("other"));
+  fs::create_symlink("other", folder_.PathOf("rank_0"));
+  damage = Only();
+  EXPECT_EQ(damage.kind, DamageKind::kNoFile);
+  EXPECT_THAT(damage.detail, HasSubstr("expected a folder on the way to it"));
+}
+
+TEST_F(VerifyTest, TheFolderItselfMayBeALink) {
+  MakeSmall();
+  const TemporaryFolder other;
+  fs::create_symlink(folder_.path(), other.path() / "link");
+  const auto report = Verify({.target = other.path() / "link"});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->damages, IsEmpty());
+}
+
+TEST_F(VerifyTest, EveryDamagedByteOfARecordIsNoticed) {
+  folder_.Add("rank_0/a.ckpt", 100, 10, "some content", {Value("w", 20, 30)});
+  folder_.Publish();
+  const std::string path = RecordPath("rank_0/a.ckpt");
+  const std::string whole = ReadFile(folder_.PathOf(path));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string bytes = whole;
+    bytes[i] = static_cast<char>(bytes[i] ^ 1);
+    folder_.Write(path, bytes);
+    const Damage damage = Only();
+    EXPECT_EQ(damage.path, path) << i;
+    EXPECT_EQ(damage.kind, DamageKind::kRecord) << i;
+    EXPECT_FALSE(damage.detail.empty()) << i;
+  }
+}
+
+TEST_F(VerifyTest, RecordsThatAreNotTheManifests) {
+  MakeSmall();
+  const std::string path = RecordPath("rank_0/a.ckpt");
+  const std::string other = ReadFile(folder_.PathOf(RecordPath("rank_1/a.ckpt")));
+  const std::string whole = ReadFile(folder_.PathOf(path));
+  const struct {
+    const char* name;
+    std::string bytes;
+    const char* detail;
+  } rows[] = {
+      {"another file's", other, "bytes, found"},
+      {"cut off", whole.substr(0, whole.size() - 1), "bytes, found"},
+      {"cut and filled", whole.substr(0, whole.size() - 10) + std::string(10, 'x'), "cut off"},
+      {"of another version",
+       [&] {
+         std::string bytes = whole;
+         return bytes.replace(bytes.find(":2,"), 3, ":3,");
+       }(),
+       "3, but this reshard knows 2"},
+  };
+  for (const auto& row : rows) {
+    folder_.Write(path, row.bytes);
+    const Damage damage = Only();
+    EXPECT_EQ(damage.kind, DamageKind::kRecord) << row.name;
+    EXPECT_THAT(damage.detail, HasSubstr(row.detail)) << row.name;
+  }
+  fs::remove(folder_.PathOf(path));
+  EXPECT_EQ(Only().detail, "missing");
+  fs::create_symlink(folder_.PathOf(RecordPath("rank_1/a.ckpt")), folder_.PathOf(path));
+  EXPECT_EQ(Only().detail, "expected a file, found a symbolic link");
+}
+
+TEST_F(VerifyTest, AFileIsComparedWithoutItsRecord) {
+  MakeSmall();
+  fs::remove(folder_.PathOf(RecordPath("rank_0/a.ckpt")));
+  folder_.Damage("rank_0/a.ckpt", 30);
+  const DamageReport report = Verified();
+  ASSERT_THAT(report.damages, SizeIs(2));
+  EXPECT_EQ(report.damages[0].kind, DamageKind::kRecord);
+  EXPECT_EQ(report.damages[1].kind, DamageKind::kContent);
+  EXPECT_FALSE(report.damages[1].block);
+}
+
+TEST_F(VerifyTest, DamagedManifests) {
+  MakeSmall();
+  folder_.Damage("manifest.json", 200);
+  Damage damage = Only();
+  EXPECT_EQ(damage.path, "manifest.json");
+  EXPECT_EQ(damage.kind, DamageKind::kManifest);
+  EXPECT_THAT(damage.detail, testing::StartsWith("damaged: byte "));
+  EXPECT_EQ(Verified().files, 0U);
+
+  fs::rename(folder_.PathOf("manifest.json"), folder_.PathOf("other.json"));
+  fs::create_symlink("other.json", folder_.PathOf("manifest.json"));
+  EXPECT_THAT(Only().detail, HasSubstr("found a symbolic link"));
+}
+
+TEST_F(VerifyTest, AllManifestsCount) {
+  folder_.Add("rank_0/a.ckpt", 100, 0, "a");
+  folder_.Publish("manifest_part0.json");
+  folder_.Add("rank_1/a.ckpt", 100, 0, "b");
+  folder_.Publish("manifest_part1.json");
+  folder_.Add("rank_2/a.ckpt", 100, 0, "c");
+  folder_.Publish("manifest_part10.json");
+  DamageReport report = Verified();
+  EXPECT_THAT(report.manifests,
+              ElementsAre("manifest_part0.json", "manifest_part1.json", "manifest_part10.json"));
+  EXPECT_EQ(report.files, 3U);
+  EXPECT_THAT(report.damages, IsEmpty());
+  folder_.Damage("manifest_part0.json", 0);
+  folder_.Damage("rank_1/a.ckpt", 0);
+  report = Verified();
+  ASSERT_THAT(report.damages, SizeIs(2)) << "one damaged manifest does not hide the others' files";
+  EXPECT_EQ(report.damages[0].path, "manifest_part0.json");
+  EXPECT_EQ(report.damages[1].path, "rank_1/a.ckpt");
+}
+
+TEST_F(VerifyTest, WithoutDigestsOnlySizesCount) {
+  folder_.Add("rank_0/a.ckpt", 100, 0, "a", {Value("w", 0, 100)}, false);
+  folder_.Add("rank_1/a.ckpt", 100, 0, "b");
+  folder_.Publish();
+  folder_.Damage("rank_0/a.ckpt", 0);
+  const DamageReport report = Verified();
+  EXPECT_THAT(report.damages, IsEmpty());
+  EXPECT_EQ(report.files_without_digest, 1U);
+  EXPECT_EQ(report.bytes, 100U);
+  fs::resize_file(folder_.PathOf("rank_0/a.ckpt"), 99);
+  EXPECT_EQ(Only().detail, "expected 100 bytes, found 99");
+}
+
+TEST_F(VerifyTest, Refuses) {
+  const auto none = Verify({.target = folder_.path()});
+  EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.status().message(), HasSubstr("no manifest.json: the set is unfinished"));
+  EXPECT_EQ(Verify({.target = folder_.path() + "/nowhere"}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Verify({.target = ""}).status().code(), StatusCode::kInvalidArgument);
+  MakeSmall();
+  EXPECT_EQ(Verify({.target = folder_.path(), .jobs = -1}).status().code(),
+            StatusCode::kInvalidArgument);
+  folder_.Write("manifest_part1.json", "{\"schema_version\": 1}");
+  const auto old = Verify({.target = folder_.path()});
+  EXPECT_EQ(old.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(old.status().message(), HasSubstr("manifest_part1.json"));
+}
+
+TEST_F(VerifyTest, TellsHowFarItIs) {
+  MakeLarge();
+  folder_.Add("rank_1/a.ckpt", 100, 0, "a");
+  folder_.Add("rank_2/a.ckpt", 77, 0, "b");
+  folder_.Publish("manifest_part1.json");
+  fs::remove(folder_.PathOf("rank_2/a.ckpt"));
+  Progress last;
+  const auto progress = [&](const Progress& now) {  // calls do not overlap: TSan looks at it
+    EXPECT_GE(now.done_bytes, last.done_bytes);
+    last = now;
+  };
+  ASSERT_TRUE(Verify({.target = folder_.path(), .jobs = 3, .progress = progress}).ok());
+  EXPECT_EQ(last.total_bytes, 2 * kBlock + 1177);
+  EXPECT_EQ(last.done_bytes, last.total_bytes) << "missing files have been dealt with, too";
+}
+
+TEST_F(VerifyTest, StopsOnRequest) {
+  MakeLarge();
+  std::stop_source source;
+  const auto progress = [&](const Progress&) { source.request_stop(); };
+  const auto report = Verify(
+      {.target = folder_.path(), .jobs = 1, .stop = source.get_token(), .progress = progress});
+  EXPECT_EQ(report.status().code(), StatusCode::kCancelled);
+}
+
+TEST_F(VerifyTest, AFileThatIsWrittenToMeanwhileIsAnError) {
+  MakeLarge();
+  bool written = false;
+  const auto progress = [&](const Progress&) {
+    if (!std::exchange(written, true)) {
+      std::ofstream(folder_.PathOf("rank_0/a.ckpt"), std::ios::app) << 'x';
+    }
+  };
+  const auto report = Verify({.target = folder_.path(), .progress = progress});
+  EXPECT_EQ(report.status().code(), StatusCode::kChanged);
+  EXPECT_THAT(report.status().message(), HasSubstr("rank_0/a.ckpt"));
+}
+
+TEST_F(VerifyTest, ManyFilesInManyThreads) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string path = "rank_" + std::to_string(i) + "/a.ckpt";
+    folder_.Add(path, 10000, 0, path, {Value("w", 100, 900), Value("v", 1000, 9000)});
+  }
+  folder_.Publish();
+  folder_.Damage("rank_7/a.ckpt", 9);
+  folder_.Damage("rank_33/a.ckpt", 9999);
+  const DamageReport alone = Verified(1);
+  const DamageReport together = Verified(8);
+  for (const DamageReport& report : {alone, together}) {
+    EXPECT_EQ(report.bytes, 400000U);
+    EXPECT_THAT(report.damages, ElementsAre(Field(&Damage::path, "rank_33/a.ckpt"),
+                                            Field(&Damage::path, "rank_7/a.ckpt")));
+  }
+}
+
+// The pages of a window are given back before the next file is done with.
+TEST_F(VerifyTest, LeavesNoPagesMapped) {
+  MakeLarge();
+  const std::string path = folder_.PathOf("rank_0/a.ckpt");
+  size_t most = 0;
+  const auto progress = [&](const Progress&) { most = std::max(most, MappedPages(path)); };
+  ASSERT_TRUE(Verify({.target = folder_.path(), .progress = progress}).ok());
+  EXPECT_LE(most, size_t{2} * (4 << 20) / 4096);
+}
+
+}  // namespace
+}  // namespace reshard

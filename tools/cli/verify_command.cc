@@ -1,0 +1,150 @@
+#include "tools/cli/verify_command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/printable.h"
+#include "tools/cli/progress_line.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+namespace {
+
+std::string_view KindName(DamageKind kind) {
+  switch (kind) {
+    case DamageKind::kManifest:
+      return "damaged manifest";
+    case DamageKind::kRecord:
+      return "damaged record";
+    case DamageKind::kMissing:
+      return "missing";
+    case DamageKind::kNoFile:
+      return "no file";
+    case DamageKind::kSize:
+      return "other size";
+    case DamageKind::kContent:
+      return "other content";
+  }
+  return "";
+}
+
+// "a, b and 3 more".
+std::string ParametersText(const Damage& damage) {
+  std::string text;
+  for (const std::string& name : damage.parameters) {
+    text += (text.empty() ? "" : ", ") + PrintableName(name);
+  }
+  const uint64_t more = damage.parameter_count - damage.parameters.size();
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
+
+std::string DamageText(const Damage& damage) {
+  std::string text = fmt::format("{}: {}", PrintableName(damage.path), KindName(damage.kind));
+  // That a file is missing is all that there is to say.
+  if (damage.kind != DamageKind::kMissing) text += ": " + PrintableText(damage.detail);
+  text += '\n';
+  if (damage.block) {
+    text += fmt::format("  {} of 64 MiB bad, the first is block {}: bytes {} to {}\n",
+                        FormatCount(damage.bad_blocks, "block"), damage.block->index,
+                        damage.block->range.offset, damage.block->range.end() - 1);
+  }
+  if (damage.parameter_count > 0) {
+    text += fmt::format("  {} touched: {}\n", FormatCount(damage.parameter_count, "parameter"),
+                        ParametersText(damage));
+  }
+  return text;
+}
+
+nlohmann::ordered_json DamageAsJson(const Damage& damage) {
+  nlohmann::ordered_json block = nullptr;
+  if (damage.block) {
+    block = {{"index", damage.block->index},
+             {"offset", damage.block->range.offset},
+             {"length", damage.block->range.length}};
+  }
+  return {{"path", damage.path},
+          {"kind", KindName(damage.kind)},
+          {"detail", damage.detail},
+          {"first_bad_block", std::move(block)},
+          {"bad_blocks", damage.bad_blocks},
+          {"parameters", damage.parameters},
+          {"parameter_count", damage.parameter_count}};
+}
+
+}  // namespace
+
+VerifyCommand::VerifyCommand(CLI::App& parent)
+    : Command(parent, "verify",
+              "Read a finished target again and compare it with its manifests; exit 1 if it is "
+              "damaged",
+              {"reshard verify ckpt_4", "reshard verify ckpt_4 --jobs 0 --json"}) {
+  AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
+  app()
+      .add_option("--jobs", options_.jobs, "Files read at a time; 0 is one for each core (2)")
+      ->type_name("J")
+      ->transform(WholeNumber());
+}
+
+int VerifyCommand::Run() {
+  const auto start = std::chrono::steady_clock::now();
+  VerifyOptions options = options_;
+  const StopOnSignal stop;
+  options.stop = stop.token();
+  std::optional<ProgressLine> line;
+  if (!quiet() && StderrIsTerminal()) {
+    line.emplace();
+    options.progress = [&line](const Progress& progress) { line->Update(progress); };
+  }
+  const Result<DamageReport> report = Verify(options);
+  line.reset();
+  if (!report.ok()) return Fail(report.status());
+
+  if (report->files_without_digest > 0) {
+    PrintWarnings({fmt::format(
+        "{} of {} have no digest (they were converted with --no-checksum): of these, only the "
+        "sizes were compared",
+        report->files_without_digest, FormatCount(report->files, "file"))});
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (json()) {
+    PrintReport(*report, seconds.count());
+  } else {
+    PrintText(*report);
+  }
+  if (!quiet()) {
+    PrintWords(fmt::format("{}, {} read in {} ({}): {}", FormatCount(report->files, "file"),
+                           FormatBytes(report->bytes), FormatSeconds(seconds.count()),
+                           FormatRate(report->bytes, seconds.count()),
+                           report->damages.empty()
+                               ? "all as written"
+                               : FormatCount(report->damages.size(), "difference")));
+  }
+  return report->damages.empty() ? 0 : 1;
+}
+
+void VerifyCommand::PrintReport(const DamageReport& report, double seconds) const {
+  nlohmann::ordered_json damages = nlohmann::ordered_json::array();
+  for (const Damage& damage : report.damages) damages.push_back(DamageAsJson(damage));
+  nlohmann::ordered_json document = JsonDocument();
+  document["target"] = options_.target;
+  document["manifests"] = report.manifests;
+  document["files"] = report.files;
+  document["files_without_digest"] = report.files_without_digest;
+  document["bytes"] = report.bytes;
+  document["damages"] = std::move(damages);
+  document["seconds"] = seconds;
+  PrintData(ToJsonText(document) + '\n');
+}
+
+void VerifyCommand::PrintText(const DamageReport& report) const {
+  for (const Damage& damage : report.damages) PrintData(DamageText(damage));
+}
+
+}  // namespace reshard
