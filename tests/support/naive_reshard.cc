@@ -29,6 +29,7 @@ NaiveParts PartsByDefinition(const ParameterLayout& layout, size_t dims, int64_t
   }
 
   if (layout.opt_weight_shard_step == 0 || layout.opt_weight_shard_size == 0) return parts;
+  if (dims == 0) throw std::invalid_argument("a scalar has no first dimension");
   int64_t replicas = 1;
   int64_t devices = 1;
   for (size_t i = 0; i < matrix.size(); ++i) {
@@ -52,7 +53,7 @@ NaiveParts PartsByDefinition(const ParameterLayout& layout, size_t dims, int64_t
     if (replicas != devices || size > devices) throw std::invalid_argument("cannot be placed");
     index = rank % size;
   }
-  parts.part.at(0) = parts.part[0] * size + index;
+  parts.part[0] = parts.part[0] * size + index;
   parts.cuts[0] *= size;
   return parts;
 }
