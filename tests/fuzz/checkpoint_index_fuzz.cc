@@ -1,0 +1,108 @@
+// ValueParser against libprotobuf, and the index of a whole file against what libprotobuf reads.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "src/index/checkpoint_index.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "tests/support/checkpoint_oracle.h"
+#include "tests/support/memory_file.h"
+#include "tests/support/parse_values.h"
+
+namespace reshard {
+namespace {
+
+// A parameter, put together of the adjacent Values of one tag.
+struct Parameter {
+  std::string name;
+  const Checkpoint::Value* first = nullptr;
+  std::string content;
+};
+
+std::string ContentOf(const Checkpoint::Value& value) {
+  if (value.has_tensor()) return value.tensor().tensor_content();
+  std::string content;
+  for (const TensorProto& tensor : value.maptensor().tensor()) content += tensor.tensor_content();
+  return content;
+}
+
+std::vector<Parameter> ParametersOf(const Checkpoint& checkpoint) {
+  std::vector<Parameter> parameters;
+  for (const Checkpoint::Value& value : checkpoint.value()) {
+    if (parameters.empty() || parameters.back().name != value.tag()) {
+      parameters.push_back({value.tag(), &value, ""});
+    }
+    parameters.back().content += ContentOf(value);
+  }
+  return parameters;
+}
+
+std::string Difference(const Parameter& expected, const ParameterInfo& found,
+                       std::string_view bytes) {
+  if (found.name != expected.name) return "another name";
+  std::string content;
+  for (const ByteRange& range : found.content) content += bytes.substr(range.offset, range.length);
+  for (const MapTensorPart& part : found.map) {
+    content += bytes.substr(part.content.offset, part.content.length);
+  }
+  if (content != expected.content || found.bytes != content.size()) return "other content";
+  if (found.kind == ParameterKind::kMap) return expected.first->has_tensor() ? "a map" : "";
+  const TensorProto& tensor = expected.first->tensor();
+  if (DTypeName(found.dtype) != tensor.tensor_type()) return "another dtype";
+  if (found.kind == ParameterKind::kString) return "";
+  const uint64_t elements = ElementCount(found.shape).value_or(0);
+  if (elements * ItemBytes(found.dtype) != found.bytes) {
+    return fmt::format("{} bytes of shape {}", found.bytes, ToString(found.shape));
+  }
+  const Shape dims(tensor.dims().begin(), tensor.dims().end());
+  const bool scalar = found.shape.empty() && (dims.empty() || dims == Shape{0});
+  return scalar || found.shape == dims ? "" : "another shape";
+}
+
+// The index takes up to 30 times what a parameter without content takes in the file.
+constexpr size_t kIndexBytesPerByte = 40;
+
+std::string IndexFault(const CheckpointIndex& index, std::string_view bytes) {
+  const std::string_view values =
+      index.crc() ? bytes.substr(0, bytes.size() - kCrcTrailerBytes) : bytes;
+  const OracleAnswer answer = AskLibprotobuf(values);
+  if (answer.verdict != OracleAnswer::Verdict::kValid) return "a bad file has an index";
+  const std::vector<Parameter> expected = ParametersOf(answer.checkpoint);
+  if (expected.size() != index.parameters().size()) {
+    return fmt::format("{} parameters, not {}", index.parameters().size(), expected.size());
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::string difference = Difference(expected[i], index.parameters()[i], bytes);
+    if (!difference.empty()) return fmt::format("parameter {}: {}", i, difference);
+    if (index.Find(expected[i].name) != &index.parameters()[i]) return "a name is not found";
+  }
+  if (index.memory() > sizeof(CheckpointIndex) + kIndexBytesPerByte * bytes.size()) {
+    return fmt::format("an index of {} bytes", index.memory());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string FuzzCheckpointIndex(std::string_view bytes) {
+  // Windows of all sizes, the same ones for the same bytes.
+  uint64_t random = bytes.size();
+  const auto surplus = [&random] {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    return (random >> 33) % 40;
+  };
+  const std::string difference =
+      Difference(AskLibprotobuf(bytes), ParseValues(bytes, surplus), bytes);
+  if (!difference.empty()) return difference;
+
+  static MemoryFile file;
+  file.Set(bytes);
+  SourceFiles files(1);
+  const auto index = CheckpointIndex::Make(files, files.Add(file.path()));
+  return index.ok() ? IndexFault(*index, bytes) : RefusalFault(index.status());
+}
+
+}  // namespace reshard

@@ -1,0 +1,34 @@
+// What a fuzz target is: a function that takes any bytes and returns what is wrong with the answer
+// that reshard gives to them, "" where nothing is; crashes and sanitizers tell the rest.
+//
+// Each is in a file of its own, which the fuzzer and corpus_replay_test compile. Deterministic; one
+// thread.
+#ifndef RESHARD_TESTS_FUZZ_FUZZ_TARGET_H_
+#define RESHARD_TESTS_FUZZ_FUZZ_TARGET_H_
+
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// A checkpoint file: its Values and its index, against libprotobuf.
+std::string FuzzCheckpointIndex(std::string_view bytes);
+
+// A strategy file, against libprotobuf and against a tree of JSON; its layouts against their
+// definition; merging it.
+std::string FuzzStrategyProtobuf(std::string_view bytes);
+std::string FuzzStrategyJson(std::string_view bytes);
+
+// Two strategies and a small checkpoint, made as the bytes say, through index and layout to the
+// plan of each target rank, which is carried out byte by byte.
+std::string FuzzPlan(std::string_view bytes);
+
+// Returns what is wrong with a refusal: a code that no input can cause, or a message that is long,
+// empty, or not fit for a terminal.
+std::string RefusalFault(const Status& status);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TESTS_FUZZ_FUZZ_TARGET_H_
