@@ -24,13 +24,13 @@ constexpr size_t kWindow = size_t{4} << 20;
 constexpr size_t kMemory = size_t{64} << 20;
 
 const std::vector<std::byte>& Bytes() {
-  static const std::vector<std::byte> bytes = [] {
+  static const std::vector<std::byte> kBytes = [] {
     std::vector<std::byte> random(kMemory);
     std::mt19937 engine(1);  // NOLINT: the same bytes each time
     for (std::byte& byte : random) byte = static_cast<std::byte>(engine());
     return random;
   }();
-  return bytes;
+  return kBytes;
 }
 
 void CountBytes(benchmark::State& state, uint64_t bytes) {
@@ -82,9 +82,9 @@ void Register() {
   for (const LogicalKernel* kernel : LogicalKernels()) {
     const std::string name = std::string("logical/") + kernel->name;
     const auto add = [&](const std::string& what, auto function, size_t run, size_t total) {
-      benchmark::RegisterBenchmark((name + "/" + what).c_str(), [=](benchmark::State& state) {
-        function(state, *kernel, run, total);
-      });
+      const std::string full = std::string(name).append("/").append(what);
+      benchmark::RegisterBenchmark(
+          full.c_str(), [=](benchmark::State& state) { function(state, *kernel, run, total); });
     };
     add("memory, one run", LogicalAdd, kMemory, kMemory);
     add("memory, runs of 4 MiB", LogicalAdd, kWindow, kMemory);

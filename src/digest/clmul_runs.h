@@ -90,15 +90,15 @@ RESHARD_KERNEL_TARGET static inline Vector128 ReduceRun(const std::byte* bytes, 
     words -= 16;
     sum = LoadVector(words);
   }
-  uint64_t left = static_cast<uint64_t>(words - bytes) / 16;
-  if (left % 8 != 0) {
-    words -= left % 8 * 16;
-    sum = FoldWords(sum, words, left % 8);
-    left -= left % 8;
+  constexpr size_t kGroup = 8;
+  const size_t rest = static_cast<size_t>(words - bytes) / 16 % kGroup;
+  if (rest != 0) {
+    words -= 16 * rest;
+    sum = FoldWords(sum, words, rest);
   }
-  for (; left != 0; left -= 8) {
-    words -= 8 * 16;
-    sum = FoldWords(sum, words, 8);
+  while (words != bytes) {
+    words -= 16 * kGroup;
+    sum = FoldWords(sum, words, kGroup);
   }
   return sum;
 }

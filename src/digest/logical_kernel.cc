@@ -38,8 +38,8 @@ Available Detect() {
 }  // namespace
 
 std::span<const LogicalKernel* const> LogicalKernels() {
-  static const Available available = Detect();
-  return std::span(available.kernels).first(available.size);
+  static const Available kAvailable = Detect();
+  return std::span(kAvailable.kernels).first(kAvailable.size);
 }
 
 }  // namespace reshard

@@ -102,7 +102,7 @@ TEST_P(LogicalDigestTest, KnownVectors) {
     const char* hex;
   };
   const std::vector<std::byte> one = {std::byte{1}};
-  const Vector kVectors[] = {
+  const Vector vectors[] = {
       {"nothing", {}, 7, "00000000000000000000000000000000"},
       {"zeros", std::vector<std::byte>(100), 7, "00000000000000000000000000000000"},
       {"1", one, 0, "00000000000000000000000000000001"},
@@ -117,7 +117,7 @@ TEST_P(LogicalDigestTest, KnownVectors) {
       {"the last position", one, ~uint64_t{0} >> 1, "e4c2c57e31da2ff653d47f657d9736d3"},
       {"a long run", Squares(100'000), 12'345'678'901, "9bb8d9ab13254fe1cf66335d440e75af"},
   };
-  for (const Vector& vector : kVectors) {
+  for (const Vector& vector : vectors) {
     EXPECT_EQ(ToHex(Digest(vector.bytes, vector.position)), vector.hex) << vector.name;
   }
 }
