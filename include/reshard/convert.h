@@ -16,6 +16,7 @@
 #include "reshard/box.h"
 #include "reshard/dtype.h"
 #include "reshard/progress.h"
+#include "reshard/resume.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
 
@@ -33,6 +34,8 @@ struct ConvertOptions {
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
   int jobs = 2;                // target files written at a time, 8 MiB each; 0: one for each core
   bool force = false;          // replace existing outputs
+  bool checksum = true;        // prove what is copied by digests, and write them beside the outputs
+  Resume resume = Resume::kNo;
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published
   std::function<void(const Progress&)>
@@ -59,6 +62,7 @@ struct ConvertReport {
   std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
   uint64_t bytes_read = 0;                // content bytes taken from the sources
   uint64_t bytes_written = 0;
+  uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;  // only the publication of a run that was killed was left to do
 };
@@ -66,6 +70,8 @@ struct ConvertReport {
 // Converts. Reads as: open, index, plan, execute, verify, commit.
 // Errors: every code; after any of them the target's names are as they were, but for a failure
 // while publishing, which leaves whole files and no manifest, and which the same call completes.
+// Files that were finished stay staged for a call with options.resume; they do not outlive one
+// without.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct SourceFileSummary {

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <set>
 #include <utility>
 
 #include "src/api/catch_bad_alloc.h"
 #include "src/api/conversion_plan.h"
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
+#include "src/api/write_targets.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
@@ -45,6 +45,10 @@ Status CheckOptions(const ConvertOptions& options) {
         "the prefix {} becomes part of file names: no slash, no \"..\", no control characters, at "
         "most {} bytes",
         Quote(options.prefix), kLongestPrefix));
+  }
+  if (options.resume == Resume::kVerify && !options.checksum) {
+    return InvalidArgumentError(
+        "--resume=verify compares digests, --no-checksum leaves them out; choose one");
   }
   if (options.jobs < 0) {
     return InvalidArgumentError(fmt::format("{} jobs; 0 stands for all cores", options.jobs));
@@ -89,6 +93,12 @@ Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
   return {source.shards(), options.prefix, options.unmatched};
 }
 
+std::set<int64_t> SourceRanks(const PlanReport& plan) {
+  std::set<int64_t> ranks;
+  for (const SourceFileSummary& file : plan.sources) ranks.insert(file.rank);
+  return ranks;
+}
+
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
                             const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options));
@@ -101,46 +111,33 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
   for (const TargetFileSummary& target : plan.targets) {
     spec.files.push_back({target.path, target.size});
   }
+  const Strategy* source_strategy = source.rule().source();
+  const Strategy* target_strategy = source.rule().target();
+  if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
+  if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
+  const std::set<int64_t> read = SourceRanks(plan);
+  for (const OpenedSource::File& file : source.chosen()) {
+    if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
+  }
   spec.source_identities = IdentityLines(source);
+  spec.checksum = options.checksum;
   spec.force = options.force;
+  spec.resume = options.resume;
   return spec;
 }
 
-size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
-  const size_t jobs = options.jobs == 0 ? std::max<size_t>(1, std::thread::hardware_concurrency())
-                                        : static_cast<size_t>(options.jobs);
-  return std::min(jobs, plan.targets.size());
+// Says what an unfinished run leaves to go on with.
+Status WithHint(Status status, const TargetJob& job) {
+  const size_t finished = job.CountFinished();
+  if (status.ok() || finished == 0) return status;
+  return Status(
+      status.code(),
+      fmt::format("{} ({}: run the same command with --resume to go on)", status.message(),
+                  finished == 1 ? "1 finished file is kept"
+                                : fmt::format("{} finished files are kept", finished)));
 }
 
-// Writes every target file; each worker plans the files it takes, so that few plans are in memory
-// at a time.
-Status WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                    const TargetJob& job, const ConvertOptions& options) {
-  std::mutex mutex;
-  Progress progress{0, plan.bytes_written};
-  const auto count = [&](uint64_t bytes) {
-    const std::lock_guard lock(mutex);
-    progress.done_bytes += bytes;
-    options.progress(progress);
-  };
-  const auto on_chunk = options.progress ? std::function<void(uint64_t)>(count) : nullptr;
-  const auto write = [&](size_t i, const std::stop_token& stop) -> Status {
-    const TargetFileSummary& expected = plan.targets[i];
-    PlanNotes notes;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan target, planner.PlanTarget(expected.rank, notes));
-    if (target.size != expected.size) {
-      return InternalError(
-          fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
-    }
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size));
-    RESHARD_RETURN_IF_ERROR(WriteTarget(source.files(), target, file, on_chunk, stop));
-    return job.Finish(std::move(file));
-  };
-  return RunWorkers(Workers(options, plan), plan.targets.size(), write, options.stop);
-}
-
-ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published,
-                         bool completed_earlier_run) {
+ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published) {
   ConvertReport report;
   report.warnings = plan.warnings;
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
@@ -148,12 +145,12 @@ ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published,
   for (const TargetFileSummary& target : plan.targets) {
     report.files.push_back({target.path, target.size});
   }
-  for (const SourceFileSummary& file : plan.sources) report.source_ranks.push_back(file.rank);
+  const std::set<int64_t> read = SourceRanks(plan);
+  report.source_ranks.assign(read.begin(), read.end());
   report.largest = plan.largest;
   report.parameters = plan.parameters;
   report.bytes_read = plan.bytes_read;
   report.bytes_written = plan.bytes_written;
-  report.completed_earlier_run = completed_earlier_run;
   return report;
 }
 
@@ -164,13 +161,20 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
-    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
-    RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(std::move(spec)));
-    const bool staged = job.already_staged();
-    if (!staged) RESHARD_RETURN_IF_ERROR(WriteTargets(*source, planner, plan, job, options));
+    RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
+    RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
+    uint64_t kept = 0;
+    if (!job.already_staged()) {
+      auto written = WriteTargets(*source, planner, plan, job, spec.fingerprint, options);
+      if (!written.ok()) return WithHint(written.status(), job);
+      kept = *written;
+    }
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-    return MakeReport(plan, published, staged);
+    ConvertReport report = MakeReport(plan, published);
+    report.files_kept = kept;
+    report.completed_earlier_run = job.already_staged();
+    return report;
   });
 }
 

@@ -11,11 +11,13 @@ namespace {
 // A name of any bytes, told apart from what follows it by its length.
 std::string Delimited(std::string_view name) { return fmt::format("{}:{} ", name.size(), name); }
 
-void UpdateStrategy(std::string_view side, const Strategy* strategy, Xxh3& digest) {
-  if (strategy == nullptr) return;
-  digest.Update(fmt::format("{} pipeline={} own_stage={}\n", side, strategy->is_pipeline(),
-                            strategy->own_stage()));
-  for (const StrategyStage& stage : strategy->stages()) {
+}  // namespace
+
+std::string StrategyDigest(const Strategy& strategy) {
+  Xxh3 digest;
+  digest.Update(
+      fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
+  for (const StrategyStage& stage : strategy.stages()) {
     digest.Update("stage\n");
     for (const auto& [name, layout] : stage.layouts()) {
       digest.Update(Delimited(name));
@@ -23,17 +25,22 @@ void UpdateStrategy(std::string_view side, const Strategy* strategy, Xxh3& diges
                                 layout.opt_weight_shard_step, layout.opt_weight_shard_size));
     }
   }
+  return digest.HexDigest();
 }
-
-}  // namespace
 
 std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options) {
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(options.prefix));
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(options.unmatched)));
-  UpdateStrategy("source", source.rule().source(), digest);
-  UpdateStrategy("target", source.rule().target(), digest);
+  const Strategy* source_strategy = source.rule().source();
+  const Strategy* target_strategy = source.rule().target();
+  if (source_strategy != nullptr) {
+    digest.Update(fmt::format("source {}\n", StrategyDigest(*source_strategy)));
+  }
+  if (target_strategy != nullptr) {
+    digest.Update(fmt::format("target {}\n", StrategyDigest(*target_strategy)));
+  }
   if (const auto step = source.step()) {
     digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
   }

@@ -16,6 +16,9 @@ namespace reshard {
 // hosts that each hold the files that their target ranks need do one plan together.
 std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options);
 
+// Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
+std::string StrategyDigest(const Strategy& strategy);
+
 // Returns a line for each chosen file that tells whether it is still the same one on this host.
 std::vector<std::string> IdentityLines(const OpenedSource& source);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <variant>
 
 #include "src/base/quote.h"
@@ -62,8 +63,9 @@ void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
 class WindowCopier {
  public:
-  WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out)
-      : files_(files), file_(file), out_(out) {}
+  // What is copied is added to `digest` too, unless it is null.
+  WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out, CopyDigest* digest)
+      : files_(files), file_(file), out_(out), digest_(digest) {}
 
   Status Add(RunRow row) {
     assert(size_ == 0 || row.source >= end_);
@@ -94,10 +96,17 @@ class WindowCopier {
   Status Flush() {
     if (size_ == 0) return {};
     RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, begin_, end_ - begin_));
-    RESHARD_RETURN_IF_ERROR(window.Read([rows = std::span(rows_).first(size_), begin = begin_,
-                                         to = out_.data()](const std::byte* data) {
-      for (const RunRow& row : rows) CopyRow(data + (row.source - begin), to + row.target, row);
-    }));
+    RESHARD_RETURN_IF_ERROR(
+        window.Read([rows = std::span(rows_).first(size_), begin = begin_, to = out_.data(),
+                     digest = digest_](const std::byte* data) {
+          for (const RunRow& row : rows) {
+            const std::byte* from = data + (row.source - begin);
+            CopyRow(from, to + row.target, row);
+            if (digest != nullptr) {
+              digest->AddRow(from, row.length, row.count, row.source_stride, row.source);
+            }
+          }
+        }));
     size_ = 0;
     return {};
   }
@@ -120,6 +129,7 @@ class WindowCopier {
   SourceFiles& files_;
   const FileId file_;
   const std::span<std::byte> out_;
+  CopyDigest* const digest_;
   std::array<RunRow, 128> rows_;
   size_t size_ = 0;
   uint64_t begin_ = 0;  // the window so far
@@ -189,17 +199,19 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   return {};
 }
 
-}  // namespace
-
-Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
-              std::span<std::byte> out) {
+// Gather, telling digest_of(i), where it is not empty, what copy number i takes.
+template <typename DigestOf>
+Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+                    std::span<std::byte> out, DigestOf digest_of) {
   const ByteRange range{offset, out.size()};
   uint64_t gathered = 0;
-  for (const BlockCopy& copy : copies) {
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const BlockCopy& copy = copies[i];
     const ByteRange span = copy.TargetSpan();
     if (span.offset >= range.end()) break;
     if (span.length == 0 || span.end() <= range.offset) continue;
-    WindowCopier copier(files, copy.source, out);
+    std::optional<CopyDigest> digest = digest_of(i);
+    WindowCopier copier(files, copy.source, out, digest ? &*digest : nullptr);
     RESHARD_RETURN_IF_ERROR(AddRuns(copy, range, copier));
     RESHARD_RETURN_IF_ERROR(copier.Flush());
     gathered += copier.copied();
@@ -211,8 +223,16 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
   return {};
 }
 
+}  // namespace
+
+Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+              std::span<std::byte> out) {
+  return GatherCopies(files, copies, offset, out,
+                      [](size_t) -> std::optional<CopyDigest> { return std::nullopt; });
+}
+
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out) {
+                  std::span<std::byte> out, TargetDigest* digest) {
   auto segment = std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
@@ -225,8 +245,13 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
     if (const auto* literal = std::get_if<Literal>(&*segment)) {
       std::memcpy(out.data(), literal->bytes.data() + (offset - literal->offset), length);
     } else {
+      const auto number = static_cast<size_t>(segment - plan.segments.begin());
       RESHARD_RETURN_IF_ERROR(
-          Gather(files, std::get<Content>(*segment).copies, offset, out.first(length)));
+          GatherCopies(files, std::get<Content>(*segment).copies, offset, out.first(length),
+                       [digest, number](size_t copy) -> std::optional<CopyDigest> {
+                         if (digest == nullptr) return std::nullopt;
+                         return digest->OfCopy(number, copy);
+                       }));
     }
     offset += length;
     out = out.subspan(length);

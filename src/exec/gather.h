@@ -11,6 +11,7 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/exec/target_digest.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source_files.h"
 #include "src/tensor/block_copy.h"
@@ -23,10 +24,10 @@ namespace reshard {
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
               std::span<std::byte> out);
 
-// Fills `out` with the bytes of the target file from `offset` on, literals and contents alike.
-// Errors: as Gather.
+// Fills `out` with the bytes of the target file from `offset` on, literals and contents alike, and
+// adds the source's side to `digest`, unless it is null. Errors: as Gather.
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out);
+                  std::span<std::byte> out, TargetDigest* digest);
 
 }  // namespace reshard
 

@@ -13,16 +13,31 @@ namespace reshard {
 namespace {
 
 constexpr const char* kStaged = "files";
+constexpr const char* kJob = "job";
 constexpr const char* kJournal = "journal";
-constexpr const char* kNewJournal = "journal.new";
-constexpr std::string_view kManifestLine = "manifest ";
-constexpr uint64_t kMaxJournalBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
 
 std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kStaged, path); }
 
-std::vector<ManifestFile> StagedFiles(std::vector<ManifestFile> files) {
-  for (ManifestFile& file : files) file.path = StagedPath(file.path);
-  return files;
+// Each file and its part record, by their staged paths.
+std::vector<std::string> StagedPaths(const std::vector<ManifestFile>& files) {
+  std::vector<std::string> paths;
+  for (const ManifestFile& file : files) {
+    paths.push_back(StagedPath(file.path));
+    paths.push_back(StagedPath(RecordPath(file.path)));
+  }
+  return paths;
+}
+
+// Moves what is at `from` of one folder to `to` of the other; ok where there is nothing.
+Status Move(const OutputDirectory& folder, const std::string& from, const OutputDirectory& target,
+            const std::string& to) {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(folder, from));
+  if (!place) return {};
+  RESHARD_ASSIGN_OR_RETURN(const auto staged, place->folder.Look(place->name));
+  if (!staged) return {};
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace new_place, MakePlace(target, to));
+  return place->folder.Rename(place->name, new_place.folder, new_place.name);
 }
 
 // Both sorted by path.
@@ -37,19 +52,6 @@ bool Intersect(const std::vector<ManifestFile>& a, const std::vector<ManifestFil
 }
 
 }  // namespace
-
-Journal MakeJournal(const JobSpec& spec) {
-  Journal journal;
-  journal.manifest_name = spec.manifest_name;
-  journal.targets = fmt::format("{}{}\n", kManifestLine, spec.manifest_name);
-  for (const ManifestFile& file : spec.files) {
-    journal.targets += fmt::format("target {} {}\n", file.size, file.path);
-  }
-  for (const std::string& source : spec.source_identities) {
-    journal.sources += fmt::format("source {}\n", source);
-  }
-  return journal;
-}
 
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const OutputDirectory& target, const std::vector<ManifestFile>& files,
@@ -92,36 +94,62 @@ Status JobFolder::CleanUp(const OutputDirectory& parent, const std::string& fing
   return parent.RemoveTree(fingerprint);
 }
 
+Status JobFolder::WriteJob(const JobText& job) const {
+  return folder_.WriteFile(kJob, EncodeJobText(job));
+}
+
+Result<std::optional<JobText>> JobFolder::ReadJob() const { return ReadJobText(kJob); }
+
+Result<std::optional<JobText>> JobFolder::ReadJournal() const { return ReadJobText(kJournal); }
+
+Result<std::optional<JobText>> JobFolder::ReadJobText(const char* name) const {
+  const auto text = folder_.ReadFile(name, kMaxJobBytes);
+  if (text.status().code() == StatusCode::kNotFound) return std::optional<JobText>();
+  if (!text.ok()) return text.status();
+  RESHARD_ASSIGN_OR_RETURN(JobText job, ParseJobText(*text, folder_.PathOf(name)));
+  return std::optional(std::move(job));
+}
+
 Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
   return StagedFile::Create(place.folder, place.name, size);
 }
 
-Result<std::optional<Journal>> JobFolder::ReadJournal() const {
-  const auto text = folder_.ReadFile(kJournal, kMaxJournalBytes);
-  if (text.status().code() == StatusCode::kNotFound) return std::optional<Journal>();
-  if (!text.ok()) return text.status();
-  const size_t line_end = text->find('\n');
-  const size_t targets_end = text->find("\n\n");
-  if (!text->starts_with(kManifestLine) || targets_end == std::string::npos) {
-    return CorruptError(
-        fmt::format("{}: no journal of reshard's; remove the folder that it lies in",
-                    Escape(folder_.PathOf(kJournal))));
-  }
-  Journal journal;
-  journal.manifest_name = text->substr(kManifestLine.size(), line_end - kManifestLine.size());
-  journal.targets = text->substr(0, targets_end + 1);
-  journal.sources = text->substr(targets_end + 2);
-  if (!IsManifestName(journal.manifest_name)) {
-    return CorruptError(
-        fmt::format("{}: {} is no manifest's name; remove the folder that it lies "
-                    "in",
-                    Escape(folder_.PathOf(kJournal)), Quote(journal.manifest_name)));
-  }
-  return std::optional(std::move(journal));
+Status JobFolder::WriteRecord(const std::string& path, std::string_view record) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, StagedPath(RecordPath(path))));
+  return place.folder.WriteFile(place.name, record);
 }
 
-Result<std::optional<Manifest>> JobFolder::ReadManifest(const Journal& journal) const {
+Result<std::string> JobFolder::ReadRecord(const std::string& path) const {
+  return ReadFileAt(folder_, StagedPath(RecordPath(path)), kMaxRecordBytes);
+}
+
+Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& file) const {
+  RESHARD_ASSIGN_OR_RETURN(const bool whole,
+                           IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
+  if (!whole) return std::optional<PartRecordHead>();
+  const auto bytes = ReadRecord(file.path);
+  if (bytes.status().code() == StatusCode::kIo) return bytes.status();
+  if (!bytes.ok()) return std::optional<PartRecordHead>();
+  PartRecordParser parser(RecordPath(file.path));
+  if (!parser.Feed(*bytes).ok() || !parser.Finish().ok()) return std::optional<PartRecordHead>();
+  return parser.head();
+}
+
+Status JobFolder::Remove(const std::string& path) const {
+  for (const std::string& staged : {StagedPath(RecordPath(path)), StagedPath(path)}) {
+    RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(folder_, staged));
+    if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));
+  }
+  return {};
+}
+
+std::string JobFolder::PathOfStaged(const std::string& path) const {
+  return fmt::format("{}/{}", folder_.path(), StagedPath(path));
+}
+
+Result<std::optional<Manifest>> JobFolder::ReadManifest(const JobText& journal) const {
   const auto bytes = folder_.ReadFile(journal.manifest_name, kMaxManifestBytes);
   if (bytes.status().code() == StatusCode::kNotFound) return std::optional<Manifest>();
   if (!bytes.ok()) return bytes.status();
@@ -130,27 +158,46 @@ Result<std::optional<Manifest>> JobFolder::ReadManifest(const Journal& journal) 
   return std::optional(std::move(manifest));
 }
 
+Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
+  for (const ManifestFile& file : files) {
+    RESHARD_ASSIGN_OR_RETURN(const bool whole,
+                             IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
+    RESHARD_ASSIGN_OR_RETURN(const auto record, LookAt(folder_, StagedPath(RecordPath(file.path))));
+    if (whole && record) continue;
+    return IoError(
+        fmt::format("{}: expected a file of {} bytes and its part record; they were written, but "
+                    "something else has removed or changed them",
+                    Escape(PathOfStaged(file.path)), file.size));
+  }
+  return {};
+}
+
 Status JobFolder::Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
-                         const Journal& journal, const OutputDirectory& parent,
+                         const std::string& manifest_name, const OutputDirectory& parent,
                          const OutputDirectory& target) const {
-  const std::vector<ManifestFile> staged = StagedFiles(files);
-  for (const ManifestFile& file : staged) {
-    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(folder_, file));
+  for (const ManifestFile& file : files) {
+    RESHARD_ASSIGN_OR_RETURN(const bool whole,
+                             IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
     if (!whole) {
       return IoError(
-          fmt::format("{}/{}: expected a file of {} bytes; it was written, but something "
-                      "else has removed or changed it",
-                      Escape(folder_.path()), Escape(file.path), file.size));
+          fmt::format("{}: expected a file of {} bytes; it was written, but something else has "
+                      "removed or changed it",
+                      Escape(PathOfStaged(file.path)), file.size));
     }
   }
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodeManifest(manifest));
-  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(journal.manifest_name, bytes));
-  RESHARD_RETURN_IF_ERROR(
-      folder_.WriteFile(kNewJournal, fmt::format("{}\n{}", journal.targets, journal.sources)));
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, staged));
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(manifest_name, bytes));
+  const std::string checksums_name = ChecksumsName(manifest_name);
+  const std::string checksums = EncodeChecksums(manifest);
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
+  if (!checksums.empty()) {
+    RESHARD_RETURN_IF_ERROR(folder_.WriteFile(checksums_name, checksums));
+  }
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedPaths(files)));
   RESHARD_RETURN_IF_ERROR(parent.Sync());
   RESHARD_RETURN_IF_ERROR(target.Sync());
-  RESHARD_RETURN_IF_ERROR(folder_.Rename(kNewJournal, folder_, kJournal));
+  RESHARD_RETURN_IF_ERROR(folder_.Rename(kJob, folder_, kJournal));
   return folder_.Sync();
 }
 
@@ -167,30 +214,37 @@ Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
 }
 
 Status JobFolder::MoveFiles(const Manifest& manifest, const OutputDirectory& target) const {
+  std::vector<std::string> paths;
   for (const ManifestFile& file : manifest.files) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> from,
-                             FindPlace(folder_, StagedPath(file.path)));
-    if (!from) continue;
-    RESHARD_ASSIGN_OR_RETURN(const auto staged, from->folder.Look(from->name));
-    if (!staged) continue;  // moved already, or written by an earlier run that this one joins
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlace to, MakePlace(target, file.path));
-    RESHARD_RETURN_IF_ERROR(from->folder.Rename(from->name, to.folder, to.name));
+    paths.push_back(file.path);
+    paths.push_back(RecordPath(file.path));
   }
-  return SyncFolders(target, manifest.files);
+  // What is not staged was moved before, or written by an earlier run that this one joins.
+  for (const std::string& path : paths) {
+    RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
+  }
+  return SyncFolders(target, paths);
 }
 
 Status JobFolder::Publish(const OutputDirectory& target) const {
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<Journal> journal, ReadJournal());
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, ReadJournal());
   assert(journal);
   const std::string& name = journal->manifest_name;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(*journal));
   if (!manifest) return {};  // the last step was done
   RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, manifest->files, name));
-  for (const auto& [other, listed] : others) RESHARD_RETURN_IF_ERROR(target.RemoveFile(other));
+  for (const auto& [other, listed] : others) {
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(other));
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(ChecksumsName(other)));
+  }
   RESHARD_RETURN_IF_ERROR(target.RemoveFile(name));
   // Durable before anything that they list is replaced.
   RESHARD_RETURN_IF_ERROR(target.Sync());
   RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
+  const std::string checksums = ChecksumsName(name);
+  if (EncodeChecksums(*manifest).empty()) RESHARD_RETURN_IF_ERROR(target.RemoveFile(checksums));
+  RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
+  RESHARD_RETURN_IF_ERROR(target.Sync());
   RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));
   return target.Sync();
 }

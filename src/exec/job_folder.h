@@ -1,40 +1,37 @@
 // JobFolder: the folder `.reshard/FINGERPRINT` in a target folder, where a run stages its files and
 // from where it publishes them.
 //
-//     files/...        the staged files, at the paths that they will have in the target folder
+//     files/...        the staged files and part records, at the paths that they will have in the
+//                      target folder
 //     manifest.json    the manifest to come (or manifest_partS.json)
-//     journal          what is published, from which sources
+//     checksums.xxh128 the list of checksums to come
+//     job              what is being staged, from which sources; called `journal` from the moment
+//                      that it may be published
 //
-// Everything before the journal may be thrown away; once the journal is there, all files and the
-// manifest are whole and durable, and the renames can be completed at any time, by any process. The
-// manifest leaves last, so a journal without it means that only cleaning up is left.
+// Up to then, a staged file that has a part record is whole and durable, and a run of the same job
+// may keep it; everything may be thrown away. Once the journal is there, all files and the manifest
+// are whole and durable, and the renames can be completed at any time, by any process. The manifest
+// leaves last, so a journal without it means that only cleaning up is left.
 //
-// Only the holder of the job lock uses it. Move-only; used by one thread at a time, but for Create.
+// Only the holder of the job lock uses it. Move-only; used by one thread at a time, but for Create,
+// WriteRecord, ReadRecord and Remove, each of files of its own.
 #ifndef RESHARD_SRC_EXEC_JOB_FOLDER_H_
 #define RESHARD_SRC_EXEC_JOB_FOLDER_H_
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "format/manifest/manifest_codec.h"
+#include "format/manifest/part_record.h"
 #include "reshard/status.h"
-#include "src/exec/job_spec.h"
+#include "src/exec/job_text.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 
 namespace reshard {
-
-struct Journal {
-  std::string manifest_name;
-  std::string targets;  // manifest name, paths and sizes, as text
-  std::string sources;  // the identities of the sources, as text
-
-  friend bool operator==(const Journal&, const Journal&) = default;
-};
-
-Journal MakeJournal(const JobSpec& spec);
 
 // Returns the manifests of `target`, but for one called `except`, that list any of `files`: name
 // and content. What cannot be read as a manifest lists nothing.
@@ -55,18 +52,41 @@ class JobFolder {
   // Removes it after publication: the journal last, so that it tells until the end what was done.
   static Status CleanUp(const OutputDirectory& parent, const std::string& fingerprint);
 
-  // Makes a file to be filled, and the folders on its way. Any thread.
-  Result<StagedFile> Create(const std::string& path, uint64_t size) const;
-
+  // Writes what is going to be staged. Before anything else is.
+  Status WriteJob(const JobText& job) const;
+  // Returns what was being staged, or nothing where the folder was not even begun, or staging is
+  // over. Errors: kCorrupt, kIo.
+  Result<std::optional<JobText>> ReadJob() const;
   // Returns the journal, or nothing while files are being staged. Errors: kCorrupt, kIo.
-  Result<std::optional<Journal>> ReadJournal() const;
-  // Returns the manifest to come, or nothing where it has left (or there is no journal).
-  Result<std::optional<Manifest>> ReadManifest(const Journal& journal) const;
+  Result<std::optional<JobText>> ReadJournal() const;
 
-  // Makes the staged `files` publishable: checks that they are whole and writes `manifest` and the
-  // journal, all durable in this order. `parent` and `target` are the folders above.
+  // Makes a file to be filled, and the folders on its way.
+  Result<StagedFile> Create(const std::string& path, uint64_t size) const;
+  // Stages the part record of the file at `path`, which is whole and durable, and makes it durable.
+  Status WriteRecord(const std::string& path, std::string_view record) const;
+  // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
+  // Errors: kIo.
+  Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;
+  // Removes a staged file and its part record, the record first.
+  Status Remove(const std::string& path) const;
+  // For messages, and to read it.
+  std::string PathOfStaged(const std::string& path) const;
+
+  // Returns the bytes of the part record of `path`, staged here.
+  Result<std::string> ReadRecord(const std::string& path) const;
+
+  // Returns the manifest to come, or nothing where it has left (or there is no journal).
+  Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;
+
+  // Returns ok when all of `files` are staged with their sizes, and their part records.
+  // Errors: kIo.
+  Status CheckStaged(const std::vector<ManifestFile>& files) const;
+
+  // Makes the staged `files` publishable: writes `manifest` under `manifest_name` and its
+  // checksums, and turns the job into the journal, all durable in this order. `parent` and `target`
+  // are the folders above.
   Status Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
-                const Journal& journal, const OutputDirectory& parent,
+                const std::string& manifest_name, const OutputDirectory& parent,
                 const OutputDirectory& target) const;
 
   // Returns whether each of `files`, those of the manifest to come, is whole, here or in `target`.
@@ -74,13 +94,15 @@ class JobFolder {
                           const OutputDirectory& target) const;
 
   // Moves everything into place that is not there yet: old manifests that list any of the files go
-  // first, the new one comes last. Each call goes on where the one before was interrupted.
+  // first, with their checksums, the new one comes last. Each call goes on where the one before was
+  // interrupted.
   Status Publish(const OutputDirectory& target) const;
 
  private:
   explicit JobFolder(OutputDirectory folder) : folder_(std::move(folder)) {}
 
-  // Moves the staged files of `manifest` into place.
+  Result<std::optional<JobText>> ReadJobText(const char* name) const;
+  // Moves the staged files and part records of `manifest` into place.
   Status MoveFiles(const Manifest& manifest, const OutputDirectory& target) const;
 
   OutputDirectory folder_;

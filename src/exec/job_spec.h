@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "format/manifest/manifest_codec.h"
+#include "reshard/resume.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -14,10 +15,15 @@ struct JobSpec {
   std::string target_folder;
   std::string fingerprint;  // of the plan for all ranks, so that runs for some of them join
   std::string manifest_name = "manifest.json";  // "manifest_partS.json" for stage S alone
-  std::vector<ManifestFile> files;              // that this run writes
+  std::string source_strategy;                  // their digests, for the manifest; empty: none
+  std::string target_strategy;
+  std::vector<ManifestSource> sources;  // files that this run reads: path and size
+  std::vector<ManifestFile> files;      // that this run writes: path and size
   // One opaque line for each source: when they are the same, so are the bytes that a run writes.
   std::vector<std::string> source_identities;
-  bool force = false;  // replace outputs and manifests that are there
+  bool checksum = true;  // the part records hold digests
+  bool force = false;    // replace outputs and manifests that are there
+  Resume resume = Resume::kNo;
 };
 
 // Returns the spec with its files sorted.

@@ -20,9 +20,10 @@ Result<bool> IsPublished(const OutputDirectory& target, const JobSpec& spec) {
   const auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
   if (!manifest.ok() || manifest->plan != spec.fingerprint) return false;
   for (const ManifestFile& file : spec.files) {
-    if (std::find(manifest->files.begin(), manifest->files.end(), file) == manifest->files.end()) {
-      return false;
-    }
+    const bool listed = std::any_of(
+        manifest->files.begin(), manifest->files.end(),
+        [&](const auto& found) { return found.path == file.path && found.size == file.size; });
+    if (!listed) return false;
     RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target, file));
     if (!whole) return false;
   }
@@ -36,11 +37,26 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   const auto folder = JobFolder::Open(parent, fingerprint);
   if (folder.status().code() == StatusCode::kAlreadyExists) return leftover;  // a file or a link
   if (!folder.ok()) return folder.status();
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<Journal> journal, folder->ReadJournal());
-  if (!journal) return leftover;
-  RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, folder->ReadManifest(*journal));
   const bool same_plan = fingerprint == spec.fingerprint;
-  const Journal own = MakeJournal(spec);
+  const JobText own = JobTextOf(spec);
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
+  if (!journal) {
+    if (spec.resume == Resume::kNo) return leftover;
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
+    if (!job) return leftover;
+    const std::string path = parent.PathOf(fingerprint);
+    if (!same_plan) {
+      return MismatchError(fmt::format(
+          "{}: the interrupted run had another plan ({}; this is {}): other strategies, another "
+          "training step, or other options; give the same ones again, or run without --resume to "
+          "write all files anew",
+          Escape(path), fingerprint, spec.fingerprint));
+    }
+    RESHARD_RETURN_IF_ERROR(CheckSameJob(*job, own, path));
+    leftover.fate = Fate::kContinue;
+    return leftover;
+  }
+  RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, folder->ReadManifest(*journal));
   if (!manifest) {
     if (!same_plan || *journal != own) return leftover;
     RESHARD_ASSIGN_OR_RETURN(const bool published, IsPublished(target, spec));

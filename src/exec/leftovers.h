@@ -17,6 +17,7 @@ namespace reshard {
 
 enum class Fate {
   kDiscard,   // staged by a run that never came to publish
+  kContinue,  // staged by an interrupted run of this very job, to be gone on with
   kComplete,  // an interrupted publication of the same plan, of other files or other sources
   kResume,    // the interrupted publication of this very run
   kCleanUp,   // this very run was published and interrupted afterwards
@@ -32,7 +33,8 @@ struct Leftover {
 
 // Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Anything there
 // that is not called like a job is nobody's. Errors: kAlreadyExists for an interrupted publication
-// of another plan, without force; kCorrupt, kIo.
+// of another plan, without force; kChanged, kMismatch for staged files that the spec is to resume
+// with and cannot; kCorrupt, kIo.
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec);
 

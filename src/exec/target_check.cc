@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -24,10 +26,10 @@ struct Names {
   std::vector<std::string> blocked;   // why something is in the way
 };
 
-// Adds what stands in the way of `file`.
-Status CheckPlace(const OutputDirectory& target, uint64_t device, const ManifestFile& file,
-                  Names& names) {
-  const auto place = FindPlace(target, file.path);
+// Adds what is in the place of `path`: a file to `existing`, anything else to the blocked names.
+Status CheckPlace(const OutputDirectory& target, uint64_t device, const std::string& path,
+                  std::vector<std::string>& existing, Names& names) {
+  const auto place = FindPlace(target, path);
   if (place.status().code() == StatusCode::kAlreadyExists) {
     names.blocked.push_back(place.status().message());
     return {};
@@ -47,7 +49,7 @@ Status CheckPlace(const OutputDirectory& target, uint64_t device, const Manifest
   RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look((*place)->name));
   if (!entry) return {};
   if (entry->type == EntryType::kFile) {
-    names.existing.push_back(file.path);
+    existing.push_back(path);
   } else {
     names.blocked.push_back(
         fmt::format("{}: neither free nor a file that could be replaced; "
@@ -62,7 +64,10 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   RESHARD_ASSIGN_OR_RETURN(const uint64_t device, target.Device());
   Names names;
   for (const ManifestFile& file : spec.files) {
-    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, file, names));
+    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, file.path, names.existing, names));
+    // A part record is no output: one of a file that is gone may be replaced.
+    std::vector<std::string> records;
+    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, RecordPath(file.path), records, names));
   }
   if (!names.blocked.empty()) {
     const size_t others = names.blocked.size() - 1;
@@ -90,6 +95,21 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
   return {};
 }
 
+// Runs that join read one checkpoint: where they read the same file, it has one size.
+Status CheckSameSources(const std::string& path, const Manifest& manifest, const JobSpec& spec) {
+  std::map<std::string_view, uint64_t> sizes;
+  for (const ManifestSource& source : manifest.sources) sizes.emplace(source.path, source.size);
+  for (const ManifestSource& source : spec.sources) {
+    const auto known = sizes.find(source.path);
+    if (known == sizes.end() || known->second == source.size) continue;
+    return MismatchError(fmt::format(
+        "{}: made from a source file {} of {} bytes, which has {} now: another checkpoint; choose "
+        "another target folder, or pass --force to give up what is there",
+        Escape(path), Quote(source.path), known->second, source.size));
+  }
+  return {};
+}
+
 Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool replace,
                       TargetFindings& findings) {
   const std::string path = target.PathOf(spec.manifest_name);
@@ -101,7 +121,14 @@ Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool r
         return AlreadyExistsError(fmt::format("{}; {}", manifest.status().message(), kAdvice));
       }
     } else if (manifest->plan == spec.fingerprint) {
-      findings.joined = std::move(manifest->files);
+      const Status same = CheckSameSources(path, *manifest, spec);
+      if (same.ok()) {
+        findings.joined = std::move(manifest->files);
+      } else if (!replace) {
+        return same;
+      } else {
+        RESHARD_RETURN_IF_ERROR(Abandon(path, *manifest, replace, findings));
+      }
     } else {
       RESHARD_RETURN_IF_ERROR(Abandon(path, *manifest, replace, findings));
     }

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "reshard/version.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/exec/manifest_builder.h"
 #include "src/exec/target_place.h"
+#include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {
@@ -62,7 +66,12 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   if (job.already_staged_) return job;
   RESHARD_ASSIGN_OR_RETURN(job.findings_,
                            CheckTarget(job.target_, job.spec_, job.spec_.force || own));
+  if (job.folder_) {
+    RESHARD_RETURN_IF_ERROR(job.TakeUp());
+    return job;
+  }
   RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
+  RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
   return job;
 }
 
@@ -91,12 +100,39 @@ Result<bool> TargetJob::Recover() {
         for (const ManifestFile& file : leftover.files) abandoned_.push_back(file.path);
         abandoned_jobs_.push_back(leftover.fingerprint);
         break;
+      case Fate::kContinue: {
+        RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Open(parent, leftover.fingerprint));
+        break;
+      }
       case Fate::kDiscard:
         RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
         break;
     }
   }
   return own;
+}
+
+Status TargetJob::TakeUp() {
+  for (const ManifestFile& file : spec_.files) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<PartRecordHead> head, folder_->StagedHead(file));
+    if (head && head->plan == spec_.fingerprint && head->path == file.path &&
+        head->size == file.size) {
+      finished_.emplace(file.path, *std::move(head));
+    } else {
+      RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
+    }
+  }
+  return {};
+}
+
+Result<bool> TargetJob::KeepFinished() const {
+  bool any = false;
+  for (const ManifestFile& file : spec_.files) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<PartRecordHead> head, folder_->StagedHead(file));
+    any = any || head;
+    if (!head) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
+  }
+  return any;
 }
 
 Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
@@ -140,46 +176,80 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
 
 TargetJob::~TargetJob() {
   if (published_ || target_.fd() < 0) return;  // or moved from
-  // Nobody is left to tell of a failure; the next run clears what stays behind. A journal is not
-  // thrown away: what it stands for can be completed.
+  // Nobody is left to tell of a failure; the next run deals with what stays behind.
+  static_cast<void>(CatchOutOfMemory([this] { return Leave(); }));
+}
+
+Status TargetJob::Leave() const {
   const OutputDirectory& parent = lock_.folder();
   if (folder_) {
-    const auto journal = folder_->ReadJournal();
-    if (!journal.ok() || *journal) return;
-    if (!JobFolder::Discard(parent, spec_.fingerprint).ok()) return;
+    RESHARD_ASSIGN_OR_RETURN(const auto journal, folder_->ReadJournal());
+    if (journal) return {};  // what it stands for can be completed
+    RESHARD_ASSIGN_OR_RETURN(const bool any_finished, KeepFinished());
+    if (any_finished) return {};
+    RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, spec_.fingerprint));
   }
-  if (lock_.RemoveFolder(target_).ok()) OutputDirectory::RemoveMade(made_);
+  RESHARD_RETURN_IF_ERROR(lock_.RemoveFolder(target_).status());
+  OutputDirectory::RemoveMade(made_);
+  return {};
+}
+
+const PartRecordHead* TargetJob::Finished(const std::string& path) const {
+  const auto found = finished_.find(path);
+  return found == finished_.end() ? nullptr : &found->second;
+}
+
+size_t TargetJob::CountFinished() const {
+  size_t finished = 0;
+  for (const ManifestFile& file : spec_.files) {
+    const auto head = folder_->StagedHead(file);
+    if (head.ok() && *head) ++finished;
+  }
+  return finished;
 }
 
 Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size) const {
+  if (Finished(path) != nullptr) RESHARD_RETURN_IF_ERROR(folder_->Remove(path));
   return folder_->Create(path, size);
 }
 
-Status TargetJob::Finish(StagedFile file) const { return file.Finish(); }
+Status TargetJob::Finish(StagedFile file, const std::string& path, std::string_view record) const {
+  RESHARD_RETURN_IF_ERROR(file.Finish());
+  return folder_->WriteRecord(path, record);
+}
 
-// The spec's files, and those of earlier runs of the plan that are still there.
+// The spec's files, and those of earlier runs of the plan that are still there, as their part
+// records tell.
 Result<Manifest> TargetJob::NewManifest(PublishReport& report) const {
-  Manifest manifest{
-      .tool_version = std::string(kVersion), .plan = spec_.fingerprint, .files = spec_.files};
+  ManifestBuilder builder({.tool_version = std::string(kVersion),
+                           .plan = spec_.fingerprint,
+                           .source_strategy = spec_.source_strategy,
+                           .target_strategy = spec_.target_strategy});
+  std::map<std::string_view, const ManifestFile*> files;
+  for (const ManifestFile& file : findings_.joined) files.emplace(file.path, &file);
+  std::set<std::string_view> own;
+  for (const ManifestFile& file : spec_.files) {
+    files[file.path] = &file;
+    own.insert(file.path);
+  }
   std::vector<std::string> lost;
-  for (const ManifestFile& file : findings_.joined) {
-    const bool written = std::binary_search(
-        spec_.files.begin(), spec_.files.end(), file,
-        [](const ManifestFile& a, const ManifestFile& b) { return a.path < b.path; });
-    if (written) continue;
-    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target_, file));
-    if (whole) {
-      manifest.files.push_back(file);
-    } else {
-      lost.push_back(file.path);
+  for (const auto& [path, file] : files) {
+    if (own.contains(path)) {
+      RESHARD_ASSIGN_OR_RETURN(const std::string record, folder_->ReadRecord(file->path));
+      RESHARD_RETURN_IF_ERROR(builder.Add(*file, record));
+      continue;
     }
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target_, *file));
+    const auto record = ReadFileAt(target_, RecordPath(file->path), kMaxRecordBytes);
+    if (!whole || !record.ok() || !builder.Add(*file, *record).ok()) lost.push_back(file->path);
   }
   if (!lost.empty()) {
     report.warnings.push_back(fmt::format(
-        "{}: {} files of earlier runs are gone or have another size, and are no longer listed: {}",
+        "{}: {} files of earlier runs, or their part records, are gone or are not what they were, "
+        "and are no longer listed: {}",
         Escape(target_.PathOf(spec_.manifest_name)), lost.size(), FirstOf(lost)));
   }
-  return manifest;
+  return builder.Finish();
 }
 
 // Files that were in a manifest before, are in none now, and are still there.
@@ -205,13 +275,14 @@ Result<PublishReport> TargetJob::Publish() {
   PublishReport report;
   const OutputDirectory& parent = lock_.folder();
   if (!already_staged_) {
+    RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
     RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, NewManifest(report));
     RESHARD_RETURN_IF_ERROR(ReportAbandoned(report));
     for (const std::string& fingerprint : abandoned_jobs_) {
       RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
     }
     RESHARD_RETURN_IF_ERROR(
-        folder_->Commit(spec_.files, manifest, MakeJournal(spec_), parent, target_));
+        folder_->Commit(spec_.files, manifest, spec_.manifest_name, parent, target_));
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   // The set is whole and named: what fails now is no failure of the run.

@@ -2,17 +2,21 @@
 //
 // Files are staged under `.reshard` in the target folder and published together: until Publish the
 // names in the target folder stay as they are; a manifest, put in place last, says that the set is
-// whole. A run that was killed before publishing leaves nothing but `.reshard`, which the next run
-// clears; one killed while publishing is completed by the next run of the same plan (job_folder.h).
+// whole. A run that ended before publishing, however it ended, leaves nothing but `.reshard`: the
+// files that were finished, which a run that resumes keeps and any other one clears. One killed
+// while publishing is completed by the next run of the same plan (job_folder.h).
 //
-// Holds the target's lock until it dies. Move-only. Create and Finish may be called by any number
-// of threads at a time, everything else by one, while no other call is under way.
+// Holds the target's lock until it dies. Move-only. What is about one file may be called by any
+// number of threads at a time, each with files of its own; everything else by one, while no other
+// call is under way.
 #ifndef RESHARD_SRC_EXEC_TARGET_JOB_H_
 #define RESHARD_SRC_EXEC_TARGET_JOB_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
@@ -49,16 +53,27 @@ class TargetJob {
 
   TargetJob(TargetJob&&) = default;
   TargetJob& operator=(TargetJob&&) = delete;
-  // Unless it was published, removes what was staged; after a failure while publishing, nothing.
+  // Unless it was published, removes what is staged but not finished; after a failure while
+  // publishing, nothing.
   ~TargetJob();
 
   // Whether nothing is left to write, but only to publish.
   bool already_staged() const { return already_staged_; }
 
-  // Makes the file that will be at `path`, one of the spec's. Errors: those of StagedFile.
+  // Returns the part record's head of a file that an interrupted run has finished, when this run
+  // resumes it, or nothing.
+  const PartRecordHead* Finished(const std::string& path) const;
+  // Returns how many of the spec's files are finished, here or by that run.
+  size_t CountFinished() const;
+  // Where a finished file is staged, to be read.
+  std::string PathOfStaged(const std::string& path) const { return folder_->PathOfStaged(path); }
+
+  // Makes the file that will be at `path`, one of the spec's; one that was finished is given up.
+  // Errors: those of StagedFile.
   Result<StagedFile> Create(const std::string& path, uint64_t size) const;
-  // Makes a file that is complete durable. Errors: those of StagedFile.
-  Status Finish(StagedFile file) const;
+  // Makes a complete file durable, then its part record: the file at `path` is finished.
+  // Errors: those of StagedFile; kIo.
+  Status Finish(StagedFile file, const std::string& path, std::string_view record) const;
 
   // Puts the files and the manifest in place, once all files are finished. At most once.
   // Errors: kIo, kNotFound. After one the target folder may have no manifest; Begin with the same
@@ -68,8 +83,15 @@ class TargetJob {
  private:
   TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target, JobLock lock);
 
-  // Clears or completes what earlier runs left. Returns whether the spec's files are such a run's.
+  // Clears, completes or takes up what earlier runs left. Returns whether the spec's files are such
+  // a run's.
   Result<bool> Recover();
+  // Takes up the files that are finished, and removes those that are not.
+  Status TakeUp();
+  // Removes what is not finished, and all of it where nothing is.
+  Status Leave() const;
+  // Returns whether any file is finished; removes those that are not.
+  Result<bool> KeepFinished() const;
   Result<Manifest> NewManifest(PublishReport& report) const;
   Status ReportAbandoned(PublishReport& report) const;
 
@@ -79,7 +101,8 @@ class TargetJob {
   JobLock lock_;
   std::optional<JobFolder> folder_;
   TargetFindings findings_;
-  std::vector<std::string> abandoned_;       // of publications that were dropped
+  std::map<std::string, PartRecordHead> finished_;  // by an interrupted run
+  std::vector<std::string> abandoned_;              // of publications that were dropped
   std::vector<std::string> abandoned_jobs_;  // fingerprints of interrupted publications that go
   bool already_staged_ = false;
   bool published_ = false;

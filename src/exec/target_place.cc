@@ -1,8 +1,11 @@
 #include "src/exec/target_place.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <set>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -13,12 +16,12 @@ Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file) {
   return entry && entry->type == OutputDirectory::EntryType::kFile && entry->size == file.size;
 }
 
-Status SyncFolders(const OutputDirectory& root, const std::vector<ManifestFile>& files) {
+Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths) {
   std::set<std::string> folders;
-  for (const ManifestFile& file : files) {
-    for (size_t slash = file.path.find('/'); slash != std::string::npos;
-         slash = file.path.find('/', slash + 1)) {
-      folders.insert(file.path.substr(0, slash));
+  for (const std::string& path : paths) {
+    for (size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      folders.insert(path.substr(0, slash));
     }
   }
   for (const std::string& folder : folders) {
@@ -26,6 +29,14 @@ Status SyncFolders(const OutputDirectory& root, const std::vector<ManifestFile>&
     if (place) RESHARD_RETURN_IF_ERROR(place->folder.Sync());
   }
   return root.Sync();
+}
+
+Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,
+                               uint64_t max_bytes) {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(root, path));
+  if (!place)
+    return NotFoundError(fmt::format("{}/{}: no such file", Escape(root.path()), Escape(path)));
+  return place->folder.ReadFile(place->name, max_bytes);
 }
 
 }  // namespace reshard

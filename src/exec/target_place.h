@@ -3,6 +3,7 @@
 #ifndef RESHARD_SRC_EXEC_TARGET_PLACE_H_
 #define RESHARD_SRC_EXEC_TARGET_PLACE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,17 @@ namespace reshard {
 // Returns whether `file` lies below `root` as a regular file of its size. Errors: as FindPlace.
 Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file);
 
-// Makes the entries of `root` and of all folders on the way to `files` durable; of those folders
+// Makes the entries of `root` and of all folders on the way to `paths` durable; of those folders
 // that exist. Errors: as FindPlace.
-Status SyncFolders(const OutputDirectory& root, const std::vector<ManifestFile>& files);
+Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths);
+
+// The most bytes of a part record that is read back whole.
+inline constexpr uint64_t kMaxRecordBytes = uint64_t{2} << 30;
+
+// Returns the content of the regular file at `path`. Errors: kNotFound, and those of
+// OutputDirectory::ReadFile.
+Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,
+                               uint64_t max_bytes);
 
 }  // namespace reshard
 

@@ -111,15 +111,24 @@ Status Drain(ChunkQueue& queue, StagedFile& out, const std::function<void(uint64
   }
 }
 
+// Fills `chunk` with the target's bytes from `offset` on; digested here, by the thread that has
+// them in its cache, while the other one waits for the disk.
+Status FillChunk(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
+                 std::span<std::byte> chunk, TargetDigest* digest) {
+  RESHARD_RETURN_IF_ERROR(FillTarget(files, plan, offset, chunk, digest));
+  if (digest != nullptr) digest->AddChunk(chunk);
+  return {};
+}
+
 // Fills chunks until the target is complete or the other side has failed.
-Status Fill(SourceFiles& files, const TargetPlan& plan, ChunkQueue& queue,
+Status Fill(SourceFiles& files, const TargetPlan& plan, ChunkQueue& queue, TargetDigest* digest,
             const std::stop_token& stop) {
   for (uint64_t offset = 0; offset < plan.size;) {
     if (stop.stop_requested()) return CancelledError("stopped on request");
     std::byte* buffer = queue.WaitForBuffer();
     if (buffer == nullptr) return {};
     const uint64_t size = std::min(kChunkBytes, plan.size - offset);
-    RESHARD_RETURN_IF_ERROR(FillTarget(files, plan, offset, {buffer, size}));
+    RESHARD_RETURN_IF_ERROR(FillChunk(files, plan, offset, {buffer, size}, digest));
     queue.Push(size);
     offset += size;
   }
@@ -130,24 +139,25 @@ Status Fill(SourceFiles& files, const TargetPlan& plan, ChunkQueue& queue,
 }  // namespace
 
 Status WriteTarget(SourceFiles& files, const TargetPlan& plan, StagedFile& out,
-                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+                   TargetDigest* digest, const std::function<void(uint64_t)>& progress,
+                   const std::stop_token& stop) {
   if (plan.size <= kChunkBytes) {  // nothing to do at the same time
     if (stop.stop_requested()) return CancelledError("stopped on request");
     const AlignedBytes buffer = AllocateAligned(plan.size);
     const std::span<std::byte> chunk(buffer.get(), plan.size);
-    RESHARD_RETURN_IF_ERROR(FillTarget(files, plan, 0, chunk));
+    RESHARD_RETURN_IF_ERROR(FillChunk(files, plan, 0, chunk, digest));
     RESHARD_RETURN_IF_ERROR(out.Append(chunk));
     Advance(progress, plan.size);
     return {};
   }
   ChunkQueue queue(kChunkBytes);
   RESHARD_ASSIGN_OR_RETURN(Thread writer, Thread::Start([&queue, &out, &progress] {
-                             const Status status =
+                             Status status =
                                  CatchOutOfMemory([&] { return Drain(queue, out, progress); });
-                             if (!status.ok()) queue.Fail(status);
+                             if (!status.ok()) queue.Fail(std::move(status));
                            }));
-  const Status status = CatchOutOfMemory([&] { return Fill(files, plan, queue, stop); });
-  if (!status.ok()) queue.Fail(status);
+  Status status = CatchOutOfMemory([&] { return Fill(files, plan, queue, digest, stop); });
+  if (!status.ok()) queue.Fail(std::move(status));
   writer.Join();
   return queue.TakeFailure();
 }

@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include "reshard/status.h"
+#include "src/exec/target_digest.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source_files.h"
@@ -17,12 +18,13 @@ namespace reshard {
 inline constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
 // Writes the whole of `plan` to `out`, a new file of its size, and does not finish it. The calling
-// thread gathers; a thread of its own writes. `progress`, which may be empty, is called with the
-// bytes of each chunk that is written, by either thread. The call ends soon after `stop` is
-// requested, at the end of a chunk.
-// Errors: those of FillTarget and StagedFile, the first in time; kCancelled; kResourceExhausted.
+// thread gathers and adds both sides to `digest`, unless it is null; a thread of its own writes.
+// `progress`, which may be empty, is called with the bytes of each chunk that is written, by either
+// thread. The call ends soon after `stop` is requested, at the end of a chunk. Errors: those of
+// FillTarget and StagedFile, the first in time; kCancelled; kResourceExhausted.
 Status WriteTarget(SourceFiles& files, const TargetPlan& plan, StagedFile& out,
-                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop);
+                   TargetDigest* digest, const std::function<void(uint64_t)>& progress,
+                   const std::stop_token& stop);
 
 }  // namespace reshard
 

@@ -1,5 +1,7 @@
 #include "src/tensor/logical_map.h"
 
+#include <algorithm>
+
 namespace reshard {
 
 LogicalMap::LogicalMap(const PlacedBox& shard, const Shape& full_bytes)
@@ -13,6 +15,15 @@ LogicalMap::Place LogicalMap::At(uint64_t offset) const {
     rest %= dim.source_stride;
   }
   return {position + rest, to_logical_.run_length - rest};
+}
+
+LogicalMap::Row LogicalMap::RowAt(uint64_t offset, uint64_t stride, uint64_t count) const {
+  if (to_logical_.dims.empty()) return {count, stride};
+  const CopyDim& inner = to_logical_.dims.back();
+  if (stride == 0 || stride % inner.source_stride != 0) return {};
+  const uint64_t steps = stride / inner.source_stride;
+  const uint64_t index = (offset - to_logical_.source_offset) / inner.source_stride % inner.count;
+  return {std::min(count, (inner.count - 1 - index) / steps + 1), steps * inner.target_stride};
 }
 
 }  // namespace reshard

@@ -24,6 +24,18 @@ class LogicalMap {
   // so it may be called under the fault guard.
   Place At(uint64_t offset) const;
 
+  struct Row {
+    uint64_t count = 1;            // how many of the offsets
+    uint64_t position_stride = 0;  // lie this far apart in the full tensor
+  };
+  // Looks at the bytes at `offset`, `offset` + `stride`, .., `count` of them, all the shard's:
+  // returns the first of them that are equally far apart on both sides, at least one. Allocates
+  // nothing.
+  Row RowAt(uint64_t offset, uint64_t stride, uint64_t count) const;
+
+  // The bytes that are contiguous on both sides, from the beginning of such a run.
+  uint64_t run_length() const { return to_logical_.run_length; }
+
  private:
   BlockCopy to_logical_;  // of the whole shard; its target is the full tensor
 };

@@ -170,6 +170,16 @@ RC_GTEST_PROP(BlockCopyProperty, LogicalMapIsTheNaiveOffset, ()) {
     RC_ASSERT(i + place.contiguous <= positions.size());
     RC_ASSERT(positions[i + place.contiguous - 1] == positions[i] + place.contiguous - 1);
   }
+  const auto first = Pick<size_t>(0, positions.size());
+  const auto stride = Pick<size_t>(1, positions.size() + 1);
+  const size_t count = (positions.size() - 1 - first) / stride + 1;
+  const auto row = map.RowAt(static_cast<uint64_t>(base) + first, stride, count);
+  RC_ASSERT(row.count >= 1U);
+  RC_ASSERT(row.count <= count);
+  for (size_t i = 0; i < row.count; ++i) {
+    RC_ASSERT(positions[first + i * stride] == positions[first] + i * row.position_stride);
+  }
+  if (stride % map.run_length() == 0) RC_CLASSIFY(row.count > 1, "rows");
 }
 
 }  // namespace

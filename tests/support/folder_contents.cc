@@ -21,7 +21,10 @@ FolderContents ReadFolder(const fs::path& folder) {
 FolderContents ReadOutputs(const fs::path& folder) {
   FolderContents found = ReadFolder(folder);
   std::erase_if(found, [](const auto& file) {
-    return file.first.starts_with("manifest") && file.first.ends_with(".json");
+    const std::string& path = file.first;
+    return (path.starts_with("manifest") && path.ends_with(".json")) ||
+           (path.starts_with("checksums") && path.ends_with(".xxh128")) ||
+           path.starts_with("part_records/");
   });
   return found;
 }

@@ -15,7 +15,7 @@ using FolderContents = std::map<std::string, std::string>;
 // in place of bytes. Throws.
 FolderContents ReadFolder(const std::filesystem::path& folder);
 
-// As ReadFolder, without manifests: what a conversion is for.
+// As ReadFolder, without manifests and what belongs to them: what a conversion is for.
 FolderContents ReadOutputs(const std::filesystem::path& folder);
 
 }  // namespace reshard

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -44,7 +46,7 @@ class ConvertRanksTest : public testing::Test {
 };
 
 TEST_F(ConvertRanksTest, AnyNumberOfJobsWritesTheSame) {
-  ASSERT_EQ(whole_.size(), 5U);
+  ASSERT_EQ(whole_.size(), 10U);  // files, part records, manifest and checksums
   for (const int jobs : {1, 2, 8}) {
     folder_.options().jobs = jobs;
     folder_.options().force = true;
@@ -106,7 +108,7 @@ TEST_F(ConvertRanksTest, ARunOfAnotherPlanDoesNotJoin) {
   EXPECT_EQ(Target(), before);
 }
 
-TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesNothing) {
+TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   std::stop_source stop;
   folder_.options().stop = stop.get_token();
   folder_.options().progress = [&](const Progress& progress) {
@@ -114,8 +116,57 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesNothing) {
     stop.request_stop();
   };
   folder_.options().jobs = 1;
-  EXPECT_EQ(ExitCode(Convert(folder_.options()).status().code()), 130);
-  EXPECT_FALSE(fs::exists(folder_.options().target));
+  const Status stopped = Convert(folder_.options()).status();
+  EXPECT_EQ(ExitCode(stopped.code()), 130);
+  EXPECT_THAT(stopped.message(), HasSubstr("(1 finished file is kept: run the same command with "
+                                           "--resume to go on)"));
+  for (const auto& [path, bytes] : Target()) EXPECT_TRUE(path.starts_with(".reshard/")) << path;
+  folder_.options().stop = {};
+  folder_.options().progress = nullptr;
+  folder_.options().resume = Resume::kTrust;
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->files_kept, 1U);
+  EXPECT_EQ(Target(), whole_);
+}
+
+// A finished file that has changed since is written again, or trusted, as it was asked for.
+TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
+  for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
+    fs::remove_all(folder_.options().target);
+    std::stop_source stop;
+    ConvertOptions options = folder_.options();
+    options.jobs = 1;
+    options.stop = stop.get_token();
+    options.progress = [&](const Progress&) { stop.request_stop(); };
+    EXPECT_EQ(Convert(options).status().code(), StatusCode::kCancelled);
+    const FolderContents staged = Target();
+    const auto first = std::find_if(staged.begin(), staged.end(), [](const auto& file) {
+      return file.first.ends_with(RankPath(0));
+    });
+    ASSERT_NE(first, staged.end());
+    std::string changed = first->second;
+    changed.back() ^= 1;
+    std::ofstream(fs::path(options.target) / first->first) << changed;
+    options = folder_.options();
+    options.resume = resume;
+    const auto report = Convert(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->files_kept, resume == Resume::kTrust ? 1U : 0U);
+    EXPECT_EQ(Target() == whole_, resume == Resume::kVerify);
+  }
+}
+
+TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {
+  folder_.options().checksum = false;
+  folder_.options().force = true;
+  ASSERT_TRUE(Convert(folder_.options()).ok());
+  const FolderContents without = Target();
+  EXPECT_EQ(ReadOutputs(folder_.options().target).size(), 4U);
+  EXPECT_FALSE(without.contains("checksums.xxh128"));
+  EXPECT_THAT(without.at("manifest.json"), HasSubstr("\"digest\": null"));
+  folder_.options().resume = Resume::kVerify;
+  EXPECT_EQ(Convert(folder_.options()).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {

@@ -45,10 +45,12 @@ Contents Everything(const fs::path& folder) {
   return found;
 }
 
-// Everything but manifests.
+// Everything but manifests and what belongs to them.
 Contents Outputs(const fs::path& folder) {
   Contents found = Everything(folder);
-  std::erase_if(found, [](const auto& file) { return IsManifestName(file.first); });
+  std::erase_if(found, [](const auto& file) {
+    return IsManifestName(file.first) || file.first.starts_with("part_records/");
+  });
   return found;
 }
 
@@ -65,14 +67,31 @@ class TargetJobTest : public testing::Test {
     return spec;
   }
 
-  static Status Stage(const TargetJob& job, const Contents& contents) {
+  // The part record of a file without Values.
+  static std::string Record(const std::string& path, const std::string& bytes,
+                            const std::string& plan = kPlan) {
+    std::string record;
+    PartRecordEncoder encoder([&](std::string_view piece) {
+      record += piece;
+      return Status();
+    });
+    EXPECT_TRUE(encoder.WriteHead({.plan = plan, .path = path, .size = bytes.size()}).ok());
+    EXPECT_TRUE(encoder.Finish().ok());
+    return record;
+  }
+
+  static Status Stage(const TargetJob& job, const Contents& contents,
+                      const std::string& plan = kPlan) {
     for (const auto& [path, bytes] : contents) {
       auto file = job.Create(path, bytes.size());
       if (!file.ok()) return file.status();
       if (Status status = file->Append(std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
-      if (Status status = job.Finish(std::move(*file)); !status.ok()) return status;
+      if (Status status = job.Finish(std::move(*file), path, Record(path, bytes, plan));
+          !status.ok()) {
+        return status;
+      }
     }
     return {};
   }
@@ -81,7 +100,8 @@ class TargetJobTest : public testing::Test {
     auto job = TargetJob::Begin(spec);
     if (!job.ok()) return job.status();
     if (!job->already_staged()) {
-      if (const Status status = Stage(*job, contents); !status.ok()) return status;
+      if (const Status status = Stage(*job, contents, spec.fingerprint); !status.ok())
+        return status;
     }
     return job->Publish();
   }
@@ -95,7 +115,7 @@ class TargetJobTest : public testing::Test {
   void Interrupt(const JobSpec& spec, const Contents& contents, const std::string& path) const {
     auto job = TargetJob::Begin(spec);
     ASSERT_TRUE(job.ok()) << job.status().message();
-    ASSERT_TRUE(Stage(*job, contents).ok());
+    ASSERT_TRUE(Stage(*job, contents, spec.fingerprint).ok());
     const fs::path blocked = Target() / path;
     const fs::path aside = folder_.path() / "aside";
     if (fs::exists(blocked)) fs::rename(blocked, aside);
@@ -111,7 +131,9 @@ class TargetJobTest : public testing::Test {
     const auto manifest = ParseManifest(ReadFile(Target() / name), name);
     EXPECT_TRUE(manifest.ok()) << manifest.status().message();
     EXPECT_EQ(manifest->plan, plan);
-    return manifest->files;
+    std::vector<ManifestFile> files;
+    for (const ManifestFile& file : manifest->files) files.push_back({file.path, file.size});
+    return files;
   }
 
   fs::path Target() const { return folder_.path() / "above" / "target"; }
@@ -161,11 +183,11 @@ TEST_F(TargetJobTest, LeavesTheNamesAloneUntilItPublishes) {
   EXPECT_EQ(now, before);
 }
 
-TEST_F(TargetJobTest, ClearsWhatAFailedRunStaged) {
+TEST_F(TargetJobTest, ClearsWhatAFailedRunDidNotFinish) {
   {
     auto job = TargetJob::Begin(Spec(both_));
     ASSERT_TRUE(job.ok());
-    ASSERT_TRUE(Stage(*job, zero_).ok());
+    ASSERT_TRUE(job->Create("rank_0/a.ckpt", 4).ok());
     EXPECT_TRUE(HasStaging());
   }
   EXPECT_FALSE(fs::exists(folder_.path() / "above"));  // it was made for this run
@@ -577,8 +599,8 @@ TEST_F(TargetJobTest, KeepsJoinedFilesListedThroughAnInterruption) {
 TEST_F(TargetJobTest, NeedsNothingWhenOnlyTheClearingWasInterrupted) {
   const JobSpec spec = Spec(both_);
   ASSERT_TRUE(Run(both_).ok());
-  const Journal journal = MakeJournal(spec);
-  folder_.Write("above/target/.reshard/aaaa/journal", journal.targets + "\n" + journal.sources);
+  const JobText journal = JobTextOf(spec);
+  folder_.Write("above/target/.reshard/aaaa/journal", EncodeJobText(journal));
   EXPECT_TRUE(TargetJob::Check(spec).ok());
   auto job = TargetJob::Begin(spec);
   ASSERT_TRUE(job.ok()) << job.status().message();
@@ -590,8 +612,8 @@ TEST_F(TargetJobTest, NeedsNothingWhenOnlyTheClearingWasInterrupted) {
 
 TEST_F(TargetJobTest, DoesNotTakeAnOldJournalForAPublication) {
   const JobSpec spec = Spec(both_);
-  const Journal journal = MakeJournal(spec);
-  folder_.Write("above/target/.reshard/aaaa/journal", journal.targets + "\n" + journal.sources);
+  const JobText journal = JobTextOf(spec);
+  folder_.Write("above/target/.reshard/aaaa/journal", EncodeJobText(journal));
   const auto job = TargetJob::Begin(spec);
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_FALSE(job->already_staged());
@@ -618,6 +640,164 @@ TEST_F(TargetJobTest, CheckLeavesNoTrace) {
             StatusCode::kAlreadyExists);
   EXPECT_EQ(Everything(Target()), before);
   EXPECT_FALSE(HasStaging());
+}
+
+class ResumeTest : public TargetJobTest {
+ protected:
+  JobSpec Resuming(const Contents& contents, Resume resume = Resume::kTrust) const {
+    JobSpec spec = Spec(contents);
+    spec.resume = resume;
+    return spec;
+  }
+
+  // A run of `spec` that finishes `finished`, begins `begun`, and ends.
+  static void Leave(const JobSpec& spec, const Contents& finished, const Contents& begun = {}) {
+    auto job = TargetJob::Begin(spec);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    ASSERT_TRUE(Stage(*job, finished).ok());
+    for (const auto& [path, bytes] : begun) ASSERT_TRUE(job->Create(path, bytes.size()).ok());
+  }
+
+  void ExpectRefused(const JobSpec& spec, StatusCode code, const std::string& words) const {
+    Contents before = Everything(Target());
+    before.emplace(".reshard/lock", "");
+    const auto job = TargetJob::Begin(spec);
+    EXPECT_EQ(job.status().code(), code) << job.status().message();
+    EXPECT_THAT(job.status().message(), HasSubstr(words));
+    EXPECT_THAT(job.status().message(), HasSubstr("run without --resume to write all files anew"));
+    EXPECT_EQ(TargetJob::Check(spec).status().code(), code);
+    Contents after = Everything(Target());
+    after.emplace(".reshard/lock", "");  // may go
+    EXPECT_EQ(after, before) << "what was finished stays";
+  }
+};
+
+TEST_F(ResumeTest, KeepsWhatIsFinishedAndNothingElse) {
+  Leave(Spec(both_), zero_, one_);
+  EXPECT_FALSE(HasManifest());
+  EXPECT_THAT(Everything(Target() / ".reshard"),
+              UnorderedElementsAre(Pair("aaaa/files/part_records/rank_0/a.ckpt.jsonl", testing::_),
+                                   Pair("aaaa/files/rank_0/a.ckpt", "zero"),
+                                   Pair("aaaa/job", testing::_), Pair("lock", "")));
+  {
+    auto job = TargetJob::Begin(Resuming(both_));
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_FALSE(job->already_staged());
+    EXPECT_NE(job->Finished("rank_0/a.ckpt"), nullptr);
+    EXPECT_EQ(job->Finished("rank_1/a.ckpt"), nullptr);
+    EXPECT_EQ(job->CountFinished(), 1U);
+    ASSERT_TRUE(Stage(*job, one_).ok());
+    ASSERT_TRUE(job->Publish().ok());
+  }
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+  const Contents resumed = Everything(Target());
+  fs::remove_all(Target());
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(Everything(Target()), resumed) << "as if nothing had happened";
+}
+
+TEST_F(ResumeTest, LeavesNothingWhenNothingIsFinished) {
+  Leave(Spec(both_), {}, zero_);
+  EXPECT_FALSE(fs::exists(folder_.path() / "above"));
+  EXPECT_TRUE(Run(Resuming(both_), both_).ok()) << "nothing to resume is no error";
+}
+
+TEST_F(ResumeTest, AFinishedFileCanBeGivenUp) {
+  Leave(Spec(both_), zero_);
+  ASSERT_TRUE(Run(Resuming(both_), both_).ok());
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(ResumeTest, DoesNotTrustAFileThatIsNotAsRecorded) {
+  const std::string staged = "above/target/.reshard/aaaa/files/";
+  const std::string record = staged + "part_records/rank_0/a.ckpt.jsonl";
+  Leave(Spec(both_), zero_);
+  const std::string good = ReadFile(folder_.path() / record);
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {staged + "rank_0/a.ckpt", "zer"},
+      {staged + "rank_0/a.ckpt", "zero!"},
+      {record, ""},
+      {record, good.substr(0, good.size() - 1)},
+      {record, Record("rank_1/a.ckpt", "zero")},
+      {record, Record("rank_0/a.ckpt", "zero", kOtherPlan)},
+  };
+  for (const auto& [path, bytes] : rows) {
+    fs::remove_all(Target());
+    Leave(Spec(both_), both_);
+    folder_.Write(path, bytes);
+    const auto job = TargetJob::Begin(Resuming(both_));
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_EQ(job->Finished("rank_0/a.ckpt"), nullptr) << path << ": " << bytes;
+    EXPECT_NE(job->Finished("rank_1/a.ckpt"), nullptr);
+    EXPECT_FALSE(fs::exists(folder_.path() / staged / "rank_0/a.ckpt"));
+  }
+}
+
+TEST_F(ResumeTest, RefusesAnotherJob) {
+  Leave(Spec(both_), zero_);
+  JobSpec changed = Resuming(both_);
+  changed.source_identities[1] = "source two, rewritten";
+  ExpectRefused(changed, StatusCode::kChanged,
+                "then: source source two, now: source source two, r");
+  ExpectRefused(Resuming(zero_), StatusCode::kMismatch, "then: target 5 rank_1/a.ckpt, now: none");
+  JobSpec without = Resuming(both_);
+  without.checksum = false;
+  ExpectRefused(without, StatusCode::kMismatch, "begun without --no-checksum, now run with it");
+  JobSpec other_plan = Resuming(both_);
+  other_plan.fingerprint = kOtherPlan;
+  ExpectRefused(other_plan, StatusCode::kMismatch, "had another plan (aaaa; this is bbbb)");
+  JobText older = JobTextOf(Spec(both_));
+  older.tool_version = "0.0.1";
+  folder_.Write("above/target/.reshard/aaaa/job", EncodeJobText(older));
+  ExpectRefused(Resuming(both_), StatusCode::kMismatch, "begun by reshard 0.0.1");
+}
+
+TEST_F(ResumeTest, WithoutItEverythingIsWrittenAnew) {
+  Leave(Spec(both_), zero_);
+  JobSpec changed = Spec(both_);
+  changed.source_identities[1] = "source two, rewritten";
+  const auto job = TargetJob::Begin(changed);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_EQ(job->Finished("rank_0/a.ckpt"), nullptr);
+}
+
+TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
+  JobSpec first = Spec(zero_);
+  first.sources = {{"rank_0/model.ckpt", 100}};
+  const auto run = [&](const JobSpec& spec, const Contents& contents) {
+    auto job = TargetJob::Begin(spec);
+    if (!job.ok()) return job.status();
+    for (const auto& [path, bytes] : contents) {
+      auto file = job->Create(path, bytes.size());
+      EXPECT_TRUE(file->Append(std::as_bytes(std::span(bytes))).ok());
+      std::string record;
+      PartRecordEncoder encoder([&](std::string_view piece) {
+        record += piece;
+        return Status();
+      });
+      EXPECT_TRUE(
+          encoder
+              .WriteHead(
+                  {.plan = kPlan, .path = path, .size = bytes.size(), .sources = spec.sources})
+              .ok());
+      EXPECT_TRUE(encoder.Finish().ok());
+      EXPECT_TRUE(job->Finish(std::move(*file), path, record).ok());
+    }
+    return job->Publish().status();
+  };
+  ASSERT_TRUE(run(first, zero_).ok());
+  JobSpec second = Spec(one_);
+  second.sources = {{"rank_0/model.ckpt", 101}};
+  const auto job = TargetJob::Begin(second);
+  EXPECT_EQ(job.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(
+      job.status().message(),
+      HasSubstr("manifest.json: made from a source file \"rank_0/model.ckpt\" of 100 bytes, "
+                "which has 101 now"));
+  second.force = true;
+  ASSERT_TRUE(run(second, one_).ok());
+  EXPECT_EQ(Listed().size(), 1U);
 }
 
 }  // namespace

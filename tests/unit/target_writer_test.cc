@@ -67,7 +67,7 @@ TEST_F(TargetWriterTest, WritesFilesOfAnySize) {
     StagedFile file = MakeFile(name, plan.size);
     std::atomic<uint64_t> progress = 0;
     const Status status =
-        WriteTarget(files_, plan, file, [&](uint64_t done) { progress += done; }, {});
+        WriteTarget(files_, plan, file, nullptr, [&](uint64_t done) { progress += done; }, {});
     ASSERT_TRUE(status.ok()) << status.message();
     const Status finished = file.Finish();
     ASSERT_TRUE(finished.ok()) << finished.message();
@@ -83,7 +83,7 @@ TEST_F(TargetWriterTest, WritesSeveralFilesAtATime) {
                                    [&](size_t task, const std::stop_token& stop) {
                                      StagedFile file = MakeFile(std::to_string(task), plan.size);
                                      const Status written =
-                                         WriteTarget(files_, plan, file, {}, stop);
+                                         WriteTarget(files_, plan, file, nullptr, {}, stop);
                                      return written.ok() ? file.Finish() : written;
                                    },
                                    {});
@@ -96,7 +96,7 @@ TEST_F(TargetWriterTest, EndsWhenTheSourceFails) {
     TargetPlan plan = MakePlan(bytes);
     std::get<Content>(plan.segments[1]).copies[0].source_offset = 12;  // one byte too far
     StagedFile file = MakeFile(std::to_string(bytes), plan.size);
-    const Status status = WriteTarget(files_, plan, file, {}, {});
+    const Status status = WriteTarget(files_, plan, file, nullptr, {}, {});
     EXPECT_EQ(status.code(), StatusCode::kCorrupt) << status.message();
     EXPECT_EQ(file.Finish().code(), StatusCode::kInternal);
   }
@@ -105,7 +105,7 @@ TEST_F(TargetWriterTest, EndsWhenTheSourceFails) {
 TEST_F(TargetWriterTest, EndsWhenTheTargetFails) {
   const TargetPlan plan = MakePlan(4 * kChunkBytes);
   StagedFile file = MakeFile("small", kChunkBytes + 1);  // takes no second chunk
-  const Status status = WriteTarget(files_, plan, file, {}, {});
+  const Status status = WriteTarget(files_, plan, file, nullptr, {}, {});
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_THAT(status.message(), testing::HasSubstr("out/small: "));
 }
@@ -117,7 +117,7 @@ TEST_F(TargetWriterTest, StopsBetweenChunks) {
     std::stop_source stop;
     if (bytes == 1000) stop.request_stop();
     const Status status = WriteTarget(
-        files_, plan, file, [&](uint64_t) { stop.request_stop(); }, stop.get_token());
+        files_, plan, file, nullptr, [&](uint64_t) { stop.request_stop(); }, stop.get_token());
     EXPECT_EQ(status.code(), StatusCode::kCancelled);
     EXPECT_LT(file.written(), plan.size);
   }

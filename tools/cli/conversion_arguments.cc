@@ -33,6 +33,13 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("J")
       ->transform(WholeNumber());
   app.add_flag("--force", options_.force, "Replace existing outputs");
+  app.add_flag("--no-checksum", no_checksum_,
+               "Neither check nor write checksums; see reshard verify");
+  app.add_flag("--resume", resume_,
+               "Keep what an interrupted run of the same command finished; =verify compares its "
+               "checksums first")
+      ->type_name("[=verify]")
+      ->check(CLI::IsMember({"true", "verify"}).description(""));
   app.add_option("--unmatched", unmatched_,
                  "What becomes of parameters in only one of two given strategies (copy)")
       ->type_name("copy|drop|error")
@@ -44,6 +51,10 @@ ConvertOptions ConversionArguments::Options() const {
   options.unmatched = unmatched_ == "drop"    ? UnmatchedPolicy::kDrop
                       : unmatched_ == "error" ? UnmatchedPolicy::kError
                                               : UnmatchedPolicy::kCopy;
+  options.checksum = !no_checksum_;
+  options.resume = resume_ == "true"     ? Resume::kTrust
+                   : resume_ == "verify" ? Resume::kVerify
+                                         : Resume::kNo;
   return options;
 }
 

@@ -23,6 +23,8 @@ class ConversionArguments {
  private:
   ConvertOptions options_;
   std::string unmatched_ = "copy";
+  std::string resume_;  // "true" for --resume alone, "verify", or nothing
+  bool no_checksum_ = false;
 };
 
 // The largest parameters as rows of text, two blanks before each.

@@ -59,6 +59,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
+  document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["warnings"] = report.warnings;
   PrintData(ToJsonText(document) + '\n');
@@ -74,6 +75,10 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
         FormatBytes(report.bytes_written), FormatSeconds(seconds),
         FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
+  }
+  if (report.files_kept > 0) {
+    PrintWords(fmt::format("{} kept, finished by an interrupted run",
+                           FormatCount(report.files_kept, "file")));
   }
   if (verbose()) {
     Table table({{""}, {"", Align::kRight}});

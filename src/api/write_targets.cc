@@ -1,0 +1,100 @@
+#include "src/api/write_targets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "src/base/status_macros.h"
+#include "src/exec/staged_check.h"
+#include "src/exec/target_digest.h"
+#include "src/exec/target_writer.h"
+#include "src/os/worker_pool.h"
+
+namespace reshard {
+namespace {
+
+// Calls options.progress, one call at a time.
+class ProgressCount {
+ public:
+  ProgressCount(const ConvertOptions& options, uint64_t total_bytes)
+      : progress_(options.progress), done_{0, total_bytes} {}
+
+  void Add(uint64_t bytes) {
+    if (!progress_) return;
+    const std::scoped_lock lock(mutex_);
+    done_.done_bytes += bytes;
+    progress_(done_);
+  }
+
+ private:
+  const std::function<void(const Progress&)>& progress_;
+  std::mutex mutex_;
+  Progress done_;
+};
+
+// Whether an interrupted run has left the file so that it may be kept.
+Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume,
+                    const std::stop_token& stop) {
+  const PartRecordHead* head = job.Finished(path);
+  if (head == nullptr) return false;
+  return resume == Resume::kVerify ? IsAsRecorded(job.PathOfStaged(path), *head, stop) : true;
+}
+
+}  // namespace
+
+size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
+  const size_t jobs = options.jobs == 0 ? std::max<size_t>(1, std::thread::hardware_concurrency())
+                                        : static_cast<size_t>(options.jobs);
+  return std::min(jobs, plan.targets.size());
+}
+
+SourceNames NamesOf(const OpenedSource& source) {
+  SourceNames names;
+  for (const OpenedSource::File& file : source.chosen()) {
+    names[file.id] = {.path = file.relative_path, .size = file.identity.size};
+  }
+  return names;
+}
+
+Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                              const TargetJob& job, const std::string& fingerprint,
+                              const ConvertOptions& options) {
+  const SourceNames names = NamesOf(source);
+  ProgressCount progress(options, plan.bytes_written);
+  std::atomic<uint64_t> kept = 0;
+  const auto write = [&](size_t i, const std::stop_token& stop) -> Status {
+    const TargetFileSummary& expected = plan.targets[i];
+    RESHARD_ASSIGN_OR_RETURN(const bool is_kept, IsKept(job, expected.path, options.resume, stop));
+    if (is_kept) {
+      ++kept;
+      progress.Add(expected.size);
+      return {};
+    }
+    PlanNotes notes;  // all has been said by the first pass
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan target, planner.PlanTarget(expected.rank, notes));
+    if (target.size != expected.size) {
+      return InternalError(
+          fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
+    }
+    std::optional<TargetDigest> digest;
+    if (options.checksum) digest.emplace(target);
+    TargetDigest* const proof = digest ? &*digest : nullptr;
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size));
+    RESHARD_RETURN_IF_ERROR(WriteTarget(
+        source.files(), target, file, proof, [&](uint64_t bytes) { progress.Add(bytes); }, stop));
+    if (digest) RESHARD_RETURN_IF_ERROR(digest->Compare());
+    RESHARD_ASSIGN_OR_RETURN(const std::string record,
+                             EncodeTargetRecord(target, fingerprint, names, proof));
+    return job.Finish(std::move(file), target.path, record);
+  };
+  RESHARD_RETURN_IF_ERROR(
+      RunWorkers(Workers(options, plan), plan.targets.size(), write, options.stop));
+  return kept.load();
+}
+
+}  // namespace reshard

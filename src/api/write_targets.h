@@ -1,0 +1,34 @@
+// The execution of a conversion: every target file, written and finished.
+#ifndef RESHARD_SRC_API_WRITE_TARGETS_H_
+#define RESHARD_SRC_API_WRITE_TARGETS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "src/api/opened_source.h"
+#include "src/exec/target_job.h"
+#include "src/exec/target_record.h"
+#include "src/plan/planner.h"
+
+namespace reshard {
+
+// How many files are written at a time.
+size_t Workers(const ConvertOptions& options, const PlanReport& plan);
+
+// Returns the chosen files, as part records name them.
+SourceNames NamesOf(const OpenedSource& source);
+
+// Writes every file of `plan` and stages its part record, on several threads; each worker plans the
+// files it takes, so that few plans are in memory at a time. Files that an interrupted run has
+// finished are kept as options.resume says. Returns how many were.
+// Errors: those of planning, reading and writing; kInternal when the digests of both sides differ;
+// kCancelled.
+Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                              const TargetJob& job, const std::string& fingerprint,
+                              const ConvertOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_WRITE_TARGETS_H_

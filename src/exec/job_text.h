@@ -1,0 +1,39 @@
+// JobText: what a run is about to do, as it is kept in its job folder: by it another run knows
+// whether it may go on with what the first one left.
+//
+// A plain value; no file is touched.
+#ifndef RESHARD_SRC_EXEC_JOB_TEXT_H_
+#define RESHARD_SRC_EXEC_JOB_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+#include "src/exec/job_spec.h"
+
+namespace reshard {
+
+struct JobText {
+  std::string tool_version;
+  std::string manifest_name;
+  bool checksum = true;
+  std::string targets;  // paths and sizes, a line each
+  std::string sources;  // the identities of the sources, a line each
+
+  friend bool operator==(const JobText&, const JobText&) = default;
+};
+
+JobText JobTextOf(const JobSpec& spec);
+
+std::string EncodeJobText(const JobText& job);
+
+// Parses a whole file; `path` names it in messages. Errors: kCorrupt.
+Result<JobText> ParseJobText(std::string_view text, const std::string& path);
+
+// Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`.
+// Errors: kChanged for other sources, kMismatch for anything else.
+Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_JOB_TEXT_H_

@@ -1,0 +1,27 @@
+// The part record of a target file that was written as its plan says.
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_EXEC_TARGET_RECORD_H_
+#define RESHARD_SRC_EXEC_TARGET_RECORD_H_
+
+#include <map>
+#include <string>
+
+#include "format/manifest/manifest_codec.h"
+#include "reshard/status.h"
+#include "src/exec/target_digest.h"
+#include "src/plan/target_plan.h"
+
+namespace reshard {
+
+// Paths, relative to the source folder, and sizes of source files.
+using SourceNames = std::map<FileId, ManifestSource>;
+
+// Returns the record's bytes; without digests where `digest`, complete otherwise, is null.
+// Errors: kInvalidArgument for a parameter that no part record may hold.
+Result<std::string> EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
+                                       const SourceNames& names, const TargetDigest* digest);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_EXEC_TARGET_RECORD_H_

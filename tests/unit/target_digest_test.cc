@@ -1,0 +1,154 @@
+// Both sides of a target's digests: they agree for a right plan, whatever the chunks, and only
+// then.
+#include "src/exec/target_digest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "format/manifest/part_record.h"
+#include "src/exec/gather.h"
+#include "src/plan/planner.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+
+// A tensor [16, 12] of Int16, held as two halves of its columns, each in its file; the target takes
+// rows 4 to 11 as two Values, cut inside an element.
+class TargetDigestTest : public testing::Test {
+ protected:
+  TargetDigestTest() {
+    for (size_t i = 0; i < full_.size(); ++i) full_[i] = static_cast<char>(i * 31 + i / 7);
+    SourceTensor tensor;
+    tensor.name = "w";
+    tensor.dtype = DType::kInt16;
+    tensor.full_shape = {16, 12};
+    std::vector<SourceShard> shards;
+    for (int64_t half = 0; half < 2; ++half) {
+      std::string bytes = "head";
+      for (size_t row = 0; row < 16; ++row) {
+        bytes += full_.substr(row * 24 + static_cast<size_t>(half) * 12, 12);
+      }
+      const FileId file = files_.Add(folder_.Write("half_" + std::to_string(half), bytes));
+      shards.push_back({half, file, {{0, half * 6}, {16, 6}}, {{4, 16 * 12}}});
+    }
+    const Box box = {{4, 0}, {8, 12}};
+    plan_.path = "rank_0/net0.ckpt";
+    for (const ByteRange part : {ByteRange{0, 61}, ByteRange{61, 8 * 24 - 61}}) {
+      plan_.segments.emplace_back(Literal{plan_.size, "header"});
+      plan_.size += 6;
+      auto made = MakeCopies(tensor, shards, box, part, plan_.size);
+      plan_.segments.emplace_back(Content{.source_name = "w",
+                                          .target_name = "w",
+                                          .dtype = tensor.dtype,
+                                          .full_shape = tensor.full_shape,
+                                          .target_box = box,
+                                          .box_offset = part.offset,
+                                          .target = {plan_.size, part.length},
+                                          .copies = made->copies,
+                                          .shards = made->shards});
+      plan_.size += part.length;
+    }
+  }
+
+  // Fills and adds the target chunk by chunk; `fault` may change a chunk in between.
+  template <typename Fault>
+  Status Run(TargetDigest& digest, uint64_t chunk_bytes, Fault fault) {
+    target_.clear();
+    for (uint64_t offset = 0; offset < plan_.size; offset += chunk_bytes) {
+      std::string chunk(std::min(chunk_bytes, plan_.size - offset), '\0');
+      const auto bytes = std::as_writable_bytes(std::span(chunk));
+      const Status status = FillTarget(files_, plan_, offset, bytes, &digest);
+      if (!status.ok()) return status;
+      fault(offset, chunk);
+      digest.AddChunk(bytes);
+      target_ += chunk;
+    }
+    return digest.Compare();
+  }
+  Status Run(TargetDigest& digest, uint64_t chunk_bytes) {
+    return Run(digest, chunk_bytes, [](uint64_t, std::string&) {});
+  }
+
+  Content& ContentAt(size_t segment) { return std::get<Content>(plan_.segments[segment]); }
+
+  const TemporaryFolder folder_;
+  SourceFiles files_{2};
+  std::string full_ = std::string(16 * 24, '\0');
+  TargetPlan plan_;
+  std::string target_;
+};
+
+TEST_F(TargetDigestTest, IsTheSameForAnyChunks) {
+  Digest128 of_rows;
+  LogicalHasher().Add(of_rows, reinterpret_cast<const std::byte*>(full_.data()) + 96, 192, 96);
+  for (const uint64_t chunk_bytes : std::initializer_list<uint64_t>{1, 5, 12, 13, 64, 100, 4096}) {
+    TargetDigest digest(plan_);
+    const Status status = Run(digest, chunk_bytes);
+    ASSERT_TRUE(status.ok()) << status.message();
+    Xxh3 file;
+    file.Update(target_);
+    EXPECT_EQ(digest.file(), file.HexDigest());
+    EXPECT_THAT(digest.blocks(), testing::ElementsAre(file.HexDigest()));
+    EXPECT_EQ(digest.content(1) ^ digest.content(3), of_rows) << chunk_bytes;
+  }
+}
+
+TEST_F(TargetDigestTest, BlocksEndAt64MiB) {
+  TargetPlan plan;
+  plan.path = "rank_0/net0.ckpt";
+  plan.size = kDigestBlockBytes + 3;
+  plan.segments.emplace_back(Literal{0, std::string(plan.size, 'x')});
+  TargetDigest digest(plan);
+  const std::string chunk(9 << 20, 'x');
+  for (uint64_t done = 0; done < plan.size;) {
+    const uint64_t size = std::min<uint64_t>(chunk.size(), plan.size - done);
+    digest.AddChunk(std::as_bytes(std::span(chunk)).first(size));
+    done += size;
+  }
+  Xxh3 first;
+  first.Update(std::string(kDigestBlockBytes, 'x'));
+  Xxh3 second;
+  second.Update("xxx");
+  EXPECT_THAT(digest.blocks(), testing::ElementsAre(first.HexDigest(), second.HexDigest()));
+}
+
+TEST_F(TargetDigestTest, SeesAPlanThatReadsTheWrongPlace) {
+  std::swap(ContentAt(3).copies[0].source_offset, ContentAt(3).copies[1].source_offset);
+  std::swap(ContentAt(3).copies[0].source, ContentAt(3).copies[1].source);
+  TargetDigest digest(plan_);
+  const Status status = Run(digest, 4096);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("rank_0/net0.ckpt: parameter \"w\" at offset 73: "));
+}
+
+TEST_F(TargetDigestTest, SeesAPlanThatWritesToTheWrongPlace) {
+  Content& content = ContentAt(3);
+  ASSERT_GE(content.copies.size(), 2U);
+  BlockCopy& whole_rows = content.copies.back();
+  ASSERT_FALSE(whole_rows.dims.empty());
+  whole_rows.source_offset += whole_rows.dims[0].source_stride;  // one row too far
+  whole_rows.dims[0].count -= 1;
+  TargetDigest digest(plan_);
+  EXPECT_FALSE(Run(digest, 4096).ok());
+}
+
+TEST_F(TargetDigestTest, SeesBytesChangedOnTheirWay) {
+  for (uint64_t at = 0; at < plan_.size; ++at) {
+    TargetDigest digest(plan_);
+    const Status status = Run(digest, 64, [at](uint64_t offset, std::string& chunk) {
+      if (at >= offset && at < offset + chunk.size()) chunk[at - offset] ^= 4;
+    });
+    EXPECT_EQ(status.code(), StatusCode::kInternal) << at;
+  }
+}
+
+}  // namespace
+}  // namespace reshard
