@@ -28,8 +28,9 @@ class CountedWork {
   const SharedWork& work() const { return work_; }
 
  private:
-  std::mutex mutex_;  // guards sum_, and that calls do not overlap
-  Progress sum_;
+  // Mutable: a const object counts too.
+  mutable std::mutex mutex_;  // guards sum_, and that calls do not overlap
+  mutable Progress sum_;
   SharedWork work_;
 };
 

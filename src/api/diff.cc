@@ -84,7 +84,7 @@ Result<DiffReport> Diff(const DiffOptions& options) {
     report.parameters = CompareTypes(a, b, pairs, places);
     for (const ParameterPair& pair : pairs) report.bytes += pair.a->bytes;
 
-    CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
     RESHARD_ASSIGN_OR_RETURN(const std::vector<PairDifference> found,
                              CompareParameters({a.source->files(), a.source->shards()},
                                                {b.source->files(), b.source->shards()}, pairs,

@@ -17,7 +17,7 @@ Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
                              OpenFullCheckpoint(options.path, options.strategy, options.suffix));
     DigestReport report;
     for (const FullParameter& parameter : checkpoint.parameters) report.bytes += parameter.bytes;
-    CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
     OpenedSource& source = *checkpoint.source;
     RESHARD_ASSIGN_OR_RETURN(
         const std::vector<Digest128> digests,

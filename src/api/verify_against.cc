@@ -87,7 +87,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
                                                  options.target_strategy, options.suffix}));
     const Planner planner(source->shards(), options.prefix, options.unmatched);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
-    CountedWork work(options.jobs, options.stop, options.progress,
+    const CountedWork work(options.jobs, options.stop, options.progress,
                            BytesToRead(*source, planner, ranks, options.target));
 
     AgainstReport report;

@@ -11,9 +11,7 @@
 #include "tools/cli/messages.h"
 #include "tools/cli/parameter_text.h"
 #include "tools/cli/printable.h"
-#include "tools/cli/progress_line.h"
-#include "tools/cli/stop_on_signal.h"
-#include "tools/cli/terminal.h"
+#include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -107,16 +105,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
 
 int DiffCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  DiffOptions options = options_;
-  const StopOnSignal stop;
-  options.stop = stop.token();
-  std::optional<ProgressLine> line;
-  if (!quiet() && StderrIsTerminal()) {
-    line.emplace();
-    options.progress = [&line](const Progress& progress) { line->Update(progress); };
-  }
-  const Result<DiffReport> report = Diff(options);
-  line.reset();
+  const Result<DiffReport> report = CallStoppable(options_, quiet(), Diff);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);

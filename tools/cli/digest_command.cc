@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/parameter_text.h"
 #include "tools/cli/printable.h"
-#include "tools/cli/progress_line.h"
-#include "tools/cli/stop_on_signal.h"
-#include "tools/cli/terminal.h"
+#include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -52,16 +49,7 @@ DigestCommand::DigestCommand(CLI::App& parent)
 
 int DigestCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  DigestOptions options = options_;
-  const StopOnSignal stop;
-  options.stop = stop.token();
-  std::optional<ProgressLine> line;
-  if (!quiet() && StderrIsTerminal()) {
-    line.emplace();
-    options.progress = [&line](const Progress& progress) { line->Update(progress); };
-  }
-  const Result<DigestReport> report = DigestCheckpoint(options);
-  line.reset();
+  const Result<DigestReport> report = CallStoppable(options_, quiet(), DigestCheckpoint);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
-#include "tools/cli/progress_line.h"
-#include "tools/cli/stop_on_signal.h"
-#include "tools/cli/terminal.h"
+#include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
+#include "tools/cli/unmatched_option.h"
 
 namespace reshard {
 namespace {
@@ -34,6 +33,9 @@ std::string_view KindName(DamageKind kind) {
   }
   return "";
 }
+
+// The group of the options that describe the conversion.
+constexpr const char* kWithAgainst = "With --against, as the conversion was called";
 
 // "a, b and 3 more".
 std::string ParametersText(const Damage& damage) {
@@ -84,26 +86,46 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
     : Command(parent, "verify",
               "Read a finished target again and compare it with its manifests; exit 1 if it is "
               "damaged",
-              {"reshard verify ckpt_4", "reshard verify ckpt_4 --jobs 0 --json"}) {
+              {"reshard verify ckpt_4", "reshard verify ckpt_4 --jobs 0 --json",
+               "reshard verify ckpt_4 --against ckpt_8 --src-strategy s8.ckpt --dst-strategy "
+               "s4.ckpt"}) {
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
   app()
       .add_option("--jobs", options_.jobs, "Files read at a time; 0 is one for each core (2)")
       ->type_name("J")
       ->transform(WholeNumber());
+  AddAgainst();
+}
+
+void VerifyCommand::AddAgainst() {
+  app()
+      .add_option("--against", against_.source,
+                  "Instead of that, compare each byte of DST with what a conversion of SRC gives, "
+                  "and the replicas in SRC with one another; needs no manifest")
+      ->type_name("SRC");
+  const auto add = [&](const char* name, auto& variable, const char* type, const char* words) {
+    return app().add_option(name, variable, words)->type_name(type)->group(kWithAgainst);
+  };
+  add("--src-strategy", against_.source_strategy, "S", "Strategy of the source");
+  add("--dst-strategy", against_.target_strategy, "D", "Strategy of the target");
+  add("--prefix", against_.prefix, "P", "Names of the target files begin with P (checkpoint_)");
+  add("--suffix", against_.suffix, "-E_S",
+      "Take the checkpoints of SRC that end in -EPOCH_STEP; without it the latest");
+  add("--rank", against_.ranks, "N", "Prove only target rank N; may be given several times")
+      ->allow_extra_args(false)
+      ->transform(WholeNumber());
+  AddUnmatchedOption(app(), against_.unmatched)->group(kWithAgainst);
 }
 
 int VerifyCommand::Run() {
-  const auto start = std::chrono::steady_clock::now();
-  VerifyOptions options = options_;
-  const StopOnSignal stop;
-  options.stop = stop.token();
-  std::optional<ProgressLine> line;
-  if (!quiet() && StderrIsTerminal()) {
-    line.emplace();
-    options.progress = [&line](const Progress& progress) { line->Update(progress); };
+  if (app().count("--against") > 0) return RunAgainst();
+  for (const CLI::Option* option : app().get_options()) {
+    if (option->get_group() == kWithAgainst && option->count() > 0) {
+      return Fail(InvalidArgumentError(option->get_name() + " goes with --against only"));
+    }
   }
-  const Result<DamageReport> report = Verify(options);
-  line.reset();
+  const auto start = std::chrono::steady_clock::now();
+  const Result<DamageReport> report = CallStoppable(options_, quiet(), Verify);
   if (!report.ok()) return Fail(report.status());
 
   if (report->files_without_digest > 0) {
@@ -145,6 +167,46 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
 
 void VerifyCommand::PrintText(const DamageReport& report) const {
   for (const Damage& damage : report.damages) PrintData(DamageText(damage));
+}
+
+int VerifyCommand::RunAgainst() const {
+  const auto start = std::chrono::steady_clock::now();
+  AgainstOptions options = against_;
+  options.target = options_.target;
+  options.jobs = options_.jobs;
+  const Result<AgainstReport> report = CallStoppable(options, quiet(), VerifyAgainst);
+  if (!report.ok()) return Fail(report.status());
+
+  PrintWarnings(report->warnings);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (json()) {
+    PrintAgainst(*report, seconds.count());
+  } else {
+    PrintData(AgainstAsText(*report));
+  }
+  if (!quiet()) {
+    PrintWords(fmt::format(
+        "{}, {} compared in {} ({}): {}; replicas of {} compared: {}",
+        FormatCount(report->files, "file"), FormatBytes(report->bytes),
+        FormatSeconds(seconds.count()), FormatRate(report->bytes, seconds.count()),
+        report->differences.empty() ? "all proved"
+                                    : FormatCount(report->differences.size(), "file") + " not",
+        FormatCount(report->replicas.compared, "parameter"),
+        report->replicas.differing == 0
+            ? "all equal"
+            : fmt::format("those of {} differ", report->replicas.differing)));
+  }
+  return report->equal() ? 0 : 1;
+}
+
+void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {
+  nlohmann::ordered_json document = JsonDocument();
+  document["target"] = options_.target;
+  document["source"] = against_.source;
+  document.update(AgainstAsJson(report));
+  document["seconds"] = seconds;
+  document["warnings"] = report.warnings;
+  PrintData(ToJsonText(document) + '\n');
 }
 
 }  // namespace reshard

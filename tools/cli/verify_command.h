@@ -1,10 +1,12 @@
-// `reshard verify`: reads a finished target folder again and says what is damaged.
+// `reshard verify`: reads a finished target folder again and says what is damaged, or proves it
+// from its sources.
 #ifndef RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 #define RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 
 #include <string>
 
 #include "reshard/verify.h"
+#include "reshard/verify_against.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
@@ -15,10 +17,16 @@ class VerifyCommand : public Command {
   int Run() override;
 
  private:
+  // With --against.
+  void AddAgainst();
+  int RunAgainst() const;
+  void PrintAgainst(const AgainstReport& report, double seconds) const;
+
   void PrintReport(const DamageReport& report, double seconds) const;
   void PrintText(const DamageReport& report) const;
 
   VerifyOptions options_;
+  AgainstOptions against_;
 };
 
 }  // namespace reshard

@@ -1,0 +1,21 @@
+#include "tools/cli/unmatched_option.h"
+
+#include <string>
+
+namespace reshard {
+
+CLI::Option* AddUnmatchedOption(CLI::App& app, UnmatchedPolicy& policy) {
+  const auto set = [&policy](const std::string& word) {
+    policy = word == "drop"    ? UnmatchedPolicy::kDrop
+             : word == "error" ? UnmatchedPolicy::kError
+                               : UnmatchedPolicy::kCopy;
+  };
+  return app
+      .add_option_function<std::string>(
+          "--unmatched", set,
+          "What becomes of parameters in only one of two given strategies (copy)")
+      ->type_name("copy|drop|error")
+      ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
+}
+
+}  // namespace reshard

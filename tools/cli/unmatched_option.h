@@ -1,0 +1,16 @@
+// The option --unmatched, of every command that plans a conversion.
+#ifndef RESHARD_TOOLS_CLI_UNMATCHED_OPTION_H_
+#define RESHARD_TOOLS_CLI_UNMATCHED_OPTION_H_
+
+#include <CLI/CLI.hpp>
+
+#include "reshard/unmatched_policy.h"
+
+namespace reshard {
+
+// Adds it to `app`; `policy`, which parsing sets, is what counts where it is not given.
+CLI::Option* AddUnmatchedOption(CLI::App& app, UnmatchedPolicy& policy);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_UNMATCHED_OPTION_H_
