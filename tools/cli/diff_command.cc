@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/parameter_text.h"
@@ -48,16 +49,19 @@ nlohmann::ordered_json TypeAsJson(const std::optional<ParameterType>& type) {
 // As short as it can be without loss; the same in every locale.
 std::string NumberText(double number) { return fmt::format("{}", number); }
 
-std::string ValuesText(const ValueDifference& values) {
-  std::string text = fmt::format("{} elements", values.numbers);
-  if (values.numbers > 0) text += fmt::format(" by at most {}", NumberText(values.greatest));
+std::string ValuesText(const ValueDifference& values, const Shape& shape) {
+  std::vector<std::string> parts;
+  if (values.numbers > 0) {
+    parts.push_back(fmt::format("{} of {} elements by at most {}", values.numbers,
+                                ElementCount(shape).value_or(0), NumberText(values.greatest)));
+  }
   if (values.nan_against_number > 0) {
-    text += fmt::format(", {} NaN against a number", values.nan_against_number);
+    parts.push_back(fmt::format("{} NaN against a number", values.nan_against_number));
   }
   if (values.nan_against_nan > 0) {
-    text += fmt::format(", {} NaN of other bits", values.nan_against_nan);
+    parts.push_back(fmt::format("{} NaN of other bits", values.nan_against_nan));
   }
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 nlohmann::ordered_json ValuesAsJson(const ValueDifference& values) {
@@ -162,7 +166,8 @@ void DiffCommand::PrintText(const DiffReport& report) const {
     std::vector<std::string> row = {PrintableName(diff.name),
                                     std::string(RelationName(diff.relation)), TypeText(diff.a),
                                     TypeText(diff.b)};
-    if (options_.values) row.push_back(diff.values ? ValuesText(*diff.values) : "-");
+    if (options_.values)
+      row.push_back(diff.values ? ValuesText(*diff.values, diff.a->full_shape) : "-");
     table.AddRow(std::move(row));
   }
   if (!empty) PrintData(table.ToText());

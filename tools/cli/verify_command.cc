@@ -185,16 +185,17 @@ int VerifyCommand::RunAgainst() const {
     PrintData(AgainstAsText(*report));
   }
   if (!quiet()) {
-    PrintWords(fmt::format(
-        "{}, {} compared in {} ({}): {}; replicas of {} compared: {}",
-        FormatCount(report->files, "file"), FormatBytes(report->bytes),
-        FormatSeconds(seconds.count()), FormatRate(report->bytes, seconds.count()),
-        report->differences.empty() ? "all proved"
-                                    : FormatCount(report->differences.size(), "file") + " not",
-        FormatCount(report->replicas.compared, "parameter"),
-        report->replicas.differing == 0
-            ? "all equal"
-            : fmt::format("those of {} differ", report->replicas.differing)));
+    PrintWords(
+        fmt::format("{}, {} compared in {} ({}): {}; replicas of {} compared: {}",
+                    FormatCount(report->files, "file"), FormatBytes(report->bytes),
+                    FormatSeconds(seconds.count()), FormatRate(report->bytes, seconds.count()),
+                    report->differences.empty()
+                        ? "all proved"
+                        : FormatCount(report->differences.size(), "file") + " with differences",
+                    FormatCount(report->replicas.compared, "parameter"),
+                    report->replicas.differing == 0
+                        ? "all equal"
+                        : fmt::format("those of {} differ", report->replicas.differing)));
   }
   return report->equal() ? 0 : 1;
 }
