@@ -14,8 +14,6 @@
 namespace reshard {
 namespace {
 
-// Far below the usual limit of 1,024 descriptors, and far more than one thread uses at a time.
-constexpr size_t kMaxOpenFiles = 64;
 constexpr size_t kIndexBudget = size_t{256} << 20;
 
 // Ranks to be listed in a message: how many, and the first of them.
@@ -53,7 +51,8 @@ Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
 
 }  // namespace
 
-OpenedSource::OpenedSource() : files_(kMaxOpenFiles), indexes_(files_, kIndexBudget) {}
+OpenedSource::OpenedSource()
+    : files_(SourceFiles::DefaultMaxOpen()), indexes_(files_, kIndexBudget) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths) {
   std::unique_ptr<OpenedSource> source(new OpenedSource);
@@ -73,7 +72,7 @@ Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths) {
 Status OpenedSource::ChooseFiles(const Paths& paths) {
   RankFolder folder;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(paths.source));
-  if (kind == PathKind::kFile) {
+  if (kind == PathKind::kFile || kind == PathKind::kOther) {  // opening says what is wrong with it
     if (source_strategy_) {
       return MismatchError(
           fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "

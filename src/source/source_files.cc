@@ -5,9 +5,15 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/os/descriptor_limit.h"
 #include "src/os/map_advice.h"
 
 namespace reshard {
+
+size_t SourceFiles::DefaultMaxOpen() {
+  // A worker has up to six others open: a window's file, an output, folders on the way to it.
+  return std::clamp<size_t>(DescriptorLimit() / 4, 1, 64);
+}
 
 Result<uint64_t> SourceFiles::Size(FileId id) {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Identity(id));

@@ -23,6 +23,10 @@ namespace reshard {
 
 class SourceFiles {
  public:
+  // What max_open is for any number of files: 64, fewer where `ulimit -n` leaves no room for them
+  // beside what everything else has open.
+  static size_t DefaultMaxOpen();
+
   // At most `max_open` files are open at a time, besides those that windows hold.
   explicit SourceFiles(size_t max_open) : files_(max_open) {}
 

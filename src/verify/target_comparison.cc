@@ -17,7 +17,6 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kMaxOpenFiles = 64;
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 constexpr uint64_t kStepBytes = uint64_t{1} << 20;
 // Enough to keep any number of threads busy, of files and of bytes.
@@ -97,7 +96,10 @@ class TargetComparison::Findings {
 };
 
 TargetComparison::TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work)
-    : sources_(sources), folder_(folder), work_(std::move(work)), targets_(kMaxOpenFiles) {}
+    : sources_(sources),
+      folder_(folder),
+      work_(std::move(work)),
+      targets_(SourceFiles::DefaultMaxOpen()) {}
 
 Status TargetComparison::Add(TargetPlan plan) {
   const std::string path = folder_ + "/" + plan.path;
