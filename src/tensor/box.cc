@@ -63,7 +63,8 @@ std::string ToString(const Box& box) {
   std::string out = "[";
   for (size_t d = 0; d < box.dims(); ++d) {
     if (d != 0) out += ", ";
-    out += std::to_string(box.begin[d]) + ":" + std::to_string(box.begin[d] + box.extent[d]);
+    const auto end = CheckedAdd(box.begin[d], box.extent[d]);
+    out += std::to_string(box.begin[d]) + ":" + (end ? std::to_string(*end) : "beyond 2^63");
   }
   return out + "]";
 }

@@ -132,7 +132,7 @@ TEST(PartRecordMalformed, IsRefused) {
       {"box beyond", With("\"extent\":[2,3]", "\"extent\":[4,3]"),
        "the box [1:5, 0:3] is not within the full shape [4, 3]"},
       {"box far beyond", With("\"begin\":[1,0]", "\"begin\":[9223372036854775807,0]"),
-       "is not within the full shape"},
+       "the box [9223372036854775807:beyond 2^63, 0:3] is not within the full shape"},
       {"begin without extent", With("\"extent\":[2,3]", "\"extent\":[2]"), "1 extents"},
       {"65 dims",
        [] {
