@@ -23,10 +23,9 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"checkpoint_index", FuzzCheckpointIndex},
-    {"plan", FuzzPlan},
-    {"strategy_json", FuzzStrategyJson},
-    {"strategy_protobuf", FuzzStrategyProtobuf},
+    {"checkpoint_index", FuzzCheckpointIndex}, {"manifest", FuzzManifest},
+    {"part_record", FuzzPartRecord},           {"plan", FuzzPlan},
+    {"strategy_json", FuzzStrategyJson},       {"strategy_protobuf", FuzzStrategyProtobuf},
 };
 
 struct Input {

@@ -21,6 +21,11 @@ std::string FuzzCheckpointIndex(std::string_view bytes);
 std::string FuzzStrategyProtobuf(std::string_view bytes);
 std::string FuzzStrategyJson(std::string_view bytes);
 
+// A manifest, and one line after the other of a part record: what is read is written and read
+// again.
+std::string FuzzManifest(std::string_view bytes);
+std::string FuzzPartRecord(std::string_view bytes);
+
 // Two strategies and a small checkpoint, made as the bytes say, through index and layout to the
 // plan of each target rank, which is carried out byte by byte.
 std::string FuzzPlan(std::string_view bytes);
