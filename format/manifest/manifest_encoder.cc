@@ -53,11 +53,11 @@ Result<std::string> Common(const Entry& entry) {
 Result<std::string> EncodeFile(const ManifestFile& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
   RESHARD_ASSIGN_OR_RETURN(const std::string record_path, Text(RecordPath(file.path)));
-  RESHARD_ASSIGN_OR_RETURN(const std::string record_digest, DigestOrNull(file.record_digest));
+  if (const auto fault = DigestFault(file.record_digest)) return Refuse(*fault);
   return fmt::format(
       "{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
-      "\"digest\": {}\n      }}",
-      common, record_path, file.record_size, record_digest);
+      "\"digest\": \"{}\"\n      }}",
+      common, record_path, file.record_size, file.record_digest);
 }
 
 // Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.

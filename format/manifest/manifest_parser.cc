@@ -48,7 +48,7 @@ constexpr JsonShape kSourceMembers[] = {{"path", kString, kSourcePath},
                                         {"digest", kStringOrNull, kSourceDigest}};
 constexpr JsonShape kRecordMembers[] = {{"path", kString, kRecordPath},
                                         {"size", kUnsigned, kRecordSize},
-                                        {"digest", kStringOrNull, kRecordDigest}};
+                                        {"digest", kString, kRecordDigest}};
 constexpr JsonShape kFileMembers[] = {{"path", kString, kFilePath},
                                       {"size", kUnsigned, kFileSize},
                                       {"digest", kStringOrNull, kFileDigest},

@@ -17,8 +17,8 @@ namespace {
 using Entry = OutputDirectory::Entry;
 using EntryType = OutputDirectory::EntryType;
 
-// Small enough to stay in the cache of a core between the two digests.
-constexpr uint64_t kSliceBytes = uint64_t{128} << 10;
+// Small enough to stay in the first cache of a core between the two digests.
+constexpr uint64_t kSliceBytes = uint64_t{32} << 10;
 
 static_assert(kDigestBlockBytes % kWindowBytes == 0, "no window lies in two blocks");
 

@@ -133,6 +133,7 @@ TEST(ManifestCodec, RefusesToEncode) {
       {"short digest", with([](Manifest& m) { m.files[0].digest = "ab"; }),
        "expected 32 lower-case hexadecimal digits, found \"ab\""},
       {"strategy no digest", with([](Manifest& m) { m.target_strategy = "x"; }), "found \"x\""},
+      {"no record digest", with([](Manifest& m) { m.files[0].record_digest = ""; }), "found \"\""},
       {"record digest in capitals",
        with([](Manifest& m) { m.files[0].record_digest = std::string(32, 'A'); }), "found \"AAA"},
   };
