@@ -34,7 +34,8 @@ struct ConvertOptions {
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
   int jobs = 2;                // target files written at a time, 8 MiB each; 0: one for each core
   bool force = false;          // replace existing outputs
-  bool checksum = true;        // prove what is copied by digests, and write them beside the outputs
+  bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
+                         // check the CRC trailers of source files before they are used
   Resume resume = Resume::kNo;
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published
@@ -62,6 +63,8 @@ struct ConvertReport {
   std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
   uint64_t bytes_read = 0;                // content bytes taken from the sources
   uint64_t bytes_written = 0;
+  uint64_t crc_files = 0;   // source files that were read once more, to check their CRC trailers
+  uint64_t crc_bytes = 0;   // and what that read
   uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;  // only the publication of a run that was killed was left to do

@@ -10,6 +10,8 @@
 
 #include "src/api/catch_bad_alloc.h"
 #include "src/api/conversion_plan.h"
+#include "src/api/counted_work.h"
+#include "src/api/crc_files.h"
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
 #include "src/api/write_targets.h"
@@ -137,6 +139,38 @@ Status WithHint(Status status, const TargetJob& job) {
                                 : fmt::format("{} finished files are kept", finished)));
 }
 
+struct WrittenFiles {
+  CrcFiles checked;
+  uint64_t kept = 0;
+};
+
+// The source ranks whose files are read to write what is not finished.
+std::set<int64_t> RanksToRead(const PlanReport& plan, const TargetJob& job, Resume resume) {
+  std::set<int64_t> ranks;
+  for (const TargetFileSummary& target : plan.targets) {
+    // A finished file may turn out not to be what was recorded.
+    if (job.Finished(target.path) != nullptr && resume != Resume::kVerify) continue;
+    ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
+  }
+  return ranks;
+}
+
+Result<WrittenFiles> CheckAndWrite(OpenedSource& source, const Planner& planner,
+                                   const PlanReport& plan, const TargetJob& job,
+                                   const std::string& fingerprint, const ConvertOptions& options) {
+  WrittenFiles files;
+  if (options.checksum) {
+    RESHARD_ASSIGN_OR_RETURN(files.checked,
+                             FindCrcFiles(source, RanksToRead(plan, job, options.resume)));
+  }
+  const CountedWork count(options.jobs, options.stop, options.progress,
+                          files.checked.bytes + plan.bytes_written);
+  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, files.checked, count.work()));
+  RESHARD_ASSIGN_OR_RETURN(files.kept, WriteTargets(source, planner, plan, job, fingerprint,
+                                                    options, count.work().progress));
+  return files;
+}
+
 ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published) {
   ConvertReport report;
   report.warnings = plan.warnings;
@@ -163,16 +197,18 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-    uint64_t kept = 0;
+    WrittenFiles written;
     if (!job.already_staged()) {
-      auto written = WriteTargets(*source, planner, plan, job, spec.fingerprint, options);
-      if (!written.ok()) return WithHint(written.status(), job);
-      kept = *written;
+      auto files = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options);
+      if (!files.ok()) return WithHint(files.status(), job);
+      written = *std::move(files);
     }
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
     ConvertReport report = MakeReport(plan, published);
-    report.files_kept = kept;
+    report.crc_files = written.checked.files.size();
+    report.crc_bytes = written.checked.bytes;
+    report.files_kept = written.kept;
     report.completed_earlier_run = job.already_staged();
     return report;
   });

@@ -49,6 +49,7 @@ class OpenedSource {
 
   SourceFiles& files() { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
+  IndexCache& indexes() { return indexes_; }
   const IndexCache& indexes() const { return indexes_; }
   const ConversionRule& rule() const { return *rule_; }
   const SourceShards& shards() const { return *shards_; }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -17,25 +16,6 @@
 
 namespace reshard {
 namespace {
-
-// Calls options.progress, one call at a time.
-class ProgressCount {
- public:
-  ProgressCount(const ConvertOptions& options, uint64_t total_bytes)
-      : progress_(options.progress), done_{0, total_bytes} {}
-
-  void Add(uint64_t bytes) {
-    if (!progress_) return;
-    const std::scoped_lock lock(mutex_);
-    done_.done_bytes += bytes;
-    progress_(done_);
-  }
-
- private:
-  const std::function<void(const Progress&)>& progress_;
-  std::mutex mutex_;
-  Progress done_;
-};
 
 // Whether an interrupted run has left the file so that it may be kept.
 Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume,
@@ -63,16 +43,16 @@ SourceNames NamesOf(const OpenedSource& source) {
 
 Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                               const TargetJob& job, const std::string& fingerprint,
-                              const ConvertOptions& options) {
+                              const ConvertOptions& options,
+                              const std::function<void(uint64_t)>& progress) {
   const SourceNames names = NamesOf(source);
-  ProgressCount progress(options, plan.bytes_written);
   std::atomic<uint64_t> kept = 0;
   const auto write = [&](size_t i, const std::stop_token& stop) -> Status {
     const TargetFileSummary& expected = plan.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool is_kept, IsKept(job, expected.path, options.resume, stop));
     if (is_kept) {
       ++kept;
-      progress.Add(expected.size);
+      if (progress) progress(expected.size);
       return {};
     }
     PlanNotes notes;  // all has been said by the first pass
@@ -85,8 +65,7 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
     if (options.checksum) digest.emplace(target);
     TargetDigest* const proof = digest ? &*digest : nullptr;
     RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size));
-    RESHARD_RETURN_IF_ERROR(WriteTarget(
-        source.files(), target, file, proof, [&](uint64_t bytes) { progress.Add(bytes); }, stop));
+    RESHARD_RETURN_IF_ERROR(WriteTarget(source.files(), target, file, proof, progress, stop));
     if (digest) RESHARD_RETURN_IF_ERROR(digest->Compare());
     RESHARD_ASSIGN_OR_RETURN(const std::string record,
                              EncodeTargetRecord(target, fingerprint, names, proof));

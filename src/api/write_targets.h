@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
@@ -22,12 +24,13 @@ SourceNames NamesOf(const OpenedSource& source);
 
 // Writes every file of `plan` and stages its part record, on several threads; each worker plans the
 // files it takes, so that few plans are in memory at a time. Files that an interrupted run has
-// finished are kept as options.resume says. Returns how many were.
-// Errors: those of planning, reading and writing; kInternal when the digests of both sides differ;
-// kCancelled.
+// finished are kept as options.resume says. `progress`, which may be empty, is called with the
+// bytes written since its last call. Returns how many files were kept. Errors: those of planning,
+// reading and writing; kInternal when the digests of both sides differ; kCancelled.
 Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                               const TargetJob& job, const std::string& fingerprint,
-                              const ConvertOptions& options);
+                              const ConvertOptions& options,
+                              const std::function<void(uint64_t)>& progress);
 
 }  // namespace reshard
 

@@ -59,6 +59,8 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
+  document["crc_files"] = report.crc_files;
+  document["crc_bytes"] = report.crc_bytes;
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["warnings"] = report.warnings;
@@ -75,6 +77,11 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
         FormatBytes(report.bytes_written), FormatSeconds(seconds),
         FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
+  }
+  if (report.crc_files > 0) {
+    PrintWords(fmt::format("CRC trailers checked first: {}, {}",
+                           FormatCount(report.crc_files, "source file"),
+                           FormatBytes(report.crc_bytes)));
   }
   if (report.files_kept > 0) {
     PrintWords(fmt::format("{} kept, finished by an interrupted run",
