@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Times a conversion against a plain copy of the same checkpoint, and against MindSpore.
+"""Times a conversion, with checksums and without, against a plain copy of the same checkpoint, and
+against MindSpore.
 
 All of them read the checkpoint from the page cache and write it durably: fsync is counted. They run
-in turns, one round that does not count and then --runs rounds; the table has medians. RssAnon is
-read from /proc every 10 ms.
+in turns, one round that does not count and then --runs rounds; the table has medians. CPU seconds
+are user and system time together. RssAnon is read from /proc every 10 ms.
 """
 
 import argparse
 import filecmp
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -36,7 +38,8 @@ def rss_anon(pid):
 
 
 def run(command):
-    """Runs a command to its end and returns the peak of its anonymous memory in bytes."""
+    """Runs a command to its end; returns its CPU seconds and the peak of its anonymous memory."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     peak = 0
     while process.poll() is None:
@@ -45,7 +48,9 @@ def run(command):
     errors = process.stderr.read().decode(errors="replace")
     if process.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nfailed with {process.returncode}:\n{errors}")
-    return peak
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, peak
 
 
 def files_of(folder):
@@ -74,18 +79,19 @@ def read_into_cache(folder):
 class Contender:
     def __init__(self, name, target, command):
         self.name, self.target, self.command = name, target, command
-        self.seconds, self.peaks = [], []
+        self.seconds, self.cpu, self.peaks = [], [], []
 
     def take_turn(self, source, counts):
         shutil.rmtree(self.target, ignore_errors=True)
         os.sync()
         read_into_cache(source)
         start = time.monotonic()
-        peak = run(self.command)
+        cpu, peak = run(self.command)
         sync(self.target)
         seconds = time.monotonic() - start
         if counts:
             self.seconds.append(seconds)
+            self.cpu.append(cpu)
             self.peaks.append(peak)
 
     def median(self):
@@ -95,10 +101,13 @@ class Contender:
 def contenders(arguments):
     strategies = [arguments.src_strategy, arguments.dst_strategy]
     source, work = arguments.source, arguments.work
-    converted = work / "reshard"
-    yield Contender("reshard", converted, [
-        arguments.reshard, "convert", "--quiet", source, converted,
-        "--src-strategy", strategies[0], "--dst-strategy", strategies[1]])
+
+    def convert(target, *options):
+        return [arguments.reshard, "convert", "--quiet", source, target,
+                "--src-strategy", strategies[0], "--dst-strategy", strategies[1], *options]
+
+    yield Contender("reshard", work / "reshard", convert(work / "reshard"))
+    yield Contender("no checksums", work / "bare", convert(work / "bare", "--no-checksum"))
     yield Contender("cp -r, sync", work / "cp", ["cp", "-r", source, work / "cp"])
     if arguments.mindspore:
         yield Contender("MindSpore, sync", work / "mindspore", [
@@ -106,20 +115,21 @@ def contenders(arguments):
 
 
 def check_equal(first, second):
-    """Every file of `second` has to be in `first` with the same bytes."""
-    for path in files_of(second):
+    """Every checkpoint of `second` has to be in `first` with the same bytes."""
+    for path in second.glob("rank_*/*"):
         if not filecmp.cmp(first / path.relative_to(second), path, shallow=False):
             sys.exit(f"{path}: not what reshard wrote")
     print(f"{second.name} and {first.name} wrote the same bytes")
 
 
 def print_table(entries, gigabytes):
-    copy = entries[1].median()
-    print(f"{'':16} {'median s':>9} {'best s':>7} {'GB/s':>6} {'time / cp':>10} {'peak RssAnon':>13}")
+    copy = entries[2].median()
+    print(f"{'':16} {'median s':>9} {'best s':>7} {'GB/s':>6} {'time / cp':>10} {'CPU s/GB':>9} "
+          f"{'peak RssAnon':>13}")
     for entry in entries:
         median = entry.median()
         print(f"{entry.name:16} {median:9.2f} {min(entry.seconds):7.2f} {gigabytes / median:6.2f} "
-              f"{median / copy:10.2f} {max(entry.peaks) / 2**20:9.1f} MiB")
+              f"{median / copy:10.2f} {statistics.median(entry.cpu) / gigabytes:9.2f} {max(entry.peaks) / 2**20:9.1f} MiB")
 
 
 def main():
@@ -143,8 +153,9 @@ def main():
     print(f"{read:.2f} GB read, {written:.2f} GB written; {arguments.runs} runs each, sources in the "
           f"page cache; {os.cpu_count()} cores, load average of all programs {os.getloadavg()[1]:.1f}")
     print_table(entries, read)
+    check_equal(entries[0].target, entries[1].target)
     if arguments.mindspore:
-        check_equal(entries[0].target, entries[2].target)
+        check_equal(entries[0].target, entries[3].target)
     for entry in entries:
         shutil.rmtree(entry.target)
 

@@ -42,6 +42,11 @@ for rank in 0 1 2 3; do
 done
 echo "All 4 files equal those that reshard-gen made for 4 ranks directly."
 
+say "The same proved three ways: read again by the manifest, against the sources, and by digests of tensors"
+show reshard verify ckpt_4
+show reshard verify ckpt_4 --against ckpt_8 --src-strategy ckpt_8/strategy --dst-strategy expected_4/strategy
+show reshard diff ckpt_8 ckpt_4 --a-strategy ckpt_8/strategy --b-strategy expected_4/strategy
+
 say "Time and memory, against a plain copy of the same checkpoint (bench/compare_cp.py)"
 show ../../bench/compare_cp.py ckpt_8 ckpt_8/strategy expected_4/strategy compare \
   --reshard ../release/bin/reshard --runs 3
