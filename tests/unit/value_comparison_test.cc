@@ -38,7 +38,8 @@ constexpr ValueDifference kNanAgainstNumber{0, 1, 0, 0};
 constexpr ValueDifference kNanAgainstNan{0, 0, 1, 0};
 
 TEST_P(ValueComparisonTest, OneElement) {
-  const auto& [name, dtype, a, b, expected] = GetParam();
+  const DType dtype = GetParam().dtype;
+  const ValueDifference& expected = GetParam().expected;
   const auto check = [&](uint64_t left, uint64_t right) {
     ValueDifference found;
     if (ItemBytes(dtype) == 2) {
@@ -55,8 +56,8 @@ TEST_P(ValueComparisonTest, OneElement) {
     EXPECT_EQ(found.nan_against_nan, expected.nan_against_nan);
     EXPECT_EQ(found.greatest, expected.greatest);
   };
-  check(a, b);
-  check(b, a);
+  check(GetParam().a, GetParam().b);
+  check(GetParam().b, GetParam().a);
 }
 
 uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
