@@ -1,5 +1,5 @@
-// How much memory a conversion takes, whatever the size of its tensors: the program itself, looked
-// at from outside.
+// How much memory conversions and comparisons take, whatever the size of the tensors: the program
+// itself, looked at from outside.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -125,6 +125,25 @@ TEST_P(MemoryTest, DoesNotGrowWithTheTensor) {
   EXPECT_LE(outcome.peak, 64 * kMiB);
   EXPECT_GE(OutputBytes(), GetParam().bytes * static_cast<uint64_t>(GetParam().count));
   RecordProperty("rss_anon_peak", std::to_string(outcome.peak));
+}
+
+TEST_P(MemoryTest, NorDoComparisons) {
+  MakeSource(GetParam());
+  ASSERT_EQ(Convert(0).exit, 0);
+  const std::string root = folder_.path().string();
+  const std::string rows = root + "/rows.ckpt";
+  const std::string columns = root + "/columns.ckpt";
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"digest", root + "/src", "--strategy", rows, "-q", "--json"},
+           {"diff", root + "/src", root + "/dst", "--a-strategy", rows, "--b-strategy", columns,
+            "--values", "-q"},
+           {"verify", root + "/dst", "--against", root + "/src", "--src-strategy", rows,
+            "--dst-strategy", columns, "-q"}}) {
+    const Outcome outcome = RunProgram(arguments, 0);
+    EXPECT_EQ(outcome.exit, 0) << arguments[0];
+    EXPECT_LE(outcome.peak, 64 * kMiB) << arguments[0];
+    RecordProperty("rss_anon_peak_of_" + arguments[0], std::to_string(outcome.peak));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, MemoryTest,
