@@ -28,25 +28,21 @@ namespace reshard {
 namespace {
 
 // Returns "reshard strategy show", as far as the command line was understood.
-std::string CommandInQuestion(const CLI::App &app) {
+std::string CommandInQuestion(const CLI::App& app) {
   std::string name = app.get_name();
-  for (const CLI::App *chosen : app.get_subcommands())
-    name += ' ' + CommandInQuestion(*chosen);
+  for (const CLI::App* chosen : app.get_subcommands()) name += ' ' + CommandInQuestion(*chosen);
   return name;
 }
 
 // Answers --help and --version; anything else that ends parsing is a mistake.
-int AnswerParseError(const CLI::App &app, const CLI::ParseError &error) {
+int AnswerParseError(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
     const std::vector<std::string> strangers = app.remaining(true);
     const bool no_command =
-        dynamic_cast<const CLI::RequiredError *>(&error) != nullptr &&
-        !strangers.empty();
+        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !strangers.empty();
     const int exit_code = Fail(InvalidArgumentError(
-        no_command ? "no such command or option: " + strangers[0]
-                   : error.what()));
-    PrintWords(fmt::format("`{} --help` lists options and examples",
-                           CommandInQuestion(app)));
+        no_command ? "no such command or option: " + strangers[0] : error.what()));
+    PrintWords(fmt::format("`{} --help` lists options and examples", CommandInQuestion(app)));
     return exit_code;
   }
   std::ostringstream text;
@@ -55,17 +51,15 @@ int AnswerParseError(const CLI::App &app, const CLI::ParseError &error) {
   return 0;
 }
 
-int RunCommandLine(int argc, char **argv) {
-  CLI::App app(
-      "Converts sharded MindSpore checkpoints to another sharding, as a copy.",
-      "reshard");
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
   app.set_version_flag("--version", fmt::format("reshard {}", kVersion));
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  $ reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt "
-             "--dst-strategy s4.ckpt\n"
-             "  $ reshard inspect ckpt_4\n"
-             "`reshard COMMAND --help` has more.");
+  app.footer(
+      "Examples:\n"
+      "  $ reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt\n"
+      "  $ reshard inspect ckpt_4\n"
+      "`reshard COMMAND --help` has more.");
   ConvertCommand convert(app);
   PlanCommand plan(app);
   RanksCommand ranks(app);
@@ -73,8 +67,7 @@ int RunCommandLine(int argc, char **argv) {
   DigestCommand digest(app);
   DiffCommand diff(app);
   VerifyCommand verify(app);
-  CLI::App *strategy =
-      app.add_subcommand("strategy", "Show and merge strategy files");
+  CLI::App* strategy = app.add_subcommand("strategy", "Show and merge strategy files");
   strategy->require_subcommand(1);
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
   StrategyShowCommand show(*strategy);
@@ -82,44 +75,39 @@ int RunCommandLine(int argc, char **argv) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
+  } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command *commands[] = {&convert, &plan,   &ranks, &inspect, &digest,
-                         &diff,    &verify, &show,  &merge};
-  for (Command *command : commands) {
-    if (command->chosen())
-      return command->Run();
+  Command* commands[] = {&convert, &plan, &ranks, &inspect, &digest, &diff, &verify, &show, &merge};
+  for (Command* command : commands) {
+    if (command->chosen()) return command->Run();
   }
   return Fail(InternalError("no command was chosen"));
 }
 
-int Main(int argc, char **argv) {
+int Main(int argc, char** argv) {
   const int exit_code = RunCommandLine(argc, argv);
   const Status written = FinishData();
   return exit_code == 0 && !written.ok() ? Fail(written) : exit_code;
 }
 
-} // namespace
-} // namespace reshard
+}  // namespace
+}  // namespace reshard
 
-int main(int argc, char **argv) {
-  // A file beyond `ulimit -f` is an error like a full disk, not the end of the
-  // process.
+int main(int argc, char** argv) {
+  // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // What nobody below expects; messages.h would take memory to say it.
   try {
     return reshard::Main(argc, argv);
-  } catch (const std::bad_alloc &) {
+  } catch (const std::bad_alloc&) {
     std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
     return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
-  } catch (
-      const std::system_error &error) { // the thread that waits for signals
-    std::fprintf(
-        stderr, "reshard: error: resource exhausted: no thread to be had: %s\n",
-        error.what());
+  } catch (const std::system_error& error) {  // the thread that waits for signals
+    std::fprintf(stderr, "reshard: error: resource exhausted: no thread to be had: %s\n",
+                 error.what());
     return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "reshard: error: internal error: %s\n", error.what());
     return reshard::ExitCode(reshard::StatusCode::kInternal);
   }
