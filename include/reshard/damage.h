@@ -37,7 +37,8 @@ struct Damage {
   std::string detail = {};                 // what was expected and found, in words
   std::optional<DamagedBlock> block = {};  // the first that is bad or cut off, where that is known
   uint64_t bad_blocks = 0;
-  // Those whose content, or whose header, lies in a bad block: in file order, at most 20.
+  // Those whose content in a bad block is not what it was; where no content is, those whose header
+  // lies in a bad block. In file order, at most 20.
   std::vector<std::string> parameters = {};
   uint64_t parameter_count = 0;  // all of them
 };

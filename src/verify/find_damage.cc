@@ -12,6 +12,7 @@
 #include "format/manifest/part_record.h"
 #include "src/base/status_macros.h"
 #include "src/os/worker_pool.h"
+#include "src/verify/damaged_parameters.h"
 #include "src/verify/stored_file.h"
 #include "src/verify/stored_record.h"
 
@@ -49,13 +50,13 @@ class FileComparison {
   Status Compare() {
     const ManifestFile& file = *task_.file;
     Damage damage;
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<PartRecordHead> head,
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<StoredRecord> record,
                              ReadStoredRecord(folder_, *task_.plan, file, stop_, damage));
-    if (!head) task_.damages.push_back(std::exchange(damage, {}));
+    if (!record) task_.damages.push_back(std::exchange(damage, {}));
     RESHARD_ASSIGN_OR_RETURN(const std::optional<FileId> id,
                              OpenStored(folder_, file.path, damage));
     if (id) {
-      RESHARD_RETURN_IF_ERROR(CompareBytes(*id, head, damage));
+      RESHARD_RETURN_IF_ERROR(CompareBytes(*id, record, damage));
       RESHARD_RETURN_IF_ERROR(folder_.files.VerifyUnchanged(std::span(&*id, 1)));
     }
     if (!damage.path.empty()) task_.damages.push_back(std::move(damage));
@@ -65,7 +66,7 @@ class FileComparison {
   }
 
  private:
-  Status CompareBytes(FileId id, const std::optional<PartRecordHead>& head, Damage& damage) {
+  Status CompareBytes(FileId id, const std::optional<StoredRecord>& record, Damage& damage) {
     const ManifestFile& file = *task_.file;
     RESHARD_ASSIGN_OR_RETURN(const uint64_t size, folder_.files.Size(id));
     if (size != file.size) {
@@ -83,24 +84,24 @@ class FileComparison {
                 .kind = DamageKind::kContent,
                 .detail = fmt::format("expected the digest {}, found {}", file.digest, found.file)};
     }
-    return head ? Locate(*head, found, common, damage) : Status();
+    return record ? Locate(*record, id, found, common, damage) : Status();
   }
 
   // Adds the bad blocks to `damage`, which may be none so far.
-  Status Locate(const PartRecordHead& head, const StoredDigests& found, uint64_t size,
+  Status Locate(const StoredRecord& record, FileId id, const StoredDigests& found, uint64_t size,
                 Damage& damage) {
-    const auto bad = BadBlocks(head, found.blocks, size);
+    const auto bad = BadBlocks(record.head, found.blocks, size);
     if (bad.empty()) return {};
     if (damage.path.empty()) {
-      damage = {.path = head.path,
+      damage = {.path = record.head.path,
                 .kind = DamageKind::kContent,
                 .detail = "the file has its digest, but its blocks have not"};
     }
     damage.block = {.index = bad.front().first, .range = bad.front().second};
     damage.bad_blocks = bad.size();
-    std::vector<ByteRange> ranges;
-    for (const auto& [index, range] : bad) ranges.push_back(range);
-    return NameParameters(folder_, *task_.file, ranges, stop_, damage);
+    DamagedFile damaged{.file = id, .record = record.file, .size = size};
+    for (const auto& [index, range] : bad) damaged.blocks.push_back(range);
+    return NameParameters(folder_.files, damaged, stop_, damage);
   }
 
   const StoredFolder& folder_;

@@ -16,21 +16,8 @@ namespace reshard {
 namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
-constexpr size_t kMostNamed = 20;
-
-// Feeds a file to a parser, up to the first thing that is wrong with it.
-Status Feed(SourceFiles& files, FileId file, const std::stop_token& stop,
-            PartRecordParser& parser) {
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
-  const auto buffer = std::make_unique_for_overwrite<char[]>(std::min(size, kPieceBytes));
-  const auto feed = [&](ByteRange piece) -> Status {
-    const std::span bytes(buffer.get(), piece.length);
-    RESHARD_RETURN_IF_ERROR(files.Read(file, piece.offset, std::as_writable_bytes(bytes)));
-    return parser.Feed({bytes.data(), bytes.size()});
-  };
-  RESHARD_RETURN_IF_ERROR(InSteps({0, size}, kPieceBytes, stop, {}, feed));
-  return parser.Finish();
-}
+// What the parser puts in front of its messages; the path stands beside them.
+constexpr std::string_view kNoName = "record";
 
 // How the head of a record disagrees with the manifest, or nothing.
 std::optional<std::string> Disagreement(const PartRecordHead& head, const std::string& plan,
@@ -55,15 +42,27 @@ std::optional<std::string> Disagreement(const PartRecordHead& head, const std::s
 
 }  // namespace
 
-Result<std::optional<PartRecordHead>> ReadStoredRecord(const StoredFolder& folder,
-                                                       const std::string& plan,
-                                                       const ManifestFile& file,
-                                                       const std::stop_token& stop,
-                                                       Damage& damage) {
+Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
+                  PartRecordParser& parser) {
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
+  const auto buffer = std::make_unique_for_overwrite<char[]>(std::min(size, kPieceBytes));
+  const auto feed = [&](ByteRange piece) -> Status {
+    const std::span bytes(buffer.get(), piece.length);
+    RESHARD_RETURN_IF_ERROR(files.Read(file, piece.offset, std::as_writable_bytes(bytes)));
+    return parser.Feed({bytes.data(), bytes.size()});
+  };
+  RESHARD_RETURN_IF_ERROR(InSteps({0, size}, kPieceBytes, stop, {}, feed));
+  return parser.Finish();
+}
+
+Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
+                                                     const std::string& plan,
+                                                     const ManifestFile& file,
+                                                     const std::stop_token& stop, Damage& damage) {
   const std::string path = RecordPath(file.path);
   const auto refuse = [&](std::string detail) {
     damage = {.path = path, .kind = DamageKind::kRecord, .detail = std::move(detail)};
-    return std::optional<PartRecordHead>();
+    return std::optional<StoredRecord>();
   };
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FileId> id, OpenStored(folder, path, damage));
   if (!id) return refuse(std::move(damage.detail));
@@ -71,12 +70,12 @@ Result<std::optional<PartRecordHead>> ReadStoredRecord(const StoredFolder& folde
   if (size != file.record_size) {
     return refuse(fmt::format("expected {} bytes, found {}", file.record_size, size));
   }
-  PartRecordParser parser("the part record");
-  const Status fed = Feed(folder.files, *id, stop, parser);
+  PartRecordParser parser{std::string(kNoName)};
+  const Status fed = FeedStored(folder.files, *id, stop, parser);
   RESHARD_RETURN_IF_ERROR(folder.files.VerifyUnchanged(std::span(&*id, 1)));
   // A manifest lists records of its own schema version only: another one is damage as well.
   if (fed.code() == StatusCode::kCorrupt || fed.code() == StatusCode::kUnsupported) {
-    return refuse(fed.message());
+    return refuse(fed.message().substr(kNoName.size() + 2));
   }
   RESHARD_RETURN_IF_ERROR(fed);
   if (parser.HexDigest() != file.record_digest) {
@@ -84,29 +83,7 @@ Result<std::optional<PartRecordHead>> ReadStoredRecord(const StoredFolder& folde
                               file.record_digest, parser.HexDigest()));
   }
   if (auto wrong = Disagreement(*parser.head(), plan, file)) return refuse(std::move(*wrong));
-  return parser.head();
-}
-
-Status NameParameters(const StoredFolder& folder, const ManifestFile& file,
-                      const std::vector<ByteRange>& blocks, const std::stop_token& stop,
-                      Damage& damage) {
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<FileId> id,
-                           OpenStored(folder, RecordPath(file.path), damage));
-  if (!id) return ChangedError(fmt::format("{}: gone while it was read", Escape(file.path)));
-  uint64_t begin = 0;  // of the header of the next Value
-  std::string last;    // a parameter may have several Values
-  PartRecordParser parser("the part record", [&](const RecordedValue& value) {
-    const uint64_t end = value.offset + value.length;
-    const auto block =
-        std::upper_bound(blocks.begin(), blocks.end(), begin,
-                         [](uint64_t at, ByteRange range) { return at < range.end(); });
-    const bool touched = block != blocks.end() && block->offset < end;
-    begin = end;
-    if (!touched || (damage.parameter_count > 0 && value.name == last)) return;
-    last = value.name;
-    if (++damage.parameter_count <= kMostNamed) damage.parameters.push_back(value.name);
-  });
-  return Feed(folder.files, *id, stop, parser);
+  return std::optional(StoredRecord{*id, *parser.head()});
 }
 
 }  // namespace reshard

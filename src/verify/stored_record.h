@@ -4,35 +4,35 @@
 #ifndef RESHARD_SRC_VERIFY_STORED_RECORD_H_
 #define RESHARD_SRC_VERIFY_STORED_RECORD_H_
 
-#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/part_record.h"
-#include "reshard/byte_range.h"
 #include "reshard/damage.h"
 #include "reshard/status.h"
 #include "src/verify/stored_file.h"
 
 namespace reshard {
 
-// Reads the part record that a manifest of the plan `plan` lists beside `file`, and returns its
-// head; or nothing, and what is wrong with it in `damage`. Nothing that a record says counts before
-// all of it is proved.
-// Errors: those of SourceFiles; kCancelled.
-Result<std::optional<PartRecordHead>> ReadStoredRecord(const StoredFolder& folder,
-                                                       const std::string& plan,
-                                                       const ManifestFile& file,
-                                                       const std::stop_token& stop, Damage& damage);
+// Feeds a file to `parser` and finishes it; stops at the first thing that is wrong with it.
+// Errors: those of SourceFiles and of PartRecordParser; kCancelled.
+Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
+                  PartRecordParser& parser);
 
-// Names in `damage` the parameters whose content, or header, lies in one of `blocks`, which are
-// sorted. The record has been read before. Errors: as ReadStoredRecord.
-Status NameParameters(const StoredFolder& folder, const ManifestFile& file,
-                      const std::vector<ByteRange>& blocks, const std::stop_token& stop,
-                      Damage& damage);
+struct StoredRecord {
+  FileId file = 0;
+  PartRecordHead head;
+};
+
+// Reads the part record that a manifest of the plan `plan` lists beside `file`, and returns its
+// head and where it is; or nothing, and what is wrong with it in `damage`. Nothing that a record
+// says counts before all of it is proved. Errors: those of SourceFiles; kCancelled.
+Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
+                                                     const std::string& plan,
+                                                     const ManifestFile& file,
+                                                     const std::stop_token& stop, Damage& damage);
 
 }  // namespace reshard
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "src/digest/logical_digest.h"
 #include "src/digest/xxh3.h"
 
 namespace reshard {
@@ -14,6 +15,32 @@ constexpr const char* kPlan = "8d1f";
 
 void Check(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
+}
+
+// Fills in shapes and boxes, and the digests of the file at `path`.
+void Complete(const std::filesystem::path& path, bool checksum,
+              std::vector<RecordedValue>& values) {
+  std::ifstream in(path, std::ios::binary);
+  LogicalHasher hasher;
+  for (auto begin = values.begin(); begin != values.end();) {
+    int64_t bytes = 0;
+    auto end = begin;
+    for (; end != values.end() && end->name == begin->name; ++end) {
+      std::string content(end->length, '\0');
+      in.seekg(static_cast<std::streamoff>(end->offset));
+      in.read(content.data(), static_cast<std::streamsize>(content.size()));
+      Digest128 digest;
+      hasher.Add(digest, reinterpret_cast<const std::byte*>(content.data()), content.size(),
+                 static_cast<uint64_t>(bytes));
+      end->digest = checksum ? ToHex(digest) : std::string();
+      bytes += static_cast<int64_t>(end->length);
+    }
+    for (; begin != end; ++begin) {
+      begin->dtype = DType::kInt8;
+      begin->full_shape = {bytes};
+      begin->box = Box::Whole(begin->full_shape);
+    }
+  }
 }
 
 // Fills in the digests that the bytes of the file at `path` have.
@@ -39,16 +66,14 @@ void RecordedFolder::Add(const std::string& path, uint64_t size, uint64_t offset
   folder_.WriteSparse(path, size, offset, bytes);
   PartRecordHead head{.plan = kPlan, .path = path, .size = size};
   if (checksum) Digest(PathOf(path), head);
+  Complete(PathOf(path), checksum, values);
   std::string record;
   PartRecordEncoder encoder([&](std::string_view piece) {
     record += piece;
     return Status();
   });
   Check(encoder.WriteHead(head));
-  for (RecordedValue& value : values) {
-    value.digest = checksum ? std::string(32, '0') : std::string();
-    Check(encoder.WriteValue(value));
-  }
+  for (const RecordedValue& value : values) Check(encoder.WriteValue(value));
   Check(encoder.Finish());
   folder_.Write(RecordPath(path), record);
   files_.push_back({path, size, head.digest, encoder.size(), encoder.HexDigest()});

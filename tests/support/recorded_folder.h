@@ -22,7 +22,8 @@ class RecordedFolder {
   std::filesystem::path PathOf(const std::string& name) const { return folder_.path() / name; }
 
   // Makes a target file of `size` zeros and these bytes at the offset; its content is that of the
-  // `values`, whose digests are made up.
+  // `values`: flat tensors of bytes, whose shapes and digests follow. Values of one name that
+  // follow each other are one parameter.
   void Add(const std::string& path, uint64_t size, uint64_t offset, std::string_view bytes,
            std::vector<RecordedValue> values = {}, bool checksum = true);
   // Writes the manifest of the files that were added since the last one.

@@ -156,6 +156,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   for (const Damage& damage : report.damages) damages.push_back(DamageAsJson(damage));
   nlohmann::ordered_json document = JsonDocument();
   document["target"] = options_.target;
+  document["equal"] = report.damages.empty();
   document["manifests"] = report.manifests;
   document["files"] = report.files;
   document["files_without_digest"] = report.files_without_digest;
