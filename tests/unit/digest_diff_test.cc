@@ -275,9 +275,11 @@ TEST_F(DigestDiffTest, FilesThatChangeMeanwhileAreNoticed) {
   };
   DigestOptions digest = OptionsFor(full_);
   digest.progress = change;
-  EXPECT_EQ(DigestCheckpoint(digest).status().code(), StatusCode::kChanged);
+  const Status digested = DigestCheckpoint(digest).status();
+  EXPECT_EQ(digested.code(), StatusCode::kChanged) << digested.message();
   diff_.progress = change;
-  EXPECT_EQ(Diff(diff_).status().code(), StatusCode::kChanged);
+  const Status compared = Diff(diff_).status();
+  EXPECT_EQ(compared.code(), StatusCode::kChanged) << compared.message();
 }
 
 // Ten MiB in several windows, cut over columns, against the same in one file; then one bit.
