@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "format/manifest/byte_text.h"
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/manifest_seal.h"
-#include "format/manifest/strict_json.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -15,12 +15,6 @@ namespace {
 
 Status Refuse(const std::string& fault) {
   return InvalidArgumentError(fmt::format("no manifest may hold this: {}", fault));
-}
-
-Result<std::string> Text(const std::string& text) {
-  auto json = JsonText(text);
-  if (!json) return Refuse(fmt::format("{} is not UTF-8", Quote(text)));
-  return std::move(*json);
 }
 
 Result<std::string> DigestOrNull(const std::string& digest) {
@@ -44,20 +38,18 @@ Result<std::string> Objects(const std::vector<Entry>& entries, Encode encode) {
 // The members that a file and a source have in common.
 template <typename Entry>
 Result<std::string> Common(const Entry& entry) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string path, Text(entry.path));
   RESHARD_ASSIGN_OR_RETURN(const std::string digest, DigestOrNull(entry.digest));
-  return fmt::format("      \"path\": {},\n      \"size\": {},\n      \"digest\": {}", path,
-                     entry.size, digest);
+  return fmt::format("      \"path\": {},\n      \"size\": {},\n      \"digest\": {}",
+                     BytesAsJson(entry.path), entry.size, digest);
 }
 
 Result<std::string> EncodeFile(const ManifestFile& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
-  RESHARD_ASSIGN_OR_RETURN(const std::string record_path, Text(RecordPath(file.path)));
   if (const auto fault = DigestFault(file.record_digest)) return Refuse(*fault);
   return fmt::format(
       "{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
       "\"digest\": \"{}\"\n      }}",
-      common, record_path, file.record_size, file.record_digest);
+      common, BytesAsJson(RecordPath(file.path)), file.record_size, file.record_digest);
 }
 
 // Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.
@@ -86,7 +78,6 @@ Result<std::string> EncodeManifest(Manifest manifest) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(manifest.plan));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.sources, SourceFault));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
-  RESHARD_ASSIGN_OR_RETURN(const std::string version, Text(manifest.tool_version));
   RESHARD_ASSIGN_OR_RETURN(const std::string source, DigestOrNull(manifest.source_strategy));
   RESHARD_ASSIGN_OR_RETURN(const std::string target, DigestOrNull(manifest.target_strategy));
   RESHARD_ASSIGN_OR_RETURN(const std::string sources,
@@ -106,7 +97,8 @@ Result<std::string> EncodeManifest(Manifest manifest) {
   }},
   "sources": {},
   "files": {})",
-      kManifestSchema, kManifestTool, version, manifest.plan, source, target, sources, files);
+      kManifestSchema, kManifestTool, BytesAsJson(manifest.tool_version), manifest.plan, source,
+      target, sources, files);
   bytes += ManifestSeal(bytes);
   if (bytes.size() > kMaxManifestBytes) {
     return Refuse(fmt::format("{} bytes; it has at most {}", bytes.size(), kMaxManifestBytes));

@@ -40,16 +40,16 @@ enum Field : int {
 using enum JsonKind;
 
 constexpr JsonShape kToolMembers[] = {{"name", kString, kToolName},
-                                      {"version", kString, kToolVersion}};
+                                      {"version", kBytes, kToolVersion}};
 constexpr JsonShape kStrategyMembers[] = {{"source", kStringOrNull, kSourceStrategy},
                                           {"target", kStringOrNull, kTargetStrategy}};
-constexpr JsonShape kSourceMembers[] = {{"path", kString, kSourcePath},
+constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kSourcePath},
                                         {"size", kUnsigned, kSourceSize},
                                         {"digest", kStringOrNull, kSourceDigest}};
-constexpr JsonShape kRecordMembers[] = {{"path", kString, kRecordPath},
+constexpr JsonShape kRecordMembers[] = {{"path", kBytes, kRecordPath},
                                         {"size", kUnsigned, kRecordSize},
                                         {"digest", kString, kRecordDigest}};
-constexpr JsonShape kFileMembers[] = {{"path", kString, kFilePath},
+constexpr JsonShape kFileMembers[] = {{"path", kBytes, kFilePath},
                                       {"size", kUnsigned, kFileSize},
                                       {"digest", kStringOrNull, kFileDigest},
                                       {"record", kObject, kOther, kRecordMembers}};

@@ -4,10 +4,10 @@
 #include <iterator>
 #include <utility>
 
+#include "format/manifest/byte_text.h"
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/part_record.h"
 #include "format/manifest/part_record_seal.h"
-#include "format/manifest/strict_json.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -39,11 +39,10 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
   if (!fault) fault = OptionalDigestFault(head.digest);
   if (!fault) fault = HeadFault(head);
   if (fault) return Refuse(path_, *fault);
-  const auto path = JsonText(head.path);
-  if (!path) return Refuse(path_, "the path is not UTF-8");
   std::string line = fmt::format(
       R"({{"schema_version":{},"plan":"{}","path":{},"size":{},"digest":{},"block_bytes":{},"blocks":[)",
-      kManifestSchema, head.plan, *path, head.size, DigestOrNull(head.digest), kDigestBlockBytes);
+      kManifestSchema, head.plan, BytesAsJson(head.path), head.size, DigestOrNull(head.digest),
+      kDigestBlockBytes);
   for (const std::string& block : head.blocks) {
     if (const auto wrong = DigestFault(block)) return Refuse(path_, *wrong);
     fmt::format_to(std::back_inserter(line), "{}\"{}\"", &block == head.blocks.data() ? "" : ",",
@@ -55,13 +54,8 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
     fault = SourceFault(source, previous);
     if (!fault) fault = OptionalDigestFault(source.digest);
     if (fault) return Refuse(path_, *fault);
-    const auto source_path = JsonText(source.path);
-    if (!source_path) {
-      return Refuse(path_, fmt::format("the path of the source {} is not UTF-8; rename it",
-                                       Quote(source.path)));
-    }
     fmt::format_to(std::back_inserter(line), R"({}{{"path":{},"size":{},"digest":{}}})",
-                   previous.empty() ? "" : ",", *source_path, source.size,
+                   previous.empty() ? "" : ",", BytesAsJson(source.path), source.size,
                    DigestOrNull(source.digest));
     previous = source.path;
   }
@@ -72,14 +66,12 @@ Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
   Fault fault = ValueFault(value, end_, target_size_, has_digests_);
   if (!fault) fault = OptionalDigestFault(value.digest);
   if (fault) return Refuse(path_, *fault);
-  const auto name = JsonText(value.name);
-  if (!name) return Refuse(path_, fmt::format("the name {} is not UTF-8", Quote(value.name)));
   end_ = value.offset + value.length;
   ++values_;
   return Write(fmt::format(
       R"({{"name":{},"dtype":"{}","full_shape":[{}],"box":{{"begin":[{}],"extent":[{}]}},"offset":{},"length":{},"digest":{}}})"
       "\n",
-      *name, DTypeName(value.dtype), fmt::join(value.full_shape, ","),
+      BytesAsJson(value.name), DTypeName(value.dtype), fmt::join(value.full_shape, ","),
       fmt::join(value.box.begin, ","), fmt::join(value.box.extent, ","), value.offset, value.length,
       DigestOrNull(value.digest)));
 }

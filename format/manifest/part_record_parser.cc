@@ -45,14 +45,14 @@ enum ValueField : int {
 using enum JsonKind;
 
 constexpr JsonShape kBlockElement[] = {{nullptr, kString, kBlock}};
-constexpr JsonShape kSourceMembers[] = {{"path", kString, kSourcePath},
+constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kSourcePath},
                                         {"size", kUnsigned, kSourceSize},
                                         {"digest", kStringOrNull, kSourceDigest}};
 constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kSource, kSourceMembers}};
 constexpr JsonShape kHeadMembers[] = {
     {"schema_version", kUnsigned, kSchemaVersion},
     {"plan", kString, kPlan},
-    {"path", kString, kPath},
+    {"path", kBytes, kPath},
     {"size", kUnsigned, kSize},
     {"digest", kStringOrNull, kDigest},
     {"block_bytes", kUnsigned, kBlockBytes},
@@ -67,7 +67,7 @@ constexpr JsonShape kExtentElement[] = {{nullptr, kUnsigned, kBoxExtent}};
 constexpr JsonShape kBoxMembers[] = {{"begin", kArray, kValueOther, kBeginElement},
                                      {"extent", kArray, kValueOther, kExtentElement}};
 constexpr JsonShape kValueMembers[] = {
-    {"name", kString, kName},
+    {"name", kBytes, kName},
     {"dtype", kString, kDType},
     {"full_shape", kArray, kValueOther, kDimElement},
     {"box", kObject, kValueOther, kBoxMembers},

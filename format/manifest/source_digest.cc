@@ -3,21 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "format/manifest/strict_json.h"
+#include "format/manifest/byte_text.h"
 #include "src/base/quote.h"
 
 namespace reshard {
 
-Status SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
-                         std::string_view digest) {
-  const auto text = JsonText(name);
-  if (!text) {
-    return InvalidArgumentError(fmt::format("the parameter name {} is not UTF-8", Quote(name)));
-  }
-  const std::string escaped = text->substr(1, text->size() - 2);  // without the quotes
+void SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
+                       std::string_view digest) {
+  const std::string text = BytesAsJson(name);
+  const std::string escaped = text.substr(1, text.size() - 2);  // without the quotes
   lines_.Update(fmt::format("{}\t{}\t[{}]\t{}\n", escaped, DTypeName(dtype),
                             fmt::join(full_shape, ","), digest));
-  return {};
 }
 
 Status SourceSummary::Add(const PartRecordHead& head) {

@@ -22,8 +22,8 @@ namespace reshard {
 class SourceDigest {
  public:
   // Adds a parameter, in the order of the target file; `digest` is the logical digest of the part
-  // that was taken. Errors: kInvalidArgument for a name that is not UTF-8.
-  Status Add(std::string_view name, DType dtype, const Shape& full_shape, std::string_view digest);
+  // that was taken.
+  void Add(std::string_view name, DType dtype, const Shape& full_shape, std::string_view digest);
 
   std::string HexDigest() const { return lines_.HexDigest(); }
 

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "format/manifest/byte_text.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -42,6 +44,7 @@ const char* NameOf(JsonKind kind) {
     case JsonKind::kUnsigned:
       return "an unsigned integer below 2^64";
     case JsonKind::kString:
+    case JsonKind::kBytes:
       return "a string";
     case JsonKind::kStringOrNull:
       return "a string or null";
@@ -76,6 +79,7 @@ class ShapeReader {
     return Give({.number = value});
   }
   bool string(std::string& text) {
+    if (next_->kind == JsonKind::kBytes) return GiveBytes(text);
     if (next_->kind != JsonKind::kString && next_->kind != JsonKind::kStringOrNull) {
       return Unexpected(Quote(text));
     }
@@ -144,6 +148,17 @@ class ShapeReader {
     return true;
   }
 
+  bool GiveBytes(const std::string& text) {
+    std::optional<std::string> bytes = BytesOfText(text);
+    if (!bytes) {
+      return Fail(
+          OfValue(fmt::format("{} stands for no bytes: a backslash comes twice, bytes "
+                              "that are not UTF-8 as \\xHH",
+                              Quote(text))));
+    }
+    return Give({.text = &*bytes});
+  }
+
   void Advance() {
     if (open_.empty()) return;
     ++open_.back().done;
@@ -189,14 +204,6 @@ Status ReadStrictJson(std::string_view bytes, const std::string& where, const Js
   const char* const end = bytes.data() + bytes.size();
   json::sax_parse(Bytes(bytes.data(), reader.reached()), Bytes(end, reader.reached()), &reader);
   return reader.TakeStatus();
-}
-
-std::optional<std::string> JsonText(std::string_view text) {
-  try {
-    return json(text).dump();
-  } catch (const json::type_error&) {
-    return std::nullopt;
-  }
 }
 
 }  // namespace reshard

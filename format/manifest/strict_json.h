@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +15,14 @@
 
 namespace reshard {
 
-enum class JsonKind : uint8_t { kUnsigned, kString, kStringOrNull, kObject, kArray };
+enum class JsonKind : uint8_t {
+  kUnsigned,
+  kString,
+  kStringOrNull,
+  kBytes,  // a string that stands for any bytes (byte_text.h)
+  kObject,
+  kArray,
+};
 
 // What may stand in one place of a document.
 struct JsonShape {
@@ -28,8 +34,9 @@ struct JsonShape {
 };
 
 struct JsonValue {
-  uint64_t number = 0;          // of kUnsigned
-  std::string* text = nullptr;  // of kString and kStringOrNull, to be moved from; null for null
+  uint64_t number = 0;  // of kUnsigned
+  // Of kString and kStringOrNull, and the bytes of kBytes; to be moved from. Null for null.
+  std::string* text = nullptr;
 };
 
 // Takes each value, and each object once its members have been taken; never an array. An error ends
@@ -40,9 +47,6 @@ using JsonSink = std::function<Status(int field, const JsonValue& value)>;
 // Errors: kCorrupt, naming the byte and the member; the sink's, with the same in front.
 Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
-
-// Returns `text` as a JSON string, quotes included, or nothing when it is not UTF-8.
-std::optional<std::string> JsonText(std::string_view text);
 
 }  // namespace reshard
 

@@ -15,24 +15,19 @@ namespace {
 // Adds up what each source gave to each parameter, whose Values lie side by side.
 class SourceDigests {
  public:
-  Status Add(const Content& content, size_t segment, const TargetDigest& digest) {
-    if (content_ != nullptr && content_->target_name != content.target_name) {
-      RESHARD_RETURN_IF_ERROR(EndParameter());
-    }
+  void Add(const Content& content, size_t segment, const TargetDigest& digest) {
+    if (content_ != nullptr && content_->target_name != content.target_name) EndParameter();
     content_ = &content;
     for (size_t i = 0; i < content.copies.size(); ++i) {
       sums_[content.copies[i].source] ^= digest.copy(segment, i);
     }
-    return {};
   }
 
-  Status EndParameter() {
+  void EndParameter() {
     for (const auto& [file, sum] : sums_) {
-      RESHARD_RETURN_IF_ERROR(digests_[file].Add(content_->target_name, content_->dtype,
-                                                 content_->full_shape, ToHex(sum)));
+      digests_[file].Add(content_->target_name, content_->dtype, content_->full_shape, ToHex(sum));
     }
     sums_.clear();
-    return {};
   }
 
   std::string HexDigest(FileId file) { return digests_[file].HexDigest(); }
@@ -43,8 +38,8 @@ class SourceDigests {
   std::map<FileId, SourceDigest> digests_;
 };
 
-Result<PartRecordHead> HeadOf(const TargetPlan& plan, const std::string& fingerprint,
-                              const SourceNames& names, const TargetDigest* digest) {
+PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
+                      const SourceNames& names, const TargetDigest* digest) {
   PartRecordHead head;
   head.plan = fingerprint;
   head.path = plan.path;
@@ -55,9 +50,9 @@ Result<PartRecordHead> HeadOf(const TargetPlan& plan, const std::string& fingerp
     head.blocks = digest->blocks();
     for (size_t i = 0; i < plan.segments.size(); ++i) {
       const auto* content = std::get_if<Content>(&plan.segments[i]);
-      if (content != nullptr) RESHARD_RETURN_IF_ERROR(sources.Add(*content, i, *digest));
+      if (content != nullptr) sources.Add(*content, i, *digest);
     }
-    RESHARD_RETURN_IF_ERROR(sources.EndParameter());
+    sources.EndParameter();
   }
   for (const FileId file : plan.sources) {
     head.sources.push_back(names.at(file));
@@ -77,8 +72,7 @@ Result<std::string> EncodeTargetRecord(const TargetPlan& plan, const std::string
     bytes += piece;
     return Status();
   });
-  RESHARD_ASSIGN_OR_RETURN(const PartRecordHead head, HeadOf(plan, fingerprint, names, digest));
-  RESHARD_RETURN_IF_ERROR(encoder.WriteHead(head));
+  RESHARD_RETURN_IF_ERROR(encoder.WriteHead(HeadOf(plan, fingerprint, names, digest)));
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
     if (content == nullptr) continue;
