@@ -128,10 +128,12 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
   return spec;
 }
 
-// Says what an unfinished run leaves to go on with.
+// Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
+// are not what they were.
 Status WithHint(Status status, const TargetJob& job) {
+  if (status.ok() || status.code() == StatusCode::kChanged) return status;
   const size_t finished = job.CountFinished();
-  if (status.ok() || finished == 0) return status;
+  if (finished == 0) return status;
   return Status(
       status.code(),
       fmt::format("{} ({}: run the same command with --resume to go on)", status.message(),

@@ -25,6 +25,14 @@ Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume
   return resume == Resume::kVerify ? IsAsRecorded(job.PathOfStaged(path), *head, stop) : true;
 }
 
+// Compares what was taken with what was written. A source that somebody writes to may have been
+// read twice with different bytes: then that is what is said.
+Status Prove(const TargetDigest& digest, const SourceFiles& sources) {
+  Status proof = digest.Compare();
+  if (!proof.ok()) RESHARD_RETURN_IF_ERROR(sources.VerifyUnchanged());
+  return proof;
+}
+
 }  // namespace
 
 size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
@@ -66,7 +74,7 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
     TargetDigest* const proof = digest ? &*digest : nullptr;
     RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size));
     RESHARD_RETURN_IF_ERROR(WriteTarget(source.files(), target, file, proof, progress, stop));
-    if (digest) RESHARD_RETURN_IF_ERROR(digest->Compare());
+    if (digest) RESHARD_RETURN_IF_ERROR(Prove(*digest, source.files()));
     RESHARD_ASSIGN_OR_RETURN(const std::string record,
                              EncodeTargetRecord(target, fingerprint, names, proof));
     return job.Finish(std::move(file), target.path, record);

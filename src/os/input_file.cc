@@ -50,10 +50,10 @@ Result<InputFile> InputFile::Open(const std::string& path) {
   return InputFile(path, std::move(descriptor), IdentityFromStat(status));
 }
 
-Result<uint64_t> InputFile::CurrentSize() const {
+Result<FileIdentity> InputFile::CurrentIdentity() const {
   struct stat status {};
   if (fstat(descriptor(), &status) != 0) return ErrnoStatus(errno, "look at", path_);
-  return static_cast<uint64_t>(status.st_size);
+  return IdentityFromStat(status);
 }
 
 Status InputFile::CheckRange(uint64_t offset, uint64_t length) const {

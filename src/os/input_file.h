@@ -28,9 +28,9 @@ class InputFile {
   uint64_t size() const { return identity_.size; }
   int descriptor() const { return descriptor_.get(); }
 
-  // The size at this moment, of the file that is open and not of what lies at its path now.
+  // The identity at this moment, of the file that is open and not of what lies at its path now.
   // Errors: kIo.
-  Result<uint64_t> CurrentSize() const;
+  Result<FileIdentity> CurrentIdentity() const;
 
   // Ok when the file had these bytes when it was opened.
   // Errors: kCorrupt, naming path, offset, expected and found.

@@ -39,12 +39,12 @@ Window::~Window() {
 
 Status Window::ExplainFault(size_t fault) const {
   const InputFile& input = file_->input;
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t size_now, input.CurrentSize());
-  if (size_now < input.size()) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, input.CurrentIdentity());
+  if (now != input.identity()) {
     return ChangedError(fmt::format(
-        "{}: the file changed while it was in use: it shrank from {} to {} bytes; start again when "
-        "nothing writes to the sources",
-        Escape(input.path()), input.size(), size_now));
+        "{}: the file changed while it was in use: {}; start again when nothing writes to the "
+        "sources",
+        Escape(input.path()), DescribeChange(input.identity(), now)));
   }
   return IoError(
       fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "

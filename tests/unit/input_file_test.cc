@@ -127,7 +127,7 @@ TEST(InputFile, SaysThatItShrank) {
   ASSERT_TRUE(file.ok());
   fs::resize_file(path, 9000);
   EXPECT_EQ(file->size(), 10000U);
-  EXPECT_EQ(*file->CurrentSize(), 9000U);
+  EXPECT_EQ(file->CurrentIdentity()->size, 9000U);
   std::vector<std::byte> bytes(2000);
   const Status status = file->ReadAt(8000, bytes);
   EXPECT_EQ(status.code(), StatusCode::kChanged);

@@ -139,8 +139,8 @@ TEST(SourceChanges, WindowsOfAShrinkingFile) {
         files.Open(id, 4 * page, 10).status()}) {
     EXPECT_EQ(status.code(), StatusCode::kChanged);
     EXPECT_THAT(status.message(),
-                HasSubstr("/a.ckpt: the file changed while it was in use: it shrank from " +
-                          std::to_string(8 * page) + " to " + std::to_string(2 * page) + " bytes"));
+                HasSubstr("/a.ckpt: the file changed while it was in use: " +
+                          std::to_string(2 * page) + " bytes, were " + std::to_string(8 * page)));
   }
   EXPECT_THAT(Copied(files, id, page, 2 * page), HasSubstr("shrank"));
   EXPECT_EQ(files.VerifyUnchanged().code(), StatusCode::kChanged);
