@@ -238,11 +238,15 @@ Status JobFolder::Publish(const OutputDirectory& target) const {
     RESHARD_RETURN_IF_ERROR(target.RemoveFile(ChecksumsName(other)));
   }
   RESHARD_RETURN_IF_ERROR(target.RemoveFile(name));
+  const std::string checksums = ChecksumsName(name);
+  RESHARD_ASSIGN_OR_RETURN(const auto staged_checksums, folder_.Look(checksums));
+  // Those in the target folder are old, unless an interrupted publication has moved its own there.
+  if (staged_checksums || EncodeChecksums(*manifest).empty()) {
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(checksums));
+  }
   // Durable before anything that they list is replaced.
   RESHARD_RETURN_IF_ERROR(target.Sync());
   RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
-  const std::string checksums = ChecksumsName(name);
-  if (EncodeChecksums(*manifest).empty()) RESHARD_RETURN_IF_ERROR(target.RemoveFile(checksums));
   RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
   RESHARD_RETURN_IF_ERROR(target.Sync());
   RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));

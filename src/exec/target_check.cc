@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/job_folder.h"
@@ -69,6 +67,9 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
     std::vector<std::string> records;
     RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, RecordPath(file.path), records, names));
   }
+  const std::string checksums = ChecksumsName(spec.manifest_name);
+  std::vector<std::string> found;
+  RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, checksums, found, names));
   if (!names.blocked.empty()) {
     const size_t others = names.blocked.size() - 1;
     return AlreadyExistsError(
@@ -79,6 +80,12 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
     return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
                                           Escape(target.path()), names.existing.size(),
                                           spec.files.size(), FirstOf(names.existing), kAdvice));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
+  if (!found.empty() && !manifest && !replace) {
+    return AlreadyExistsError(
+        fmt::format("{}: exists already, and no {} that it would belong to; {}",
+                    Escape(target.PathOf(checksums)), spec.manifest_name, kAdvice));
   }
   return {};
 }
@@ -150,16 +157,10 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   TargetFindings findings;
   RESHARD_RETURN_IF_ERROR(CheckNames(target, spec, replace));
   RESHARD_RETURN_IF_ERROR(CheckManifests(target, spec, replace, findings));
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t free, CheckSpace(target, spec));
-  static_cast<void>(free);
   return findings;
 }
 
-Result<uint64_t> CheckSpace(const OutputDirectory& folder, const JobSpec& spec) {
-  uint64_t needed = 0;
-  for (const ManifestFile& file : spec.files) {
-    needed = CheckedAdd(needed, file.size).value_or(std::numeric_limits<uint64_t>::max());
-  }
+Result<uint64_t> CheckSpace(const OutputDirectory& folder, uint64_t needed) {
   RESHARD_ASSIGN_OR_RETURN(const uint64_t free, folder.FreeBytes());
   if (needed > free) {
     return IoError(

@@ -23,14 +23,15 @@ struct TargetFindings {
 };
 
 // Checks, for each file of `spec`, that nothing but a file of before is in its place and that the
-// folder on its way can be written to; that no manifest of another set would be broken; and that
-// the sum of all sizes is free. `replace`: outputs and manifests of before may be replaced.
-// Errors: kAlreadyExists, listing what is in the way; kIo, lack of space included.
+// folder on its way can be written to; that checksums are a manifest's; and that no manifest of
+// another set would be broken. `replace`: outputs and manifests of before may be replaced.
+// Errors: kAlreadyExists, listing what is in the way; kMismatch for a manifest of the plan that was
+// made from other sources; kIo.
 Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec& spec,
                                    bool replace);
 
-// The last part of CheckTarget alone. Returns the free bytes.
-Result<uint64_t> CheckSpace(const OutputDirectory& folder, const JobSpec& spec);
+// Returns how many bytes are free in `folder`. Errors: kIo, when they are fewer than `needed`, too.
+Result<uint64_t> CheckSpace(const OutputDirectory& folder, uint64_t needed);
 
 }  // namespace reshard
 

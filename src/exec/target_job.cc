@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "reshard/version.h"
+#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/manifest_builder.h"
@@ -36,6 +38,30 @@ bool ListAny(const std::vector<ManifestFile>& files, const std::vector<ManifestF
   for (const ManifestFile& file : files) paths.insert(file.path);
   return std::any_of(others.begin(), others.end(),
                      [&](const ManifestFile& other) { return paths.contains(other.path); });
+}
+
+using FinishedFiles = std::map<std::string, PartRecordHead>;
+
+// Those files of `spec` that an interrupted run has finished in `folder`.
+Result<FinishedFiles> FindFinished(const JobFolder& folder, const JobSpec& spec) {
+  FinishedFiles finished;
+  for (const ManifestFile& file : spec.files) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<PartRecordHead> head, folder.StagedHead(file));
+    if (head && head->plan == spec.fingerprint && head->path == file.path &&
+        head->size == file.size) {
+      finished.emplace(file.path, *std::move(head));
+    }
+  }
+  return finished;
+}
+
+uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
+  uint64_t bytes = 0;
+  for (const ManifestFile& file : spec.files) {
+    if (finished.contains(file.path)) continue;
+    bytes = CheckedAdd(bytes, file.size).value_or(std::numeric_limits<uint64_t>::max());
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -66,10 +92,10 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   if (job.already_staged_) return job;
   RESHARD_ASSIGN_OR_RETURN(job.findings_,
                            CheckTarget(job.target_, job.spec_, job.spec_.force || own));
-  if (job.folder_) {
-    RESHARD_RETURN_IF_ERROR(job.TakeUp());
-    return job;
-  }
+  const bool resumed = job.folder_.has_value();
+  if (resumed) RESHARD_RETURN_IF_ERROR(job.TakeUp());
+  RESHARD_RETURN_IF_ERROR(CheckSpace(job.target_, BytesToWrite(job.spec_, job.finished_)).status());
+  if (resumed) return job;
   RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
   RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
   return job;
@@ -113,14 +139,9 @@ Result<bool> TargetJob::Recover() {
 }
 
 Status TargetJob::TakeUp() {
+  RESHARD_ASSIGN_OR_RETURN(finished_, FindFinished(*folder_, spec_));
   for (const ManifestFile& file : spec_.files) {
-    RESHARD_ASSIGN_OR_RETURN(std::optional<PartRecordHead> head, folder_->StagedHead(file));
-    if (head && head->plan == spec_.fingerprint && head->path == file.path &&
-        head->size == file.size) {
-      finished_.emplace(file.path, *std::move(head));
-    } else {
-      RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
-    }
+    if (!finished_.contains(file.path)) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
   }
   return {};
 }
@@ -144,11 +165,12 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
   if (target.status().code() == StatusCode::kNotFound) {
     RESHARD_ASSIGN_OR_RETURN(const OutputDirectory above, OpenNearest(spec.target_folder));
     RESHARD_RETURN_IF_ERROR(above.CheckWritable());
-    return CheckSpace(above, spec);
+    return CheckSpace(above, BytesToWrite(spec, {}));
   }
   if (!target.ok()) return target.status();
   RESHARD_RETURN_IF_ERROR(JobLock::Check(*target));
   bool replace = spec.force;
+  FinishedFiles finished;
   const auto parent = target->OpenFolder(JobLock::kFolderName);
   if (parent.ok()) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
@@ -158,6 +180,11 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
         return target->FreeBytes();
       }
       replace = replace || leftover.same_files;
+      if (leftover.fate == Fate::kContinue) {
+        RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
+                                 JobFolder::Open(*parent, leftover.fingerprint));
+        RESHARD_ASSIGN_OR_RETURN(finished, FindFinished(folder, spec));
+      }
       // Files that are going to be there once that publication is completed.
       if (leftover.fate == Fate::kComplete && !replace && ListAny(leftover.files, spec.files)) {
         return AlreadyExistsError(
@@ -169,9 +196,8 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
   } else if (parent.status().code() != StatusCode::kNotFound) {
     return parent.status();
   }
-  RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings, CheckTarget(*target, spec, replace));
-  static_cast<void>(findings);
-  return target->FreeBytes();
+  RESHARD_RETURN_IF_ERROR(CheckTarget(*target, spec, replace).status());
+  return CheckSpace(*target, BytesToWrite(spec, finished));
 }
 
 TargetJob::~TargetJob() {

@@ -37,7 +37,7 @@ struct PublishReport {
 class TargetJob {
  public:
   // Makes the target folder and locks it, deals with what earlier runs left, and checks that the
-  // run can succeed (CheckTarget).
+  // run can succeed (CheckTarget, CheckSpace).
   //
   // A publication of the same plan that was interrupted is completed: by Publish when it was that
   // of the same files from the same sources, else here and now; when it was that of the same files

@@ -68,16 +68,20 @@ class TargetJobTest : public testing::Test {
   }
 
   // The part record of a file without Values.
-  static std::string Record(const std::string& path, const std::string& bytes,
+  static std::string Record(const std::string& path, uint64_t size,
                             const std::string& plan = kPlan) {
     std::string record;
     PartRecordEncoder encoder([&](std::string_view piece) {
       record += piece;
       return Status();
     });
-    EXPECT_TRUE(encoder.WriteHead({.plan = plan, .path = path, .size = bytes.size()}).ok());
+    EXPECT_TRUE(encoder.WriteHead({.plan = plan, .path = path, .size = size}).ok());
     EXPECT_TRUE(encoder.Finish().ok());
     return record;
+  }
+  static std::string Record(const std::string& path, const std::string& bytes,
+                            const std::string& plan = kPlan) {
+    return Record(path, bytes.size(), plan);
   }
 
   static Status Stage(const TargetJob& job, const Contents& contents,
@@ -388,6 +392,22 @@ TEST_F(TargetJobTest, RefusesWhatIsInTheWay) {
       EXPECT_EQ(Everything(folder_.path()), before) << row.name;
     }
   }
+}
+
+TEST_F(TargetJobTest, RefusesChecksumsThatNoConversionWrote) {
+  folder_.Write("above/target/checksums.xxh128", "somebody's");
+  EXPECT_EQ(TargetJob::Check(Spec(zero_)).status().code(), StatusCode::kAlreadyExists);
+  const auto report = Run(zero_);
+  EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(report.status().message(), HasSubstr("checksums.xxh128"));
+  EXPECT_THAT(Everything(Target()), ElementsAre(Pair("checksums.xxh128", "somebody's")));
+  ASSERT_TRUE(Run(zero_, true).ok());
+  EXPECT_FALSE(fs::exists(Target() / "checksums.xxh128"));
+
+  fs::remove_all(Target());
+  fs::create_directories(Target() / "checksums.xxh128");
+  EXPECT_EQ(Run(zero_, true).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_FALSE(fs::exists(Target() / "rank_0"));
 }
 
 TEST_F(TargetJobTest, FollowsNoLinksInTheStagingFolder) {
@@ -732,6 +752,27 @@ TEST_F(ResumeTest, DoesNotTrustAFileThatIsNotAsRecorded) {
     EXPECT_NE(job->Finished("rank_1/a.ckpt"), nullptr);
     EXPECT_FALSE(fs::exists(folder_.path() / staged / "rank_0/a.ckpt"));
   }
+}
+
+TEST_F(ResumeTest, NeedsSpaceOnlyForWhatIsNotFinished) {
+  fs::create_directories(Target());
+  const uint64_t more_than_free = fs::space(Target()).free + (uint64_t{1} << 30);
+  JobSpec spec = Resuming(one_);
+  spec.files.insert(spec.files.begin(), {"rank_0/a.ckpt", more_than_free});
+  folder_.Write("above/target/.reshard/aaaa/job", EncodeJobText(JobTextOf(spec)));
+  const std::string staged = "above/target/.reshard/aaaa/files/";
+  folder_.Write(staged + "part_records/rank_0/a.ckpt.jsonl",
+                Record("rank_0/a.ckpt", more_than_free));
+  folder_.Write(staged + "rank_0/a.ckpt", "");
+  fs::resize_file(folder_.path() / staged / "rank_0/a.ckpt", more_than_free);  // takes no space
+  EXPECT_TRUE(TargetJob::Check(spec).ok()) << TargetJob::Check(spec).status().message();
+  {
+    auto job = TargetJob::Begin(spec);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_NE(job->Finished("rank_0/a.ckpt"), nullptr);
+  }
+  spec.resume = Resume::kNo;
+  EXPECT_EQ(TargetJob::Begin(spec).status().code(), StatusCode::kIo);
 }
 
 TEST_F(ResumeTest, RefusesAnotherJob) {
