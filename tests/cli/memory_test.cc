@@ -1,20 +1,14 @@
 // How much memory conversions and comparisons take, whatever the size of the tensors: the program
 // itself, looked at from outside.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/measured_program.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -25,46 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kRowBytes = 16384;  // 4096 columns of Float32
-
-// Returns RssAnon of a process in bytes, 0 once it has ended.
-uint64_t RssAnon(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10;
-  }
-  return 0;
-}
-
-struct Outcome {
-  int exit = -1;
-  uint64_t peak = 0;  // of RssAnon, in bytes, looked at every millisecond
-};
-
-// Runs the program; `data_limit` is its RLIMIT_DATA in bytes, 0 for none.
-Outcome RunProgram(std::vector<std::string> arguments, uint64_t data_limit) {
-  arguments.insert(arguments.begin(), RESHARD_BIN_DIR "/reshard");
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    if (data_limit != 0) {
-      const rlimit limit{data_limit, data_limit};
-      setrlimit(RLIMIT_DATA, &limit);
-    }
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  Outcome outcome;
-  int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    outcome.peak = std::max(outcome.peak, RssAnon(pid));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  outcome.exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
 
 struct Tensors {
   uint64_t bytes;  // of each
@@ -101,9 +55,9 @@ class MemoryTest : public testing::TestWithParam<Tensors> {
 
   Outcome Convert(uint64_t data_limit) {
     const std::string root = folder_.path().string();
-    return RunProgram({"convert", root + "/src", root + "/dst", "--src-strategy",
+    return RunReshard({"convert", root + "/src", root + "/dst", "--src-strategy",
                        root + "/rows.ckpt", "--dst-strategy", root + "/columns.ckpt", "-q"},
-                      data_limit);
+                      {.data = data_limit});
   }
 
   uint64_t OutputBytes() const {
@@ -139,7 +93,7 @@ TEST_P(MemoryTest, NorDoComparisons) {
             "--values", "-q"},
            {"verify", root + "/dst", "--against", root + "/src", "--src-strategy", rows,
             "--dst-strategy", columns, "-q"}}) {
-    const Outcome outcome = RunProgram(arguments, 0);
+    const Outcome outcome = RunReshard(arguments);
     EXPECT_EQ(outcome.exit, 0) << arguments[0];
     EXPECT_LE(outcome.peak, 64 * kMiB) << arguments[0];
     RecordProperty("rss_anon_peak_of_" + arguments[0], std::to_string(outcome.peak));

@@ -1,0 +1,161 @@
+// Files made to be expensive: whatever they claim, memory and time follow from their size.
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/measured_program.h"
+#include "tests/support/strategy_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::AnyOf;
+
+// What a run takes for nothing, what it takes for a byte of its input, and how long it may go on;
+// the longest take a second of CPU time.
+constexpr uint64_t kBaseBytes = uint64_t{24} << 20;
+constexpr uint64_t kBytesForEach = 32;
+constexpr uint64_t kCpuSeconds = 20;
+
+struct HostileFile {
+  std::string name;
+  std::string content;
+  std::vector<std::vector<std::string>> commands;  // FILE and FOLDER stand for paths
+  friend std::ostream& operator<<(std::ostream& out, const HostileFile& file) {
+    return out << file.name;
+  }
+};
+
+std::string Repeat(const std::string& text, size_t count) {
+  std::string all;
+  all.reserve(text.size() * count);
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::vector<HostileFile> Strategies() {
+  const std::vector<std::vector<std::string>> commands = {
+      {"strategy", "show", "FILE"},
+      {"ranks", "0", "--src-strategy", "FILE", "--dst-strategy", "FILE"},
+      {"convert", "FOLDER/good", "FOLDER/out", "--src-strategy", "FILE"},
+      {"convert", "FOLDER/good", "FOLDER/out", "--dst-strategy", "FILE"},
+      {"digest", "FOLDER/good", "--strategy", "FILE"},
+  };
+  const auto devices = [](int64_t each, size_t count) {
+    return std::vector<NamedLayout>{
+        {"w", MakeLayout(std::vector<int64_t>(count, each), {{0}, {-1}})}};
+  };
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& content) {
+    files.push_back({name, content, commands});
+  };
+  for (const bool json : {false, true}) {
+    const auto encode = json ? JsonStrategy : ProtobufStrategy;
+    const std::string kind = json ? " (JSON)" : "";
+    add("2^60 devices" + kind, encode(0, devices(int64_t{1} << 20, 3)));
+    add("2^63 - 1 devices" + kind, encode(0, devices(INT64_MAX, 1)));
+    add("2^62 devices in one row" + kind, encode(0, devices(2, 62)));
+    add("a million dimensions of one device" + kind, encode(0, devices(1, 1'000'000)));
+    add("a stage of 2^31 - 1" + kind, encode(INT32_MAX, devices(2, 1)));
+    std::vector<NamedLayout> many;
+    for (int i = 0; i < 100'000; ++i) {
+      many.push_back({"w" + std::to_string(i), MakeLayout({2}, {{0}})});
+    }
+    add("100,000 layouts" + kind, encode(0, many));
+  }
+  add("nested JSON", "{\"parallel_layout_item\":" + std::string(10'000'000, '['));
+  add("a long string", "{\"" + std::string(20'000'000, 'x') + "\": 1}");
+  add("empty layouts", Repeat(BlockField(3, ""), 5'000'000));
+  return files;
+}
+
+std::vector<HostileFile> Checkpoints() {
+  const std::string strategy = ProtobufStrategy(0, {{"w", MakeLayout({2}, {{0}})}});
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", "FILE"},
+      {"digest", "FILE"},
+      {"convert", "FILE", "FOLDER/out", "--dst-strategy", "FOLDER/strategy"},
+  };
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& content) {
+    files.push_back({name, content, commands});
+  };
+  const std::string tensor = TensorValue("w", "Float32", {2}, "12345678");
+  add("a Value of 2^63 bytes", tensor + BlockHeader(1, uint64_t{1} << 63));
+  add("content of 2^63 - 1 bytes",
+      TensorValueHeader("w", "Int8", {INT64_MAX}, uint64_t{INT64_MAX} - 100));
+  add("2^62 elements of no bytes", TensorValue("w", "Float32", {int64_t{1} << 62}, ""));
+  add("a million dims", TensorValue("w", "Int8", std::vector<int64_t>(1'000'000, 1), "x"));
+  add("ten million empty Values", Repeat(BlockField(1, ""), 10'000'000));
+  add("a million Values of one tag", Repeat(tensor, 1'000'000));
+  std::string distinct;
+  for (int i = 0; i < 500'000; ++i) {
+    distinct += TensorValue("w" + std::to_string(i), "Int8", {1}, "x");
+  }
+  add("500,000 tensors", distinct);
+  add("unknown fields", Repeat(NumberField(9, 1), 10'000'000));
+  add("a long tag", TensorValue(std::string(20'000'000, 'x'), "Int8", {1}, "x"));
+  return files;
+}
+
+std::vector<HostileFile> Manifests() {
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& content) {
+    files.push_back({name, content, {{"verify", "FOLDER"}}});
+  };
+  add("nested", std::string(20'000'000, '['));
+  add("a long number", R"({"schema_version": )" + std::string(20'000'000, '9'));
+  add("a long string", R"({"schema_version": ")" + std::string(20'000'000, 'x') + '"');
+  add("empty sources", R"({"schema_version":2,"tool":{"name":"reshard","version":"0"},"plan":"a",)"
+                       R"("strategies":{"source":null,"target":null},"sources":[)" +
+                           Repeat("{},", 5'000'000));
+  return files;
+}
+
+class HostileCostTest : public testing::TestWithParam<HostileFile> {
+ protected:
+  void SetUp() override {
+    folder_.Write("good/rank_0/net-1_1.ckpt", TensorValue("w", "Float32", {2}, "12345678"));
+    folder_.Write("good/rank_1/net-1_1.ckpt", TensorValue("w", "Float32", {2}, "12345678"));
+    folder_.Write("strategy", ProtobufStrategy(0, {{"w", MakeLayout({2}, {{0}})}}));
+  }
+
+  void Run(const std::string& file_name) {
+    const HostileFile& file = GetParam();
+    const std::string path = folder_.Write(file_name, file.content);
+    const uint64_t most = kBaseBytes + kBytesForEach * file.content.size();
+    for (std::vector<std::string> command : file.commands) {
+      for (std::string& word : command) {
+        if (word == "FILE") word = path;
+        if (word.starts_with("FOLDER")) word = folder_.path().string() + word.substr(6);
+      }
+      const Outcome outcome = RunReshard(command, {.cpu_seconds = kCpuSeconds});
+      EXPECT_THAT(outcome.exit, AnyOf(0, 1, 3, 5)) << command[0] << ": " << outcome.error;
+      EXPECT_LE(outcome.peak, most) << command[0] << ": " << outcome.error;
+      EXPECT_LE(outcome.error.size(), 4096U) << command[0];
+      std::filesystem::remove_all(folder_.path() / "out");
+    }
+  }
+
+  TemporaryFolder folder_{MemoryFolder()};
+};
+
+using HostileStrategyTest = HostileCostTest;
+TEST_P(HostileStrategyTest, CostsWhatItsSizeCosts) { Run("hostile.ckpt"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileStrategyTest, testing::ValuesIn(Strategies()));
+
+using HostileCheckpointTest = HostileCostTest;
+TEST_P(HostileCheckpointTest, CostsWhatItsSizeCosts) { Run("hostile.ckpt"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileCheckpointTest, testing::ValuesIn(Checkpoints()));
+
+using HostileManifestTest = HostileCostTest;
+TEST_P(HostileManifestTest, CostsWhatItsSizeCosts) { Run("manifest.json"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileManifestTest, testing::ValuesIn(Manifests()));
+
+}  // namespace
+}  // namespace reshard
