@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "reshard/box.h"
+#include "reshard/differences.h"
 #include "reshard/dtype.h"
 #include "reshard/progress.h"
 #include "reshard/resume.h"
@@ -36,6 +38,9 @@ struct ConvertOptions {
   bool force = false;          // replace existing outputs
   bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
                          // check the CRC trailers of source files before they are used
+  bool check_replicas = false;  // before anything is written, compare the shards that source ranks
+                                // ought to share, in the stages that the target ranks need; not
+                                // looked at by Plan
   Resume resume = Resume::kNo;
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published
@@ -63,18 +68,19 @@ struct ConvertReport {
   std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
   uint64_t bytes_read = 0;                // content bytes taken from the sources
   uint64_t bytes_written = 0;
-  uint64_t crc_files = 0;   // source files that were read once more, to check their CRC trailers
-  uint64_t crc_bytes = 0;   // and what that read
+  uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
+  uint64_t crc_bytes = 0;  // and what that read
+  std::optional<ReplicaReport> replicas;  // when they were compared: all equal
   uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;  // only the publication of a run that was killed was left to do
 };
 
 // Converts. Reads as: open, index, plan, execute, verify, commit.
-// Errors: every code; after any of them the target's names are as they were, but for a failure
-// while publishing, which leaves whole files and no manifest, and which the same call completes.
-// Files that were finished stay staged for a call with options.resume; they do not outlive one
-// without.
+// Errors: every code, kMismatch for replicas that differ among them; after any of them the target's
+// names are as they were, but for a failure while publishing, which leaves whole files and no
+// manifest, and which the same call completes. Files that were finished stay staged for a call with
+// options.resume; they do not outlive one without.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct SourceFileSummary {

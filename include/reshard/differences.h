@@ -65,7 +65,9 @@ struct ReplicaDifference {
 
 struct ReplicaReport {
   uint64_t compared = 0;  // parameters that two or more ranks hold the same shard of, in each stage
-  uint64_t differing = 0;                      // of these
+  uint64_t shards = 0;    // of these parameters, held by two or more ranks; each rank's counts
+  uint64_t bytes = 0;     // of these shards
+  uint64_t differing = 0;                      // of the parameters
   std::vector<ReplicaDifference> differences;  // in the order of the strategy, at most 20
 };
 

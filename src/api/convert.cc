@@ -14,6 +14,7 @@
 #include "src/api/crc_files.h"
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
+#include "src/api/replica_check.h"
 #include "src/api/write_targets.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -23,6 +24,7 @@
 #include "src/os/path_relation.h"
 #include "src/os/worker_pool.h"
 #include "src/plan/planner.h"
+#include "src/verify/replica_comparison.h"
 
 namespace reshard {
 namespace {
@@ -131,7 +133,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
 // Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
 // are not what they were.
 Status WithHint(Status status, const TargetJob& job) {
-  if (status.ok() || status.code() == StatusCode::kChanged) return status;
+  if (status.code() == StatusCode::kChanged || job.already_staged()) return status;
   const size_t finished = job.CountFinished();
   if (finished == 0) return status;
   return Status(
@@ -141,8 +143,10 @@ Status WithHint(Status status, const TargetJob& job) {
                                 : fmt::format("{} finished files are kept", finished)));
 }
 
-struct WrittenFiles {
+// What a run did before it published.
+struct Work {
   CrcFiles checked;
+  std::optional<ReplicaReport> replicas;
   uint64_t kept = 0;
 };
 
@@ -157,20 +161,35 @@ std::set<int64_t> RanksToRead(const PlanReport& plan, const TargetJob& job, Resu
   return ranks;
 }
 
-Result<WrittenFiles> CheckAndWrite(OpenedSource& source, const Planner& planner,
-                                   const PlanReport& plan, const TargetJob& job,
-                                   const std::string& fingerprint, const ConvertOptions& options) {
-  WrittenFiles files;
-  if (options.checksum) {
-    RESHARD_ASSIGN_OR_RETURN(files.checked,
+std::vector<int64_t> StagesToRead(const OpenedSource& source, const PlanReport& plan) {
+  std::vector<int64_t> ranks;
+  for (const TargetFileSummary& target : plan.targets) ranks.push_back(target.rank);
+  return StagesOf(source.rule(), ranks);
+}
+
+Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                           const TargetJob& job, const std::string& fingerprint,
+                           const ConvertOptions& options) {
+  Work done;
+  const bool write = !job.already_staged();
+  const std::vector<int64_t> stages = StagesToRead(source, plan);
+  if (write && options.checksum) {
+    RESHARD_ASSIGN_OR_RETURN(done.checked,
                              FindCrcFiles(source, RanksToRead(plan, job, options.resume)));
   }
   const CountedWork count(options.jobs, options.stop, options.progress,
-                          files.checked.bytes + plan.bytes_written);
-  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, files.checked, count.work()));
-  RESHARD_ASSIGN_OR_RETURN(files.kept, WriteTargets(source, planner, plan, job, fingerprint,
-                                                    options, count.work().progress));
-  return files;
+                          (options.check_replicas ? ReplicaBytes(source, stages) : 0) +
+                              done.checked.bytes + (write ? plan.bytes_written : 0));
+  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, done.checked, count.work()));
+  if (options.check_replicas) {
+    RESHARD_ASSIGN_OR_RETURN(
+        done.replicas, CompareReplicas(source.files(), source.shards(), stages, count.work()));
+    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*done.replicas));
+  }
+  if (!write) return done;
+  RESHARD_ASSIGN_OR_RETURN(done.kept, WriteTargets(source, planner, plan, job, fingerprint, options,
+                                                   count.work().progress));
+  return done;
 }
 
 ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published) {
@@ -199,18 +218,15 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-    WrittenFiles written;
-    if (!job.already_staged()) {
-      auto files = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options);
-      if (!files.ok()) return WithHint(files.status(), job);
-      written = *std::move(files);
-    }
+    auto done = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options);
+    if (!done.ok()) return WithHint(done.status(), job);
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
     ConvertReport report = MakeReport(plan, published);
-    report.crc_files = written.checked.files.size();
-    report.crc_bytes = written.checked.bytes;
-    report.files_kept = written.kept;
+    report.crc_files = done->checked.files.size();
+    report.crc_bytes = done->checked.bytes;
+    report.replicas = std::move(done->replicas);
+    report.files_kept = done->kept;
     report.completed_earlier_run = job.already_staged();
     return report;
   });

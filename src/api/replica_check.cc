@@ -29,12 +29,29 @@ std::string Words(const ReplicaDifference& difference) {
 
 std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_t> target_ranks) {
   std::set<int64_t> target_stages;
-  for (const int64_t rank : target_ranks) target_stages.insert(rule.TargetStage(rank));
+  for (const int64_t rank : target_ranks) {
+    if (rank >= 0 && rank < rule.target_ranks()) target_stages.insert(rule.TargetStage(rank));
+  }
   std::set<int64_t> stages;
   for (const int64_t target_stage : target_stages) {
     for (const int64_t stage : rule.NeededSourceStages(target_stage)) stages.insert(stage);
   }
   return {stages.begin(), stages.end()};
+}
+
+uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages) {
+  const ConversionRule& rule = source.rule();
+  if (rule.source() == nullptr) return 0;
+  uint64_t bytes = 0;
+  for (const OpenedSource::File& file : source.chosen()) {
+    for (const int64_t stage : stages) {
+      const int64_t first = rule.SourceRank(stage, 0);
+      if (file.rank >= first && file.rank < first + rule.source_devices()) {
+        bytes += file.identity.size;
+      }
+    }
+  }
+  return bytes;
 }
 
 Status CheckNoneDiffer(const ReplicaReport& replicas) {
@@ -44,7 +61,8 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
   if (replicas.differing > replicas.differences.size()) list += "\n  ...";
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; are these "
-      "ranks of one checkpoint? Without --check-replicas one of them is taken:{}",
+      "ranks of one checkpoint? Take away the folders of ranks that are not right (their replicas "
+      "stand in for them), or convert without --check-replicas, which takes the shards of any:{}",
       replicas.differing, replicas.compared, list));
 }
 

@@ -8,12 +8,17 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/api/opened_source.h"
 #include "src/layout/conversion_rule.h"
 
 namespace reshard {
 
-// Returns the source stages that these target ranks need, ascending.
+// Returns the source stages that these target ranks need, ascending. Ranks that there are not need
+// none.
 std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_t> target_ranks);
+
+// Returns how many bytes CompareReplicas counts for these source stages.
+uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages);
 
 // Returns ok when no replicas differ. Errors: kMismatch, which says which do.
 Status CheckNoneDiffer(const ReplicaReport& replicas);

@@ -47,13 +47,11 @@ std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule
 // Bytes to be read, about: what the files have that are there.
 uint64_t BytesToRead(const OpenedSource& source, const Planner& planner,
                      const std::vector<int64_t>& ranks, const std::string& folder) {
-  uint64_t bytes = 0;
+  uint64_t bytes = ReplicaBytes(source, StagesOf(source.rule(), ranks));
   for (const int64_t rank : ranks) {
     const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
     if (file.ok()) bytes += file->size;
   }
-  if (source.rule().source() == nullptr) return bytes;
-  for (const OpenedSource::File& file : source.chosen()) bytes += file.identity.size;
   return bytes;
 }
 

@@ -81,10 +81,16 @@ class StageReplicas {
  private:
   // What was seen of one parameter.
   struct Seen {
+    struct Part {
+      Digest128 digest;    // the first one that came
+      uint64_t bytes = 0;  // of the first one
+      bool repeated = false;
+    };
     std::optional<size_t> dims;
-    std::unordered_map<uint64_t, Digest128> digests;  // by part: the first one that came
-    bool repeated = false;                            // some part came twice
-    std::set<uint64_t> differing;                     // parts that came with several digests
+    std::unordered_map<uint64_t, Part> parts;  // by number
+    uint64_t shards = 0;                       // that are replicas of one another, and their bytes
+    uint64_t bytes = 0;
+    std::set<uint64_t> differing;  // parts that came with several digests
   };
 
   Result<ShardGrid> GridOf(size_t layout, const ParameterInfo& parameter, FileId file) const {
@@ -156,17 +162,26 @@ Status StageReplicas::Add(size_t layout, const ParameterInfo& parameter, FileId 
                     "one checkpoint?",
                     shards_.Where(file, parameter.name), parameter.shape.size(), *seen.dims));
   }
-  const auto [place, is_new] = seen.digests.emplace(part, digest);
+  const auto [place, is_new] = seen.parts.try_emplace(part, Seen::Part{digest, parameter.bytes});
   if (is_new) return {};
-  seen.repeated = true;
-  if (place->second != digest) seen.differing.insert(part);
+  Seen::Part& first = place->second;
+  if (!first.repeated) {
+    ++seen.shards;
+    seen.bytes += first.bytes;
+  }
+  first.repeated = true;
+  ++seen.shards;
+  seen.bytes += parameter.bytes;
+  if (first.digest != digest) seen.differing.insert(part);
   return {};
 }
 
 Status StageReplicas::Report(ReplicaReport& report) const {
   for (size_t i = 0; i < seen_.size(); ++i) {
     const Seen& seen = seen_[i];
-    if (seen.repeated) ++report.compared;
+    if (seen.shards > 0) ++report.compared;
+    report.shards += seen.shards;
+    report.bytes += seen.bytes;
     if (seen.differing.empty()) continue;
     ++report.differing;
     if (report.differences.size() == kListed) continue;

@@ -242,6 +242,7 @@ TEST(StagesOfTest, AreThoseThatTheRanksNeed) {
   EXPECT_THAT(stages_of({0}), ElementsAre(0, 1));
   EXPECT_THAT(stages_of({3}), ElementsAre(2));
   EXPECT_THAT(stages_of({0, 1, 2, 3}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(stages_of({-1, 3, 4}), ElementsAre(2));
 }
 
 }  // namespace

@@ -121,23 +121,28 @@ std::string AgainstAsText(const AgainstReport& report) {
   return text;
 }
 
+nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas) {
+  nlohmann::ordered_json differences = nlohmann::ordered_json::array();
+  for (const ReplicaDifference& difference : replicas.differences) {
+    differences.push_back(ReplicaAsJson(difference));
+  }
+  return {{"compared", replicas.compared},
+          {"shards", replicas.shards},
+          {"bytes", replicas.bytes},
+          {"differing", replicas.differing},
+          {"differences", std::move(differences)}};
+}
+
 nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const FileDifference& difference : report.differences) {
     files.push_back(FileAsJson(difference));
   }
-  nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
-  for (const ReplicaDifference& difference : report.replicas.differences) {
-    replicas.push_back(ReplicaAsJson(difference));
-  }
   return {{"equal", report.equal()},
           {"files", report.files},
           {"bytes", report.bytes},
           {"differences", std::move(files)},
-          {"replicas",
-           {{"compared", report.replicas.compared},
-            {"differing", report.replicas.differing},
-            {"differences", std::move(replicas)}}}};
+          {"replicas", ReplicasAsJson(report.replicas)}};
 }
 
 }  // namespace reshard

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/progress_line.h"
@@ -22,11 +23,15 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
                "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt"}) {
   arguments_.AddTo(app());
+  app().add_flag("--check-replicas", check_replicas_,
+                 "First compare the shards that source ranks ought to share; exit 3 when any "
+                 "differ");
 }
 
 int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   ConvertOptions options = arguments_.Options();
+  options.check_replicas = check_replicas_;
   const StopOnSignal stop;
   options.stop = stop.token();
   std::optional<ProgressLine> line;
@@ -61,6 +66,8 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["seconds"] = seconds;
   document["crc_files"] = report.crc_files;
   document["crc_bytes"] = report.crc_bytes;
+  document["replicas"] = nullptr;  // not compared
+  if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["warnings"] = report.warnings;
@@ -82,6 +89,14 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(fmt::format("CRC trailers checked first: {}, {}",
                            FormatCount(report.crc_files, "source file"),
                            FormatBytes(report.crc_bytes)));
+  }
+  if (report.replicas && report.replicas->shards == 0) {
+    PrintWords("replicas compared first: none, no two source ranks hold the same shard");
+  } else if (report.replicas) {
+    PrintWords(fmt::format("replicas compared first: {} of {}, {}: all equal",
+                           FormatCount(report.replicas->shards, "shard"),
+                           FormatCount(report.replicas->compared, "parameter"),
+                           FormatBytes(report.replicas->bytes)));
   }
   if (report.files_kept > 0) {
     PrintWords(fmt::format("{} kept, finished by an interrupted run",

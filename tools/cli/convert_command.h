@@ -19,6 +19,7 @@ class ConvertCommand : public Command {
   void PrintSummary(const ConvertReport& report, double seconds) const;
 
   ConversionArguments arguments_;
+  bool check_replicas_ = false;
 };
 
 }  // namespace reshard
