@@ -100,7 +100,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
   add_side(options_.a, "a", "A");
   add_side(options_.b, "b", "B");
   app().add_flag("--values", options_.values,
-                 "Of floats that differ, count the elements and find the greatest difference");
+                 "Of different Float16, BFloat16, Float32 and Float64: how many elements differ, "
+                 "by how much at most, and how many are NaN on one side or NaN of other bits");
   app()
       .add_option("--jobs", options_.jobs, "Threads that read; 0 is all cores (2)")
       ->type_name("J")
