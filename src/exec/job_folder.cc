@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kStaged = "files";
 constexpr const char* kJob = "job";
+constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
 
@@ -95,7 +96,8 @@ Status JobFolder::CleanUp(const OutputDirectory& parent, const std::string& fing
 }
 
 Status JobFolder::WriteJob(const JobText& job) const {
-  return folder_.WriteFile(kJob, EncodeJobText(job));
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(kNewJob, EncodeJobText(job)));
+  return folder_.Rename(kNewJob, folder_, kJob);
 }
 
 Result<std::optional<JobText>> JobFolder::ReadJob() const { return ReadJobText(kJob); }

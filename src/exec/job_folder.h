@@ -52,7 +52,7 @@ class JobFolder {
   // Removes it after publication: the journal last, so that it tells until the end what was done.
   static Status CleanUp(const OutputDirectory& parent, const std::string& fingerprint);
 
-  // Writes what is going to be staged. Before anything else is.
+  // Writes what is going to be staged, at once or not at all. Before anything else is.
   Status WriteJob(const JobText& job) const;
   // Returns what was being staged, or nothing where the folder was not even begun, or staging is
   // over. Errors: kCorrupt, kIo.

@@ -23,11 +23,12 @@ bool TakeLine(std::string_view& text, std::string_view key, std::string& value) 
   return true;
 }
 
-// Returns the first line of `left` that is not in `own`.
+// Returns the first line of `left` that is not in `own`. Both end with a line's end.
 std::string FirstOther(std::string_view left, std::string_view own) {
   while (!left.empty()) {
-    const std::string_view line = left.substr(0, left.find('\n') + 1);
-    if (own.find(line) == std::string_view::npos) return Escape(line.substr(0, line.size() - 1));
+    const size_t end = left.find('\n');
+    const std::string_view line = left.substr(0, end + 1);
+    if (own.find(line) == std::string_view::npos) return Escape(line.substr(0, end));
     left.remove_prefix(line.size());
   }
   return "none";
@@ -67,7 +68,7 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   }
   job.checksum = checksum == "yes";
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
-  if (end == 0 && !text.starts_with('\n')) {
+  if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
     return CorruptError(
         fmt::format("{}: ends too early; remove the folder that it lies in", Escape(path)));
   }
@@ -80,7 +81,7 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
   constexpr const char* kAdvice = "run without --resume to write all files anew";
   if (left.tool_version != own.tool_version) {
     return MismatchError(fmt::format("{}: begun by reshard {}, this is {}; {}", Escape(path),
-                                     left.tool_version, own.tool_version, kAdvice));
+                                     Escape(left.tool_version), own.tool_version, kAdvice));
   }
   if (left.sources != own.sources) {
     return ChangedError(
