@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/index/checkpoint_index.h"
@@ -27,7 +27,7 @@ Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
 Result<Checkpoint> Checkpoint::Open(const std::string& path) {
-  return CatchBadAlloc([&]() -> Result<Checkpoint> {
+  return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     SourceFiles files(1);
     const FileId id = files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files, id));

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/conversion_plan.h"
 #include "src/api/counted_work.h"
 #include "src/api/crc_files.h"
@@ -16,6 +15,7 @@
 #include "src/api/plan_fingerprint.h"
 #include "src/api/replica_check.h"
 #include "src/api/write_targets.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
@@ -212,7 +212,7 @@ ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published)
 }  // namespace
 
 Result<ConvertReport> Convert(const ConvertOptions& options) {
-  return CatchBadAlloc([&]() -> Result<ConvertReport> {
+  return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
@@ -233,7 +233,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
 }
 
 Result<PlanReport> Plan(const ConvertOptions& options) {
-  return CatchBadAlloc([&]() -> Result<PlanReport> {
+  return CatchOutOfMemory([&]() -> Result<PlanReport> {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));

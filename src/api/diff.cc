@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/counted_work.h"
 #include "src/api/full_checkpoint.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/verify/value_comparison.h"
@@ -70,7 +70,7 @@ uint64_t DiffReport::Count(ParameterRelation relation) const {
 }
 
 Result<DiffReport> Diff(const DiffOptions& options) {
-  return CatchBadAlloc([&]() -> Result<DiffReport> {
+  return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(
         const FullCheckpoint a,

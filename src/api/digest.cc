@@ -2,16 +2,16 @@
 
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/counted_work.h"
 #include "src/api/full_checkpoint.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/verify/full_parameters.h"
 
 namespace reshard {
 
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
-  return CatchBadAlloc([&]() -> Result<DigestReport> {
+  return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(FullCheckpoint checkpoint,
                              OpenFullCheckpoint(options.path, options.strategy, options.suffix));

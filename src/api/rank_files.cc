@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/source/rank_folder.h"
 
 namespace reshard {
 
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
-  return CatchBadAlloc([&]() -> Result<RankFiles> {
+  return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
     RankFiles files;
     for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});

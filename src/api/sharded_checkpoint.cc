@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/opened_source.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/gather.h"
@@ -63,7 +63,7 @@ Status ShardedCheckpoint::State::List() {
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const std::string& strategy) {
-  return CatchBadAlloc([&]() -> Result<ShardedCheckpoint> {
+  return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", ""}));
     RESHARD_RETURN_IF_ERROR(state->List());
@@ -83,7 +83,7 @@ const std::vector<std::string>& ShardedCheckpoint::warnings() const {
 }
 
 Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
-  return CatchBadAlloc([&]() -> Result<std::vector<Shard>> {
+  return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
     if (Find(name) == nullptr) return NoSuchTensor(name);
     RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter,
                              DescribeFull(state_->source->shards(), name));
@@ -110,7 +110,7 @@ Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) cons
 
 Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
                                std::span<std::byte> destination) const {
-  return CatchBadAlloc([&]() -> Status {
+  return CatchOutOfMemory([&]() -> Status {
     if (Find(name) == nullptr) return NoSuchTensor(name);
     const SourceShards& shards = state_->source->shards();
     RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(shards, name));

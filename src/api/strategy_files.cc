@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/index/strategy_loader.h"
 #include "src/layout/conversion_rule.h"
@@ -38,7 +38,7 @@ StrategySummary Summarize(const Strategy& strategy) {
 }  // namespace
 
 Result<StrategySummary> ReadStrategy(const std::string& path) {
-  return CatchBadAlloc([&]() -> Result<StrategySummary> {
+  return CatchOutOfMemory([&]() -> Result<StrategySummary> {
     RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(path));
     return Summarize(strategy);
   });
@@ -46,7 +46,7 @@ Result<StrategySummary> ReadStrategy(const std::string& path) {
 
 Result<MergeReport> MergeStrategies(const std::string& folder, const std::string& output,
                                     bool force) {
-  return CatchBadAlloc([&]() -> Result<MergeReport> {
+  return CatchOutOfMemory([&]() -> Result<MergeReport> {
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
     return MergeReport{merged.stages, merged.bytes.size(), merged.notes};
@@ -55,7 +55,7 @@ Result<MergeReport> MergeStrategies(const std::string& folder, const std::string
 
 Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
                                          const std::string& target_strategy) {
-  return CatchBadAlloc([&]() -> Result<std::vector<int64_t>> {
+  return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
     if (source_strategy.empty() && target_strategy.empty()) {
       return InvalidArgumentError("neither a source strategy nor a target strategy is given");
     }

@@ -1,7 +1,7 @@
 #include "reshard/verify.h"
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/counted_work.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/manifest_set.h"
@@ -9,7 +9,7 @@
 namespace reshard {
 
 Result<DamageReport> Verify(const VerifyOptions& options) {
-  return CatchBadAlloc([&]() -> Result<DamageReport> {
+  return CatchOutOfMemory([&]() -> Result<DamageReport> {
     if (options.target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }

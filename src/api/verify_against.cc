@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "src/api/catch_bad_alloc.h"
 #include "src/api/counted_work.h"
 #include "src/api/opened_source.h"
 #include "src/api/replica_check.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/directory_listing.h"
@@ -78,7 +78,7 @@ Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
 }  // namespace
 
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
-  return CatchBadAlloc([&]() -> Result<AgainstReport> {
+  return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source,
                              OpenedSource::Open({options.source, options.source_strategy,

@@ -1,6 +1,9 @@
-// The Status of running out of memory, which has to be made without any.
+// Running out of memory, as a Status.
 #ifndef RESHARD_SRC_BASE_OUT_OF_MEMORY_H_
 #define RESHARD_SRC_BASE_OUT_OF_MEMORY_H_
+
+#include <new>
+#include <type_traits>
 
 #include "reshard/status.h"
 
@@ -9,6 +12,18 @@ namespace reshard {
 // Returns kResourceExhausted with advice, or with a message so short that a string holds it in
 // itself where there is no memory for more. Any thread.
 Status OutOfMemoryError() noexcept;
+
+// Returns body(), which returns a Status or a Result, or OutOfMemoryError(). Where no exception may
+// pass: at the end of the API and of each thread, and where others wait for what is done. A
+// template, because a std::function might take memory before anything is caught.
+template <typename Body>
+std::invoke_result_t<const Body&> CatchOutOfMemory(const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError();
+  }
+}
 
 }  // namespace reshard
 

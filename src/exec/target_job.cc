@@ -11,11 +11,11 @@
 
 #include "reshard/version.h"
 #include "src/base/checked.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/manifest_builder.h"
 #include "src/exec/target_place.h"
-#include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {

@@ -9,10 +9,10 @@
 #include <span>
 #include <utility>
 
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/exec/gather.h"
 #include "src/os/thread.h"
-#include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {

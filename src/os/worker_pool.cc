@@ -1,7 +1,6 @@
 #include "src/os/worker_pool.h"
 
 #include <mutex>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -59,14 +58,6 @@ class TaskList {
 };
 
 }  // namespace
-
-Status CatchOutOfMemory(const std::function<Status()>& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError();
-  }
-}
 
 Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop) {
   TaskList list(tasks, task);

@@ -21,9 +21,6 @@ using Task = std::function<Status(size_t task, const std::stop_token& stop)>;
 // Errors: the tasks'; kCancelled when `stop` kept some from being begun.
 Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop);
 
-// Returns body(), or kResourceExhausted when it ran out of memory: no exception may leave a thread.
-Status CatchOutOfMemory(const std::function<Status()>& body);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_WORKER_POOL_H_

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <vector>
 
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/map_advice.h"
@@ -92,15 +93,17 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
   Entry& entry = entries_[id];
   opened_.wait(lock, [&entry] { return !entry.opening; });
   if (entry.file == nullptr) {
+    std::list<FileId> use(1, id);
     // The place is taken before opening, so that threads that open at the same time stay within the
-    // limit together.
+    // limit together. From here on nothing may throw: others wait for the end of it.
     entry.opening = true;
     ++open_;
     std::unique_ptr<OpenFile> surplus = TakeSurplus();
     const std::optional<FileIdentity> pinned = entry.pinned;
     lock.unlock();
     surplus.reset();
-    Result<std::unique_ptr<OpenFile>> file = OpenPinned(entry.path, pinned);
+    Result<std::unique_ptr<OpenFile>> file =
+        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned); });
     lock.lock();
     entry.opening = false;
     opened_.notify_all();
@@ -110,7 +113,8 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     }
     entry.file = std::move(*file);
     if (!entry.pinned) entry.pinned = entry.file->input.identity();
-    entry.use = uses_.insert(uses_.end(), id);
+    entry.use = use.begin();
+    uses_.splice(uses_.end(), use);
   }
   ++entry.leases;
   uses_.splice(uses_.end(), uses_, entry.use);

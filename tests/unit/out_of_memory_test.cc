@@ -1,0 +1,100 @@
+// Memory that runs out at any allocation: no thread dies of it, and none waits for ever.
+#include "src/base/out_of_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "src/exec/target_writer.h"
+#include "src/source/source_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace {
+
+std::atomic<int64_t> allocations_left{-1};  // before one fails; negative: none does
+
+bool Fails() { return allocations_left >= 0 && allocations_left.fetch_sub(1) == 0; }
+
+void* Allocate(size_t size, size_t alignment) {
+  if (Fails()) throw std::bad_alloc();
+  void* bytes = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
+  if (bytes == nullptr) throw std::bad_alloc();
+  return bytes;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return Allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<size_t>(alignment));
+}
+// Not inlined: the compiler would see memory of new go to free.
+[[gnu::noinline]] void operator delete(void* bytes) noexcept { std::free(bytes); }
+[[gnu::noinline]] void operator delete(void* bytes, size_t) noexcept { std::free(bytes); }
+[[gnu::noinline]] void operator delete(void* bytes, std::align_val_t) noexcept { std::free(bytes); }
+[[gnu::noinline]] void operator delete(void* bytes, size_t, std::align_val_t) noexcept {
+  std::free(bytes);
+}
+
+namespace reshard {
+namespace {
+
+// Calls body() with the first allocation failing, then with the second, and so on, until one call
+// needs no more. Returns how many calls ran out of memory.
+template <typename Body>
+int FailEach(Body body) {
+  for (int number = 0;; ++number) {
+    allocations_left = number;
+    const Status status = CatchOutOfMemory(body);
+    const bool failed = allocations_left.exchange(-1) < 0;
+    if (status.ok()) {
+      EXPECT_FALSE(failed) << "allocation " << number;
+      return number;
+    }
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.message();
+  }
+}
+
+TEST(OutOfMemory, AFileThatCouldNotBeOpenedCanBeLater) {
+  const TemporaryFolder folder;
+  SourceFiles files(1);
+  const FileId other = files.Add(folder.Write("other", std::string(100, 'b')));
+  const FileId file = files.Add(folder.Write("file", std::string(100, 'a')));
+  const int failures = FailEach([&]() -> Status {
+    const auto window = files.Open(file, 0, 100);
+    return window.ok() ? files.Size(other).status() : window.status();
+  });
+  EXPECT_GT(failures, 1);
+  EXPECT_TRUE(files.Open(other, 0, 100).ok());
+  EXPECT_TRUE(files.Open(file, 0, 100).ok());
+}
+
+TEST(OutOfMemory, AWriterOfTwoThreadsEnds) {
+  const TemporaryFolder folder;
+  SourceFiles files(1);
+  const uint64_t bytes = 2 * kChunkBytes + 1;
+  TargetPlan plan;
+  plan.path = "target";
+  plan.size = bytes;
+  const FileId file = files.Add(folder.Write("source", std::string(bytes, 'a')));
+  Content content;
+  content.target = {0, bytes};
+  content.copies = {{file, 0, 0, bytes, {}}};
+  plan.segments = {content};
+  auto out = OutputDirectory::Open(folder.path().string());
+  ASSERT_TRUE(out.ok());
+  const int failures = FailEach([&]() -> Status {
+    const int64_t left = allocations_left.exchange(-1);
+    EXPECT_TRUE(out->RemoveFile("target").ok());
+    allocations_left = left;
+    auto target = StagedFile::Create(*out, "target", bytes);
+    return target.ok() ? WriteTarget(files, plan, *target, nullptr, {}, {}) : target.status();
+  });
+  EXPECT_GT(failures, 1);
+}
+
+}  // namespace
+}  // namespace reshard
