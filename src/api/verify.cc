@@ -3,6 +3,7 @@
 #include "src/api/counted_work.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/os/directory_listing.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/manifest_set.h"
 
@@ -14,6 +15,7 @@ Result<DamageReport> Verify(const VerifyOptions& options) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
     const CountedWork work(options.jobs, options.stop, options.progress, set.bytes());
     return FindDamage(set, work.work());

@@ -75,11 +75,24 @@ Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
   return {};
 }
 
+// Warns where the sizes say that the files are not of this conversion at all.
+void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<std::string>& warnings) {
+  const auto others = std::count_if(
+      report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
+        return difference.found_size && *difference.found_size != difference.expected_size;
+      });
+  if (static_cast<uint64_t>(others) == found) {
+    warnings.emplace_back(
+        "no file has the planned size; are source and strategies those of the conversion?");
+  }
+}
+
 }  // namespace
 
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     RESHARD_ASSIGN_OR_RETURN(const auto source,
                              OpenedSource::Open({options.source, options.source_strategy,
                                                  options.target_strategy, options.suffix}));
@@ -109,6 +122,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
           Escape(options.target), ranks.size(), planner.TargetPath(ranks.front())));
     }
     report.differences = comparison.differences();
+    WarnOfSizes(report, comparison.found(), report.warnings);
     RESHARD_ASSIGN_OR_RETURN(report.replicas,
                              CompareReplicas(source->files(), source->shards(),
                                              StagesOf(source->rule(), ranks), work.work()));

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <string_view>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/errno_status.h"
 
@@ -70,6 +72,15 @@ Result<PathKind> KindOf(const std::string& path) {
   }
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;
+}
+
+Status CheckIsFolder(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind == PathKind::kDirectory) return {};
+  return NotFoundError(fmt::format("{}: expected a folder, found {}", Escape(path),
+                                   kind == PathKind::kMissing ? "nothing"
+                                   : kind == PathKind::kFile  ? "a file"
+                                                              : "a device, socket or pipe"));
 }
 
 }  // namespace reshard

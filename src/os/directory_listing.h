@@ -31,6 +31,10 @@ enum class PathKind {
 // Errors: kIo, where the system does not say.
 Result<PathKind> KindOf(const std::string& path);
 
+// Returns ok where `path` leads to a folder. Errors: kNotFound for a file or the like, or where
+// there is nothing; kIo.
+Status CheckIsFolder(const std::string& path);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_DIRECTORY_LISTING_H_

@@ -42,24 +42,10 @@ EntryType TypeOf(mode_t mode) {
   return EntryType::kOther;
 }
 
-std::string_view Describe(EntryType type) {
-  switch (type) {
-    case EntryType::kFile:
-      return "a file";
-    case EntryType::kFolder:
-      return "a folder";
-    case EntryType::kLink:
-      return "a symbolic link";
-    case EntryType::kOther:
-      return "a device, socket or pipe";
-  }
-  return "something else";
-}
-
 Status InTheWay(const std::string& path, std::string_view expected, EntryType found) {
   return AlreadyExistsError(
       fmt::format("{}: expected {}, found {}; remove it or choose another target folder",
-                  Escape(path), expected, Describe(found)));
+                  Escape(path), expected, DescribeType(found)));
 }
 
 // Makes the entry of a new folder durable in the folder above it.
@@ -74,6 +60,20 @@ Status SyncAbove(const std::string& path) {
 }
 
 }  // namespace
+
+std::string_view DescribeType(OutputDirectory::EntryType type) {
+  switch (type) {
+    case EntryType::kFile:
+      return "a file";
+    case EntryType::kFolder:
+      return "a folder";
+    case EntryType::kLink:
+      return "a symbolic link";
+    case EntryType::kOther:
+      return "a device, socket or pipe";
+  }
+  return "something else";
+}
 
 OutputDirectory::OutputDirectory(FileDescriptor fd, std::string path)
     : fd_(std::move(fd)), path_(std::move(path)) {}

@@ -88,6 +88,9 @@ class OutputDirectory {
   std::string path_;
 };
 
+// Returns "a symbolic link", for messages.
+std::string_view DescribeType(OutputDirectory::EntryType type);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_OUTPUT_DIRECTORY_H_

@@ -23,6 +23,15 @@ std::string DetailOf(const Status& status, const std::string& path) {
 Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const std::string& name,
                                              std::vector<Damage>& damages) {
   const std::string path = root.PathOf(name);
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, root.Look(name));
+  if (entry && entry->type != OutputDirectory::EntryType::kFile) {
+    damages.push_back({.path = name,
+                       .kind = DamageKind::kManifest,
+                       .detail = fmt::format("expected a file, found {}; restore it from a copy, "
+                                             "or convert again",
+                                             DescribeType(entry->type))});
+    return std::optional<Manifest>();
+  }
   const auto bytes = root.ReadFile(name, kMaxManifestBytes);
   Status status = bytes.status();
   if (bytes.ok()) {
@@ -30,10 +39,7 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
     if (manifest.ok()) return std::optional(std::move(*manifest));
     status = manifest.status();
   }
-  // kAlreadyExists: a link, a folder, a pipe.
-  if (status.code() != StatusCode::kCorrupt && status.code() != StatusCode::kAlreadyExists) {
-    return status;
-  }
+  if (status.code() != StatusCode::kCorrupt) return status;
   damages.push_back(
       {.path = name, .kind = DamageKind::kManifest, .detail = DetailOf(status, path)});
   return std::optional<Manifest>();
@@ -48,7 +54,8 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
   if (names.empty()) {
     return NotFoundError(
         fmt::format("{}: no manifest.json: the set is unfinished, or reshard did not write it; run "
-                    "the same conversion again to finish it",
+                    "the same conversion again to finish it, or compare it with its sources by "
+                    "--against",
                     Escape(path)));
   }
   ManifestSet set{.root = std::move(root), .names = std::move(names), .manifests = {}};

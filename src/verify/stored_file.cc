@@ -22,20 +22,6 @@ constexpr uint64_t kSliceBytes = uint64_t{32} << 10;
 
 static_assert(kDigestBlockBytes % kWindowBytes == 0, "no window lies in two blocks");
 
-std::string_view Describe(EntryType type) {
-  switch (type) {
-    case EntryType::kFile:
-      return "a file";
-    case EntryType::kFolder:
-      return "a folder";
-    case EntryType::kLink:
-      return "a symbolic link";
-    case EntryType::kOther:
-      break;
-  }
-  return "a device, socket or pipe";
-}
-
 }  // namespace
 
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
@@ -55,7 +41,7 @@ Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::
   if (!entry) return refuse(DamageKind::kMissing, "missing");
   if (entry->type != EntryType::kFile) {
     return refuse(DamageKind::kNoFile,
-                  std::string("expected a file, found ").append(Describe(entry->type)));
+                  std::string("expected a file, found ").append(DescribeType(entry->type)));
   }
   // SourceFiles follows links: what it opens has to be what lies in the folder itself.
   const FileId file = folder.files.Add(folder.root.path() + '/' + path);

@@ -60,12 +60,14 @@ Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
                                                      const ManifestFile& file,
                                                      const std::stop_token& stop, Damage& damage) {
   const std::string path = RecordPath(file.path);
-  const auto refuse = [&](std::string detail) {
-    damage = {.path = path, .kind = DamageKind::kRecord, .detail = std::move(detail)};
+  const auto refuse = [&](const std::string& detail) {
+    damage = {.path = path,
+              .kind = DamageKind::kRecord,
+              .detail = detail + "; its file was compared without it"};
     return std::optional<StoredRecord>();
   };
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FileId> id, OpenStored(folder, path, damage));
-  if (!id) return refuse(std::move(damage.detail));
+  if (!id) return refuse(damage.detail);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, folder.files.Size(*id));
   if (size != file.record_size) {
     return refuse(fmt::format("expected {} bytes, found {}", file.record_size, size));

@@ -77,6 +77,12 @@ TEST_F(DirectoryListing, KindsOfPaths) {
     ASSERT_TRUE(kind.ok()) << kind.status().message();
     EXPECT_EQ(*kind, row.kind);
   }
+  EXPECT_TRUE(CheckIsFolder(Path("to_folder")).ok());
+  EXPECT_EQ(CheckIsFolder(Path("File")).code(), StatusCode::kNotFound);
+  EXPECT_THAT(CheckIsFolder(Path("File")).message(),
+              HasSubstr("/File: expected a folder, found a file"));
+  EXPECT_THAT(CheckIsFolder(Path("pipe")).message(), HasSubstr("found a device, socket or pipe"));
+  EXPECT_THAT(CheckIsFolder(Path("to_nothing")).message(), HasSubstr("found nothing"));
   EXPECT_EQ(KindOf(std::string(5000, 'a')).status().code(), StatusCode::kIo);
 }
 

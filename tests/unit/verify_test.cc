@@ -270,9 +270,10 @@ TEST_F(VerifyTest, RecordsThatAreNotTheManifests) {
     EXPECT_THAT(damage.detail, HasSubstr(row.detail)) << row.name;
   }
   fs::remove(folder_.PathOf(path));
-  EXPECT_EQ(Only().detail, "missing");
+  EXPECT_EQ(Only().detail, "missing; its file was compared without it");
   fs::create_symlink(folder_.PathOf(RecordPath("rank_1/a.ckpt")), folder_.PathOf(path));
-  EXPECT_EQ(Only().detail, "expected a file, found a symbolic link");
+  EXPECT_EQ(Only().detail,
+            "expected a file, found a symbolic link; its file was compared without it");
 }
 
 TEST_F(VerifyTest, AFileIsComparedWithoutItsRecord) {

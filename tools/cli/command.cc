@@ -31,14 +31,15 @@ nlohmann::ordered_json Command::JsonDocument() const {
   return {{"schema_version", kSchemaVersion}, {"command", full_name_}};
 }
 
-CLI::Validator WholeNumber() {
-  const auto check = [](std::string& text) -> std::string {
-    constexpr size_t kMostDigits = 18;
+CLI::Validator WholeNumber(size_t most_digits) {
+  const auto check = [most_digits](std::string& text) -> std::string {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     if (!digits) return "has to be a whole number, 0 or more; found " + text;
     // CLI11 would take leading zeros for octal numbers.
     text.erase(0, std::min(text.find_first_not_of('0'), text.size() - 1));
-    return text.size() <= kMostDigits ? "" : "has to be less than 10^18; found " + text;
+    return text.size() <= most_digits
+               ? ""
+               : fmt::format("has to be less than 10^{}; found {}", most_digits, text);
   };
   return {check, ""};
 }

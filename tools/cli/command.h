@@ -3,6 +3,7 @@
 #define RESHARD_TOOLS_CLI_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -52,8 +53,9 @@ CLI::Option* AddPositional(CLI::App& app, const std::string& name, T& variable,
   return app.add_option(name, variable, description)->required()->type_name("");
 }
 
-// Refuses all but whole numbers from 0 on, below 10^18.
-CLI::Validator WholeNumber();
+// Refuses all but whole numbers from 0 on, below 10^most_digits.
+CLI::Validator WholeNumber(size_t most_digits = 18);
+constexpr size_t kMostDigitsOfJobs = 9;  // an int
 
 // Returns one line of ASCII without its end: other characters, those that a terminal would obey
 // among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.

@@ -44,7 +44,7 @@ DigestCommand::DigestCommand(CLI::App& parent)
   app()
       .add_option("--jobs", options_.jobs, "Threads that read; 0 is all cores (2)")
       ->type_name("J")
-      ->transform(WholeNumber());
+      ->transform(WholeNumber(kMostDigitsOfJobs));
 }
 
 int DigestCommand::Run() {

@@ -88,7 +88,9 @@ int RunCommandLine(int argc, char** argv) {
 int Main(int argc, char** argv) {
   const int exit_code = RunCommandLine(argc, argv);
   const Status written = FinishData();
-  return exit_code == 0 && !written.ok() ? Fail(written) : exit_code;
+  if (written.ok()) return exit_code;
+  const int exit_of_failure = Fail(written);
+  return exit_code <= 1 ? exit_of_failure : exit_code;  // 1: what differs was not told
 }
 
 }  // namespace

@@ -13,8 +13,13 @@ namespace {
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kYellow = "\x1b[1;33m";
 
-// One write for the line, so that lines of several processes do not mix.
-void WriteToStderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+// One write for the line, so that lines of several processes do not mix; data that came before goes
+// before, so that they do not mix where both streams end in one file. A failure shows in
+// FinishData.
+void WriteToStderr(std::string_view text) {
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 std::string Label(std::string_view label, std::string_view color) {
   return StderrTakesColor() ? fmt::format("{}{}:\x1b[0m", color, label) : fmt::format("{}:", label);

@@ -34,6 +34,21 @@ std::string_view KindName(DamageKind kind) {
   return "";
 }
 
+std::vector<std::string> Warnings(const DamageReport& report) {
+  if (report.files_without_digest == 0) return {};
+  return {fmt::format(
+      "{} of {} listed without a digest (converted with --no-checksum): only sizes were compared",
+      report.files_without_digest, FormatCount(report.files, "file"))};
+}
+
+std::string ReplicasText(const ReplicaReport& replicas) {
+  if (replicas.compared == 0) return "no replicas to compare";
+  return fmt::format("replicas of {} compared: {}", FormatCount(replicas.compared, "parameter"),
+                     replicas.differing == 0
+                         ? "all equal"
+                         : fmt::format("those of {} differ", replicas.differing));
+}
+
 // The group of the options that describe the conversion.
 constexpr const char* kWithAgainst = "With --against, as the conversion was called";
 
@@ -93,7 +108,7 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
   app()
       .add_option("--jobs", options_.jobs, "Files read at a time; 0 is one for each core (2)")
       ->type_name("J")
-      ->transform(WholeNumber());
+      ->transform(WholeNumber(kMostDigitsOfJobs));
   AddAgainst();
 }
 
@@ -128,12 +143,7 @@ int VerifyCommand::Run() {
   const Result<DamageReport> report = CallStoppable(options_, quiet(), Verify);
   if (!report.ok()) return Fail(report.status());
 
-  if (report->files_without_digest > 0) {
-    PrintWarnings({fmt::format(
-        "{} of {} have no digest (they were converted with --no-checksum): of these, only the "
-        "sizes were compared",
-        report->files_without_digest, FormatCount(report->files, "file"))});
-  }
+  PrintWarnings(Warnings(*report));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) {
     PrintReport(*report, seconds.count());
@@ -163,6 +173,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   document["bytes"] = report.bytes;
   document["damages"] = std::move(damages);
   document["seconds"] = seconds;
+  document["warnings"] = Warnings(report);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -187,16 +198,13 @@ int VerifyCommand::RunAgainst() const {
   }
   if (!quiet()) {
     PrintWords(
-        fmt::format("{}, {} compared in {} ({}): {}; replicas of {} compared: {}",
-                    FormatCount(report->files, "file"), FormatBytes(report->bytes),
-                    FormatSeconds(seconds.count()), FormatRate(report->bytes, seconds.count()),
+        fmt::format("{}, {} compared in {} ({}): {}; {}", FormatCount(report->files, "file"),
+                    FormatBytes(report->bytes), FormatSeconds(seconds.count()),
+                    FormatRate(report->bytes, seconds.count()),
                     report->differences.empty()
                         ? "all proved"
                         : FormatCount(report->differences.size(), "file") + " with differences",
-                    FormatCount(report->replicas.compared, "parameter"),
-                    report->replicas.differing == 0
-                        ? "all equal"
-                        : fmt::format("those of {} differ", report->replicas.differing)));
+                    ReplicasText(report->replicas)));
   }
   return report->equal() ? 0 : 1;
 }
