@@ -12,7 +12,8 @@ packages=(
   cmake ninja-build g++ python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
   libdeflate-dev libboost-dev
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev strace xxhash
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev xxhash
+  strace e2fsprogs xfsprogs mount util-linux
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )
 

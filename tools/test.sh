@@ -2,8 +2,8 @@
 # Builds and tests reshard.
 #
 #   tools/test.sh         packages, the dev build and its tests
-#   tools/test.sh --all   also lint, the release build with its own tests, AddressSanitizer and
-#                         UndefinedBehaviorSanitizer, ThreadSanitizer, MindSpore against reshard
+#   tools/test.sh --all   also lint, AddressSanitizer and UndefinedBehaviorSanitizer, ThreadSanitizer,
+#                         the release build: all faults (tests/fault), MindSpore against reshard
 #
 # Ends with a table of what ran and what did not run and why; with CI=true a part or a test that did
 # not run is a failure. The last line is "N passed, M failed": tests of every ctest run, and each
@@ -62,9 +62,11 @@ run_part() { # PART COMMAND...
   fi
 }
 
-# Prints "test: why" for each test of a ctest run that skipped itself, out of GoogleTest's output.
+# Prints "test: why" for each test of a ctest run that skipped itself, out of GoogleTest's output, and
+# what fault tests say that they could not do.
 skipped_tests() { # LOG OF CTEST
-  awk '/: Skipped$/ { getline why }
+  awk '/^did not run: / { print substr($0, 14) }
+       /: Skipped$/ { getline why }
        /^\[  SKIPPED \] .*\(.* ms\)$/ { print $4 ": " why }' "$1"
 }
 
@@ -127,8 +129,12 @@ run_all() {
   build_and_test asan
   build_and_test tsan
   if ! run_part release-build configure_and_build release; then
+    did_not_run fault "the release build failed"
     did_not_run differential "the release build failed"
-  elif ! logged mindspore tools/deps.sh --mindspore; then
+    return
+  fi
+  run_ctest fault dev -C complete -L complete
+  if ! logged mindspore tools/deps.sh --mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
     run_part differential build/venv/bin/python tests/differential/run.py \
@@ -140,6 +146,6 @@ run_all
 
 printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
-$all || echo "not asked for (--all): format, tidy, asan, tsan, release, differential"
+$all || echo "not asked for (--all): format, tidy, asan, tsan, release, fault, differential"
 echo "$passed passed, $failed failed"
 ((failed == 0))

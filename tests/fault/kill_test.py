@@ -1,95 +1,102 @@
 #!/usr/bin/env python3
-"""Kills a conversion at every system call that changes a folder or makes something durable.
+"""Kills a conversion at every system call that changes a folder or a file or makes it durable.
 
-Whatever the moment: there is no manifest without all files, every file under a target name is whole,
-and the same command, without --force, ends with MindSpore's bytes and nothing of its own left over.
-Then the run that completes is killed in the same way. Needs strace.
+Whatever the moment: there is no manifest without all files, every file under a target name is
+whole, and the same command, with or without --resume, ends with MindSpore's bytes and nothing of
+its own left over. The run that takes a killed one up is killed in the same way.
 """
 
-import argparse
-import filecmp
 import pathlib
 import shutil
-import subprocess
-import sys
-import tempfile
 
-CALLS = "rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,fsync"
-CASE = pathlib.Path(__file__).parent.parent / "golden" / "data" / "convert" / "case_014"
+import harness
 
-
-def outputs(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.ckpt")
-                  if ".reshard" not in path.parts)
+CASE = "case_037"
+CALLS = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir",
+         "fallocate", "ftruncate", "write", "pwrite64", "pwritev", "fsync", "fdatasync")
+SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
 
 
-def check_whole(target, expected):
-    """No output may be half there, and a manifest stands for all of them."""
-    found = outputs(target)
-    for name in found:
-        assert filecmp.cmp(target / name, expected / name, shallow=False), f"{name} is not whole"
-    if (target / "manifest.json").exists():
-        assert found == outputs(expected), f"a manifest, but only {found}"
+def kill_points(command, log):
+    # A run that takes up one which had published all ends with 6: the set is there.
+    numbers = harness.calls_of(command, log, codes=(0, 6))
+    log.unlink()
+    return [(call, when) for call in CALLS for when in sorted(numbers[call])]
 
 
-def run(command, kill_at=None):
-    if kill_at is not None:
-        command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={CALLS}", "-e",
-                   f"inject={CALLS}:signal=KILL:when={kill_at}"] + command
-    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                          check=False)
+def copy(state, target):
+    shutil.rmtree(target, ignore_errors=True)
+    if state.exists():
+        shutil.copytree(state, target)
+
+
+class Scenario:
+    """A job, what its target looks like before it, and what it has to look like after it."""
+
+    def __init__(self, job, folder, before_folder=None, more=()):
+        self.job = job
+        self.folder = folder
+        self.more = more
+        self.before_folder = before_folder or folder / "nothing"
+        self.before = harness.snapshot(self.before_folder)
+        folder.mkdir()
+        copy(self.before_folder, folder / "undisturbed")
+        self.finished = harness.undisturbed(job, folder / "undisturbed", *more)
+        copy(self.before_folder, folder / "counted")
+        self.points = kill_points(job.command(folder / "counted", *more), folder / "log")
+
+    def kill(self, target, point, how, where):
+        """Runs the job until this point, and returns whether it came there."""
+        call, when = point
+        done = harness.run(harness.strace(
+            self.job.command(target, *self.more, *how), "-e", f"trace={call}", "-e",
+            f"inject={call}:signal=KILL:when={when}"))
+        assert done.returncode in (-9, 0, 6), f"{where}: {done.returncode}: {done.stderr.decode()}"
+        harness.check_nothing_looks_finished(target, self.finished, self.before, where)
+        return done.returncode == -9
+
+    def kill_twice(self, number, point):
+        """Kills at this point, then runs that take up what was left; returns how many kills."""
+        state = self.folder / f"state{number}"
+        target = self.folder / f"target{number}"
+        copy(self.before_folder, state)
+        where = f"{self.job.source.parent.name}, killed at {point}"
+        kills = int(self.kill(state, point, (), where))
+        how = harness.AGAIN[number % len(harness.AGAIN)]
+        copy(state, target)
+        points = kill_points(self.job.command(target, *self.more, *how),
+                             self.folder / f"log{number}")
+        for i, second in enumerate(points[number % SECOND::SECOND]):
+            copy(state, target)
+            both = f"{where}, then at {second} {' '.join(how)}"
+            kills += self.kill(target, second, how, both)
+            again = harness.AGAIN[i % len(harness.AGAIN)]
+            harness.complete(self.job, target, self.finished, both, *self.more, *again)
+        harness.complete(self.job, state, self.finished, where, *self.more, *how)
+        shutil.rmtree(state)
+        shutil.rmtree(target)
+        return kills
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--reshard", required=True)
-    arguments = parser.parse_args()
-    if shutil.which("strace") is None:
-        sys.exit("strace is missing: tools/deps.sh installs it")
-    expected = CASE / "expected"
-    kills = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        target = pathlib.Path(scratch) / "target"
-        command = [arguments.reshard, "convert", str(CASE / "src"), str(target), "--src-strategy",
-                   str(CASE / "src_strategy.ckpt"), "--dst-strategy",
-                   str(CASE / "dst_strategy.ckpt"), "--prefix", "out", "-q", "--jobs", "1"]
-        interrupted = True
-        first = 0
-        while interrupted:
-            first += 1
-            shutil.rmtree(target, ignore_errors=True)
-            interrupted = run(command, first).returncode not in (0, 6)
-            if not interrupted:
-                break
-            kills += 1
-            check_whole(target, expected)
-            left = pathlib.Path(scratch) / "left"
-            second = 0
-            while True:  # the completing run, killed at each of its calls in turn
-                second += 1
-                shutil.rmtree(left, ignore_errors=True)
-                if target.exists():
-                    shutil.copytree(target, left)
-                done = run(command, second)
-                check_whole(target, expected)
-                if done.returncode in (0, 6):
-                    break
-                kills += 1
-                final = run(command)
-                finished = final.returncode == 0 or (final.returncode == 6 and
-                                                     (target / "manifest.json").exists())
-                assert finished, f"after kills at {first} and {second}: {final.stderr}"
-                assert outputs(target) == outputs(expected), f"after kills at {first}, {second}"
-                assert (target / "manifest.json").exists()
-                check_whole(target, expected)
-                assert not (target / ".reshard").exists(), f"after kills at {first}, {second}"
-                shutil.rmtree(target)
-                if left.exists():
-                    shutil.copytree(left, target)
-                if first % 6 != 1:  # every sixth state is enough for kills of the second run
-                    break
-    assert kills > 20, f"only {kills} kills: has strace stopped working?"
-    print(f"{kills} kills survived")
+    options = harness.arguments("reshard", every=True)
+    harness.need_programs("strace")
+    with harness.scratch_in_memory() as folder:
+        folder = pathlib.Path(folder)
+        job = harness.golden_job(options.reshard, CASE)
+        old = folder / "old"
+        harness.undisturbed(harness.golden_job(options.reshard, "case_010"), old)
+        scenarios = (Scenario(job, folder / "new"),
+                     Scenario(job, folder / "replace", old, ("--force",)))
+        for name, content in harness.golden_outputs(CASE).items():
+            assert scenarios[0].finished[name] == content, f"{name} is not what MindSpore wrote"
+        for scenario in scenarios:
+            chosen = list(enumerate(scenario.points))[::options.every]
+            kills = harness.run_all(scenario.kill_twice, chosen)
+            total = sum(number * times for number, times in kills.items())
+            print(f"{scenario.folder.name}: {len(chosen)} points of {len(scenario.points)}, "
+                  f"{total} kills survived", flush=True)
+            assert total > 10 * len(chosen), "few kills: has strace stopped working?"
 
 
 main()

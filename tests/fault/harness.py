@@ -1,0 +1,292 @@
+"""What the fault tests share: jobs, reshard under strace, and what a target folder may look like.
+
+A test says `did not run: PART: WHY` of what it cannot do on this machine; tools/test.sh shows those
+lines in its table, and fails for them where CI=true.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CASES = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data" / "convert"
+MANIFEST = "manifest.json"
+WORK_FOLDER = ".reshard"
+
+# What a run may end with when something fails below it: inputs, I/O, memory, another run.
+DOCUMENTED = {3, 4, 5, 6}
+TIMEOUT = 120  # seconds; a run that takes as long hangs
+MEMORY = "/dev/shm"
+NAMESPACE = "RESHARD_FAULT_NAMESPACE"  # set in a test that enter_mount_namespace started
+
+# How an interrupted run may be taken up.
+AGAIN = ((), ("--resume",), ("--resume=verify",))
+
+
+def arguments(*tools, seed=False, every=False):
+    """Parses the command line of a test: paths of what it runs; a seed where it is random; --every
+    N where it may be asked for a sample, each N-th point of all.
+    """
+    parser = argparse.ArgumentParser()
+    for tool in tools:
+        parser.add_argument(f"--{tool}", required=True, type=os.path.abspath)
+    if seed:
+        parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    if every:
+        parser.add_argument("--every", type=int, default=1)
+    parsed = parser.parse_args()
+    if seed:
+        print(f"seed {parsed.seed} (--seed)", flush=True)
+    return parsed
+
+
+def did_not_run(part, why):
+    print(f"did not run: {part}: {why}", flush=True)
+
+
+def need_programs(*names):
+    """Ends the test where a program that tools/deps.sh installs is missing."""
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        sys.exit(f"{', '.join(missing)} missing: tools/deps.sh installs what the tests need")
+
+
+def scratch(place=None):
+    """A folder for the test, in `place` or where temporary files go: on a disk, probably."""
+    return tempfile.TemporaryDirectory(prefix="reshard-fault-", dir=place)
+
+
+def scratch_in_memory():
+    """A folder for a test of many small runs, of which a disk would flush each."""
+    return scratch(MEMORY if os.access(MEMORY, os.W_OK) else None)
+
+
+def enter_mount_namespace(part):
+    """Starts the test again in a mount namespace of its own, where it may mount file systems.
+
+    Returns whether it runs in one; where none is to be had, says that `part` did not run.
+    """
+    if NAMESPACE in os.environ:
+        return True
+    as_root = ["unshare", "--mount"]
+    as_user = ["unshare", "--user", "--map-root-user", "--mount"]
+    for way in (as_root, as_user) if os.geteuid() == 0 else (as_user,):
+        if run([*way, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).returncode == 0:
+            os.environ[NAMESPACE] = "1"
+            sys.stdout.flush()
+            os.execvp(way[0], [*way, sys.executable, *sys.argv])
+    did_not_run(part, "nothing can be mounted here, not even in a user namespace (unshare -Urm)")
+    return False
+
+
+class Job:
+    """A conversion: where it comes from and how it is called."""
+
+    def __init__(self, reshard, source, src_strategy, dst_strategy, *more):
+        self.reshard = reshard
+        self.source = pathlib.Path(source)
+        self.options = []
+        if src_strategy:
+            self.options += ["--src-strategy", str(src_strategy)]
+        if dst_strategy:
+            self.options += ["--dst-strategy", str(dst_strategy)]
+        self.options += more
+
+    def command(self, target, *more):
+        return [self.reshard, "convert", str(self.source), str(target), *self.options, "-q", *more]
+
+
+def golden_job(reshard, case, *more):
+    """One of MindSpore's own conversions, with one worker, so that calls come in one order."""
+    folder = CASES / case
+    description = json.loads((folder / "case.json").read_text())
+    return Job(reshard, folder / "src", folder / description["src_strategy"],
+               folder / description["dst_strategy"], "--prefix", description["prefix"],
+               "--jobs", "1", *more)
+
+
+def generate(gen, folder, *options):
+    """Runs reshard-gen."""
+    subprocess.run([gen, str(folder), *options], check=True, stderr=subprocess.DEVNULL)
+
+
+def snapshot(folder):
+    """The content of each file below `folder`, but for what is unfinished: path to bytes."""
+    folder = pathlib.Path(folder)
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and WORK_FOLDER not in path.relative_to(folder).parts}
+
+
+def golden_outputs(case):
+    return snapshot(CASES / case / "expected")
+
+
+def run(command, timeout=TIMEOUT, **more):
+    """Runs a command to its end; never raises for its exit code."""
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=timeout, check=False, **more)
+
+
+def strace(command, *options, log=os.devnull):
+    return ["strace", "-f", "-qq", "-o", str(log), *options, *command]
+
+
+CALL = re.compile(r"^(\d+) +(\w+)\(", re.MULTILINE)
+
+
+def calls_of(command, log, codes=(0,)):
+    """Returns at which numbers a run makes each system call, counted in each thread by itself.
+
+    Left out are those that the program loader uses up: it is not ours, and ends by giving back the
+    list of libraries.
+    """
+    done = run(["strace", "-f", "-qq", "-o", str(log), *command])
+    assert done.returncode in codes, done.stderr.decode()
+    counts = collections.Counter()
+    of_loader = None
+    numbers = collections.defaultdict(set)
+    for thread, call in CALL.findall(log.read_text()):
+        counts[thread, call] += 1
+        if of_loader is None:
+            if call == "munmap":
+                of_loader = {call: count for (_, call), count in counts.items()}
+        elif counts[thread, call] > of_loader.get(call, 0):
+            numbers[call].add(counts[thread, call])
+    return numbers
+
+
+def run_all(function, calls):
+    """Calls `function` with each of the `calls`' arguments, one on each core at a time.
+
+    Returns how often it returned what; ends the test with the first failures where there are any.
+    """
+    outcomes = collections.Counter()
+    failures = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(function, *call)
+                                                     for call in calls]):
+            if done.exception() is None:
+                outcomes[done.result()] += 1
+            else:
+                failures.append(repr(done.exception()))
+    if failures:
+        sys.exit("\n".join([*failures[:20], f"{len(failures)} of {len(calls)} runs failed"]))
+    return outcomes
+
+
+def undisturbed(job, target, *more):
+    """Runs the job into `target` and returns what it must look like."""
+    done = run(job.command(target, *more))
+    assert done.returncode == 0, done.stderr.decode()
+    return snapshot(target)
+
+
+def check_nothing_looks_finished(target, finished, before, where):
+    """A set is whole and new, or as it was before, or has no manifest and no half of a file.
+
+    `finished` and `before` are snapshots. Returns whether the new set is there.
+    """
+    now = snapshot(target) if os.path.isdir(target) else {}
+    if now.get(MANIFEST) == finished[MANIFEST]:
+        assert now == finished, f"{where}: a manifest, but {difference(now, finished)}"
+        return True
+    if MANIFEST in now:
+        assert now == before, f"{where}: the old manifest, but {difference(now, before)}"
+        return False
+    for name, content in now.items():
+        assert content in (finished.get(name), before.get(name)), f"{where}: {name} is not whole"
+    return False
+
+
+def check_finished(target, finished, where):
+    """The whole set is there and nothing of reshard's own besides."""
+    now = snapshot(target)
+    assert now == finished, f"{where}: {difference(now, finished)}"
+    assert not os.path.lexists(os.path.join(target, WORK_FOLDER)), f"{where}: {WORK_FOLDER} stays"
+
+
+def difference(now, expected):
+    wrong = sorted(name for name in now if name in expected and now[name] != expected[name])
+    return (f"missing {sorted(expected.keys() - now.keys())}, "
+            f"more {sorted(now.keys() - expected.keys())}, other content {wrong}")
+
+
+def check_documented(done, where):
+    """The run ended by itself, with success or a code and a message of the documents."""
+    error = done.stderr.decode(errors="replace")
+    assert done.returncode == 0 or done.returncode in DOCUMENTED, \
+        f"{where}: exit {done.returncode}: {error}"
+    if done.returncode != 0:
+        assert "reshard: error: " in error, f"{where}: exit {done.returncode} without a message"
+
+
+def complete(job, target, finished, where, *more):
+    """Runs the same command again and checks that the set is whole then."""
+    again = run(job.command(target, *more))
+    published = again.returncode == 6 and os.path.exists(os.path.join(target, MANIFEST))
+    assert again.returncode == 0 or published, \
+        f"{where}: again: exit {again.returncode}: {again.stderr.decode()}"
+    check_finished(target, finished, f"{where}: again")
+
+
+class Stopped:
+    """A command under strace, stopped by the system after its call number `when` of `call`.
+
+    While the block of its `with` runs, the process stands still; then it goes on. `failing` is
+    another fault in strace's notation. `process` is strace, whose exit code is the command's.
+    """
+
+    STOP = re.compile(r"^(\d+) +--- stopped by SIGSTOP ---", re.MULTILINE)
+
+    def __init__(self, command, call, when, log, failing=None):
+        self.log = pathlib.Path(log)
+        self.log.unlink(missing_ok=True)
+        options = ["-e", f"trace={call}", "-e", f"inject={call}:signal=STOP:when={when}"]
+        if failing:
+            options[1] += "," + failing.partition(":")[0]
+            options += ["-e", f"inject={failing}"]
+        self.process = subprocess.Popen(strace(command, *options, log=log),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        self.stopped = None  # process id, or None where it ended before that call
+
+    def __enter__(self):
+        end = time.monotonic() + TIMEOUT
+        while self.process.poll() is None:
+            found = self.STOP.search(self.log.read_text()) if self.log.exists() else None
+            if found:
+                self.stopped = int(found.group(1))
+                break
+            assert time.monotonic() < end, "neither stopped nor ended"
+            time.sleep(0.002)
+        return self
+
+    def __exit__(self, *_):
+        self.go_on()
+
+    def go_on(self):
+        if self.stopped is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.stopped, signal.SIGCONT)
+
+    def finish(self):
+        """Waits for the end; returns it as subprocess.run does."""
+        end = time.monotonic() + TIMEOUT
+        while self.process.poll() is None:  # each thread counts its calls and stops all by itself
+            self.go_on()
+            time.sleep(0.002)
+            assert time.monotonic() < end, "does not end"
+        out, error = self.process.communicate()
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, out, error)
