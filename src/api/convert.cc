@@ -172,6 +172,7 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
                            const ConvertOptions& options) {
   Work done;
   const bool write = !job.already_staged();
+  const bool check = !write && options.resume == Resume::kVerify;
   const std::vector<int64_t> stages = StagesToRead(source, plan);
   if (write && options.checksum) {
     RESHARD_ASSIGN_OR_RETURN(done.checked,
@@ -179,20 +180,21 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
   }
   const CountedWork count(options.jobs, options.stop, options.progress,
                           (options.check_replicas ? ReplicaBytes(source, stages) : 0) +
-                              done.checked.bytes + (write ? plan.bytes_written : 0));
+                              done.checked.bytes + (write || check ? plan.bytes_written : 0));
   RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, done.checked, count.work()));
   if (options.check_replicas) {
     RESHARD_ASSIGN_OR_RETURN(
         done.replicas, CompareReplicas(source.files(), source.shards(), stages, count.work()));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*done.replicas));
   }
+  if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
   if (!write) return done;
   RESHARD_ASSIGN_OR_RETURN(done.kept, WriteTargets(source, planner, plan, job, fingerprint, options,
                                                    count.work().progress));
   return done;
 }
 
-ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published) {
+ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport& published) {
   ConvertReport report;
   report.warnings = plan.warnings;
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
@@ -206,6 +208,10 @@ ConvertReport MakeReport(const PlanReport& plan, const PublishReport& published)
   report.parameters = plan.parameters;
   report.bytes_read = plan.bytes_read;
   report.bytes_written = plan.bytes_written;
+  report.crc_files = done.checked.files.size();
+  report.crc_bytes = done.checked.bytes;
+  report.replicas = std::move(done.replicas);
+  report.files_kept = done.kept;
   return report;
 }
 
@@ -222,11 +228,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     if (!done.ok()) return WithHint(done.status(), job);
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-    ConvertReport report = MakeReport(plan, published);
-    report.crc_files = done->checked.files.size();
-    report.crc_bytes = done->checked.bytes;
-    report.replicas = std::move(done->replicas);
-    report.files_kept = done->kept;
+    ConvertReport report = MakeReport(plan, *std::move(done), published);
     report.completed_earlier_run = job.already_staged();
     return report;
   });

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/exec/staged_check.h"
 #include "src/exec/target_digest.h"
 #include "src/exec/target_writer.h"
 #include "src/os/worker_pool.h"
@@ -20,9 +20,8 @@ namespace {
 // Whether an interrupted run has left the file so that it may be kept.
 Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume,
                     const std::stop_token& stop) {
-  const PartRecordHead* head = job.Finished(path);
-  if (head == nullptr) return false;
-  return resume == Resume::kVerify ? IsAsRecorded(job.PathOfStaged(path), *head, stop) : true;
+  if (job.Finished(path) == nullptr) return false;
+  return resume == Resume::kVerify ? job.IsAsRecorded(path, stop) : true;
 }
 
 // Compares what was taken with what was written. A source that somebody writes to may have been
@@ -82,6 +81,21 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
   RESHARD_RETURN_IF_ERROR(
       RunWorkers(Workers(options, plan), plan.targets.size(), write, options.stop));
   return kept.load();
+}
+
+Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,
+                        const std::function<void(uint64_t)>& progress) {
+  const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
+    const TargetFileSummary& file = plan.targets[i];
+    RESHARD_ASSIGN_OR_RETURN(const bool as_recorded, job.IsAsRecorded(file.path, stop));
+    if (progress) progress(file.size);
+    if (as_recorded) return {};
+    return CorruptError(fmt::format(
+        "{}: {} was damaged after it was written, before it was published; remove the folder "
+        ".reshard there, and run again with --force to write all files anew",
+        Escape(options.target), Escape(file.path)));
+  };
+  return RunWorkers(Workers(options, plan), plan.targets.size(), check, options.stop);
 }
 
 }  // namespace reshard

@@ -32,6 +32,12 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
                               const ConvertOptions& options,
                               const std::function<void(uint64_t)>& progress);
 
+// Reads the files of `plan` that an interrupted publication left, and compares them with the
+// digests of its manifest; several at a time. `progress` as above. Errors: kCorrupt, naming one
+// that differs; those of SourceFiles; kCancelled.
+Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,
+                        const std::function<void(uint64_t)>& progress);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_API_WRITE_TARGETS_H_

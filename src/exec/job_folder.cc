@@ -127,9 +127,12 @@ Result<std::string> JobFolder::ReadRecord(const std::string& path) const {
   return ReadFileAt(folder_, StagedPath(RecordPath(path)), kMaxRecordBytes);
 }
 
+Result<bool> JobFolder::IsStaged(const ManifestFile& file) const {
+  return IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size});
+}
+
 Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& file) const {
-  RESHARD_ASSIGN_OR_RETURN(const bool whole,
-                           IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
+  RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
   if (!whole) return std::optional<PartRecordHead>();
   const auto bytes = ReadRecord(file.path);
   if (bytes.status().code() == StatusCode::kIo) return bytes.status();
@@ -162,8 +165,7 @@ Result<std::optional<Manifest>> JobFolder::ReadManifest(const JobText& journal) 
 
 Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
   for (const ManifestFile& file : files) {
-    RESHARD_ASSIGN_OR_RETURN(const bool whole,
-                             IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
     RESHARD_ASSIGN_OR_RETURN(const auto record, LookAt(folder_, StagedPath(RecordPath(file.path))));
     if (whole && record) continue;
     return IoError(
@@ -177,16 +179,6 @@ Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
 Status JobFolder::Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
                          const std::string& manifest_name, const OutputDirectory& parent,
                          const OutputDirectory& target) const {
-  for (const ManifestFile& file : files) {
-    RESHARD_ASSIGN_OR_RETURN(const bool whole,
-                             IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
-    if (!whole) {
-      return IoError(
-          fmt::format("{}: expected a file of {} bytes; it was written, but something else has "
-                      "removed or changed it",
-                      Escape(PathOfStaged(file.path)), file.size));
-    }
-  }
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodeManifest(manifest));
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
   RESHARD_RETURN_IF_ERROR(folder_.WriteFile(manifest_name, bytes));
@@ -206,8 +198,7 @@ Status JobFolder::Commit(const std::vector<ManifestFile>& files, const Manifest&
 Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
                                    const OutputDirectory& target) const {
   for (const ManifestFile& file : files) {
-    RESHARD_ASSIGN_OR_RETURN(const bool staged,
-                             IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size}));
+    RESHARD_ASSIGN_OR_RETURN(const bool staged, IsStaged(file));
     if (staged) continue;
     RESHARD_ASSIGN_OR_RETURN(const bool moved, IsWhole(target, file));
     if (!moved) return false;

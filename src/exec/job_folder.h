@@ -67,6 +67,8 @@ class JobFolder {
   // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
   // Errors: kIo.
   Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;
+  // Returns whether `file` is staged with its size. Errors: kIo.
+  Result<bool> IsStaged(const ManifestFile& file) const;
   // Removes a staged file and its part record, the record first.
   Status Remove(const std::string& path) const;
   // For messages, and to read it.
@@ -82,9 +84,9 @@ class JobFolder {
   // Errors: kIo.
   Status CheckStaged(const std::vector<ManifestFile>& files) const;
 
-  // Makes the staged `files` publishable: writes `manifest` under `manifest_name` and its
-  // checksums, and turns the job into the journal, all durable in this order. `parent` and `target`
-  // are the folders above.
+  // Makes the staged `files`, for which CheckStaged is ok, publishable: writes `manifest` under
+  // `manifest_name` and its checksums, and turns the job into the journal, all durable in this
+  // order. `parent` and `target` are the folders above.
   Status Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
                 const std::string& manifest_name, const OutputDirectory& parent,
                 const OutputDirectory& target) const;

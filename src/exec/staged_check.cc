@@ -9,12 +9,12 @@
 
 namespace reshard {
 
-Result<bool> IsAsRecorded(const std::string& path, const PartRecordHead& head,
-                          const std::stop_token& stop) {
+Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
+                          const std::string& expected_digest, const std::stop_token& stop) {
   SourceFiles files(1);
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
-  if (size != head.size) return false;
+  if (size != expected_size) return false;
   Xxh3 digest;
   for (uint64_t offset = 0; offset < size;) {
     if (stop.stop_requested()) return CancelledError("stopped on request");
@@ -24,7 +24,7 @@ Result<bool> IsAsRecorded(const std::string& path, const PartRecordHead& head,
         [&digest, length](const std::byte* data) { digest.Update(std::span(data, length)); }));
     offset += length;
   }
-  return digest.HexDigest() == head.digest;
+  return digest.HexDigest() == expected_digest;
 }
 
 }  // namespace reshard

@@ -15,6 +15,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/manifest_builder.h"
+#include "src/exec/staged_check.h"
 #include "src/exec/target_place.h"
 
 namespace reshard {
@@ -39,6 +40,9 @@ bool ListAny(const std::vector<ManifestFile>& files, const std::vector<ManifestF
   return std::any_of(others.begin(), others.end(),
                      [&](const ManifestFile& other) { return paths.contains(other.path); });
 }
+
+// Whether a path of an earlier run led nowhere because something else has taken a folder's place.
+bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
 using FinishedFiles = std::map<std::string, PartRecordHead>;
 
@@ -112,6 +116,7 @@ Result<bool> TargetJob::Recover() {
       case Fate::kResume:
       case Fate::kCleanUp: {
         already_staged_ = true;
+        publishing_ = leftover.files;
         RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Open(parent, leftover.fingerprint));
         break;
       }
@@ -225,6 +230,20 @@ const PartRecordHead* TargetJob::Finished(const std::string& path) const {
   return found == finished_.end() ? nullptr : &found->second;
 }
 
+Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_token& stop) const {
+  if (const PartRecordHead* head = Finished(path)) {
+    return reshard::IsAsRecorded(folder_->PathOfStaged(path), head->size, head->digest, stop);
+  }
+  const auto file =
+      std::find_if(publishing_.begin(), publishing_.end(),
+                   [&](const ManifestFile& candidate) { return candidate.path == path; });
+  if (file == publishing_.end()) return true;  // published: what is left is to clear up
+  RESHARD_ASSIGN_OR_RETURN(const bool staged, folder_->IsStaged(*file));
+  return reshard::IsAsRecorded(
+      staged ? folder_->PathOfStaged(path) : fmt::format("{}/{}", target_.path(), path), file->size,
+      file->digest, stop);
+}
+
 size_t TargetJob::CountFinished() const {
   size_t finished = 0;
   for (const ManifestFile& file : spec_.files) {
@@ -265,9 +284,12 @@ Result<Manifest> TargetJob::NewManifest(PublishReport& report) const {
       RESHARD_RETURN_IF_ERROR(builder.Add(*file, record));
       continue;
     }
-    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target_, *file));
+    const auto whole = IsWhole(target_, *file);
+    if (!whole.ok() && !IsInTheWay(whole.status())) return whole.status();
     const auto record = ReadFileAt(target_, RecordPath(file->path), kMaxRecordBytes);
-    if (!whole || !record.ok() || !builder.Add(*file, *record).ok()) lost.push_back(file->path);
+    if (!whole.ok() || !*whole || !record.ok() || !builder.Add(*file, *record).ok()) {
+      lost.push_back(file->path);
+    }
   }
   if (!lost.empty()) {
     report.warnings.push_back(fmt::format(
@@ -286,8 +308,9 @@ Status TargetJob::ReportAbandoned(PublishReport& report) const {
   for (const ManifestFile& file : findings_.joined) paths.erase(file.path);
   std::vector<std::string> left;
   for (const std::string& path : paths) {
-    RESHARD_ASSIGN_OR_RETURN(const auto entry, LookAt(target_, path));
-    if (entry) left.push_back(path);
+    const auto entry = LookAt(target_, path);
+    if (!entry.ok() && !IsInTheWay(entry.status())) return entry.status();
+    if (entry.ok() && *entry) left.push_back(path);
   }
   if (!left.empty()) {
     report.warnings.push_back(

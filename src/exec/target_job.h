@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,10 +64,11 @@ class TargetJob {
   // Returns the part record's head of a file that an interrupted run has finished, when this run
   // resumes it, or nothing.
   const PartRecordHead* Finished(const std::string& path) const;
+  // Reads a file that was Finished, or one of an interrupted publication wherever it is now, and
+  // compares it with the digest that was recorded. Errors: those of SourceFiles; kCancelled.
+  Result<bool> IsAsRecorded(const std::string& path, const std::stop_token& stop) const;
   // Returns how many of the spec's files are finished, here or by that run.
   size_t CountFinished() const;
-  // Where a finished file is staged, to be read.
-  std::string PathOfStaged(const std::string& path) const { return folder_->PathOfStaged(path); }
 
   // Makes the file that will be at `path`, one of the spec's; one that was finished is given up.
   // Errors: those of StagedFile.
@@ -102,7 +104,8 @@ class TargetJob {
   std::optional<JobFolder> folder_;
   TargetFindings findings_;
   std::map<std::string, PartRecordHead> finished_;  // by an interrupted run
-  std::vector<std::string> abandoned_;              // of publications that were dropped
+  std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells
+  std::vector<std::string> abandoned_;    // of publications that were dropped
   std::vector<std::string> abandoned_jobs_;  // fingerprints of interrupted publications that go
   bool already_staged_ = false;
   bool published_ = false;

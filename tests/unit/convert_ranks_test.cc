@@ -157,6 +157,50 @@ TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
   }
 }
 
+// Where only publishing was left to do, too.
+TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
+  const fs::path target = folder_.options().target;
+  for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
+    for (const bool moved : {true, false}) {
+      fs::remove_all(target);
+      ConvertOptions options = folder_.options();
+      options.progress = [&](const Progress&) {
+        fs::create_directories(target / RankPath(1) / "in the way");
+      };
+      EXPECT_EQ(Convert(options).status().code(), StatusCode::kIo);
+      fs::remove_all(target / RankPath(1));
+      const FolderContents left = Target();
+      const auto damaged = std::find_if(left.begin(), left.end(), [&](const auto& file) {
+        return file.first.ends_with(RankPath(moved ? 0 : 2));
+      });
+      ASSERT_NE(damaged, left.end());
+      EXPECT_EQ(damaged->first == RankPath(0), moved);
+      const auto damage = [&] {
+        std::fstream file(target / damaged->first, std::ios::in | std::ios::out);
+        file.seekp(static_cast<std::streamoff>(damaged->second.size() - 1));
+        file.put(static_cast<char>(damaged->second.back() ^ 1));
+      };
+      damage();
+      options = folder_.options();
+      options.resume = resume;
+      const auto report = Convert(options);
+      if (resume == Resume::kTrust) {
+        ASSERT_TRUE(report.ok()) << report.status().message();
+        EXPECT_TRUE(report->completed_earlier_run);
+        continue;
+      }
+      EXPECT_EQ(report.status().code(), StatusCode::kCorrupt);
+      EXPECT_THAT(report.status().message(),
+                  HasSubstr(RankPath(moved ? 0 : 2) + " was damaged after it was written"));
+      EXPECT_FALSE(Target().contains("manifest.json"));
+      fs::remove_all(target / ".reshard");
+      options.force = true;
+      ASSERT_TRUE(Convert(options).ok());
+      EXPECT_EQ(Target(), whole_);
+    }
+  }
+}
+
 TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {
   folder_.options().checksum = false;
   folder_.options().force = true;

@@ -258,6 +258,22 @@ TEST_F(TargetJobTest, NoLongerListsJoinedFilesThatAreGone) {
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
 
+// As when a rank's folder was moved to another disk.
+TEST_F(TargetJobTest, NoLongerListsFilesThatAreReachedByALink) {
+  for (const char* plan : {kPlan, kOtherPlan}) {
+    fs::remove_all(folder_.path() / "above");
+    fs::remove_all(folder_.path() / "moved");
+    ASSERT_TRUE(Run(one_).ok());
+    fs::rename(Target() / "rank_1", folder_.path() / "moved");
+    fs::create_directory_symlink(folder_.path() / "moved", Target() / "rank_1");
+    const auto report = Run(zero_, true, plan);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->warnings.empty(), plan == kOtherPlan);
+    EXPECT_THAT(Listed("manifest.json", plan), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
+    EXPECT_EQ(ReadFile(folder_.path() / "moved/a.ckpt"), "one!!");
+  }
+}
+
 TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
   ASSERT_TRUE(Run(one_, false, kOtherPlan).ok());
   const Contents before = Everything(Target());
