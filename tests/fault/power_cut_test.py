@@ -126,7 +126,8 @@ def test(options):
 def main():
     options = harness.arguments("reshard", every=True)
     if os.geteuid() != 0:
-        harness.did_not_run("power cuts", "not root, who alone may shut file systems down")
+        harness.did_not_run("power cuts", "not root, who alone may shut file systems down; "
+                            "lost_writes_test models them")
     elif harness.enter_mount_namespace("power cuts"):
         harness.need_programs("strace", "mkfs.ext4", "mkfs.xfs")
         test(options)
