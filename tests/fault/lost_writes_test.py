@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Loses all that a conversion did not make durable, after each call by which it changes its target.
+"""Loses all that a conversion did not make durable, after each call that changes its target.
 
-A stricter disk than any that one can buy, and no privilege needed to have it: what a conversion does
-is recorded, with every byte that it writes. After each call the power fails: of files that were
-written since they were flushed nothing is left, or zeros, or a half; of the changes of a folder since
-it was flushed a random number of the first are there, in each folder another one. What such a disk
-would hold then is laid out as a target folder: the old set is there, or the new one with its
-manifest, every byte of it, or no manifest; and the same command, with or without --resume, completes
-it.
+A stricter disk than any that one can buy, and no privilege needed to have it: what a conversion
+does is recorded, with every byte that it writes. After each call the power fails: of files that
+were written since they were flushed nothing is left, or zeros, or a half; of the changes of a folder
+since it was flushed a random number of the first are there, in each folder another one. What such a
+disk would hold then is laid out as a target folder: the old set is there, or the new one with its
+manifest, every byte of it, or no manifest. The same command, with or without --resume, completes it.
 """
 
 import collections
@@ -109,7 +108,7 @@ class Disk:
                 self.flushed.add(number)
 
     def states(self, choice):
-        """Yields what may be there after a power failure now: paths to content, None for folders."""
+        """Yields what may be left if the power fails now: paths to content, None for folders."""
         pending = [number for number in range(len(self.changes)) if number not in self.flushed]
         yield self.state(self.flushed, lambda _: b"")
         yield self.state(range(len(self.changes)), lambda _: b"")
