@@ -3,10 +3,11 @@
 
 A stricter disk than any that one can buy, and no privilege needed to have it: what a conversion
 does is recorded, with every byte that it writes. After each call the power fails: of files that
-were written since they were flushed nothing is left, or zeros, or a half; of the changes of a folder
-since it was flushed a random number of the first are there, in each folder another one. What such a
-disk would hold then is laid out as a target folder: the old set is there, or the new one with its
-manifest, every byte of it, or no manifest. The same command, with or without --resume, completes it.
+were written since they were flushed nothing is left, or zeros, or a half; of the changes of a
+folder since it was flushed a random number of the first are there, in each folder another one.
+What such a disk would hold then is laid out as a target folder: the old set is there, or the new
+one with its manifest, every byte of it, or no manifest. The same command, with or without
+--resume, completes it.
 """
 
 import collections

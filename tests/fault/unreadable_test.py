@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Sources on a FUSE file system, a page of which cannot be read, each page in turn.
+
+FUSE counts as remote: its files are read, not mapped. Behind a shim that calls it local they are
+mapped, and the page raises SIGBUS. Either way the run ends with exit code 4 and names the file, or
+with the right bytes where it did not need the page; once all can be read, it completes.
+"""
+
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import harness
+
+CASE = "case_037"
+PAGE = 4096
+
+
+@contextlib.contextmanager
+def mounted(fault_fs, source, place, bad):
+    """The files of `source` at `place`, but for the bytes of the range `bad`."""
+    place.mkdir(exist_ok=True)
+    server = subprocess.Popen([fault_fs, str(source), str(place), str(bad.start), str(bad.stop)],
+                              stdin=subprocess.DEVNULL)
+    end = time.monotonic() + harness.TIMEOUT
+    while not os.path.ismount(place):
+        assert server.poll() is None, f"fault_fs ended with {server.returncode}"
+        assert time.monotonic() < end, "not mounted"
+        time.sleep(0.002)
+    try:
+        yield
+    finally:
+        server.terminate()  # it unmounts
+        server.wait(timeout=harness.TIMEOUT)
+
+
+def maps_of_files(command, log):
+    done = harness.run(harness.strace(command, "-e", "trace=mmap", log=log))
+    assert done.returncode == 0, done.stderr.decode()
+    return len(re.findall(r"MAP_SHARED, \d", log.read_text()))
+
+
+def test(options, folder):
+    original = harness.golden_job(options.reshard, CASE)
+    finished = harness.undisturbed(original, folder / "undisturbed")
+    job = harness.golden_job(options.reshard, CASE)
+    job.source = folder / "src"
+    target = folder / "target"
+    shim = {**os.environ, "LD_PRELOAD": options.shim, "RESHARD_SHIM_LOCAL": "1"}
+    assert maps_of_files(original.command(folder / "local"), folder / "log") > 0
+    with mounted(options.fault_fs, original.source, job.source, range(0)):
+        assert maps_of_files(job.command(target), folder / "log") == 0, "maps of files on FUSE"
+    harness.check_finished(target, finished, "FUSE")
+    shutil.rmtree(target)
+    largest = max(path.stat().st_size for path in original.source.rglob("*.ckpt"))
+    outcomes = collections.Counter()
+    for begin in range(0, largest, PAGE):
+        for how, environment in (("read", os.environ), ("mapped", shim)):
+            where = f"{how}, bad page at {begin}"
+            with mounted(options.fault_fs, original.source, job.source, range(begin, begin + PAGE)):
+                done = harness.run(job.command(target), env=environment)
+            assert done.returncode in (0, 4), f"{where}: {done.returncode}: {done.stderr.decode()}"
+            harness.check_documented(done, where)
+            published = harness.check_nothing_looks_finished(target, finished, {}, where)
+            assert published == (done.returncode == 0), where
+            if not published:
+                assert re.search(rb"rank_\d/\S+\.ckpt", done.stderr), f"{where}: {done.stderr}"
+                with mounted(options.fault_fs, original.source, job.source, range(0)):
+                    harness.complete(job, target, finished, where)
+            outcomes[how, published] += 1
+            shutil.rmtree(target)
+    print(f"bad pages: {outcomes['read', False]} found by reading, {outcomes['mapped', False]} in "
+          f"maps; {outcomes['read', True] + outcomes['mapped', True]} not needed")
+    assert outcomes["read", False] and outcomes["mapped", False]
+
+
+def main():
+    options = harness.arguments("reshard", "fault_fs", "shim")
+    if not os.path.exists(options.fault_fs):
+        harness.did_not_run("sources on FUSE", "libfuse3-dev was missing when this was built")
+    elif not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        harness.did_not_run("sources on FUSE", "no /dev/fuse, or no permission")
+    elif harness.enter_mount_namespace("sources on FUSE"):
+        with harness.scratch_in_memory() as folder:
+            test(options, pathlib.Path(folder))
+
+
+main()
