@@ -46,8 +46,8 @@ Status CheckOptions(const ConvertOptions& options) {
       options.prefix.find("..") != std::string::npos || options.prefix != Escape(options.prefix) ||
       options.prefix.size() > kLongestPrefix) {
     return InvalidArgumentError(fmt::format(
-        "the prefix {} becomes part of file names: no slash, no \"..\", no control characters, at "
-        "most {} bytes",
+        "the prefix {} becomes part of file names: no slash, backslash or quote, no \"..\", no "
+        "control characters, at most {} bytes",
         Quote(options.prefix), kLongestPrefix));
   }
   if (options.resume == Resume::kVerify && !options.checksum) {

@@ -20,7 +20,8 @@ Available Detect() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("pclmul")) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("vpclmulqdq")) {
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("vpclmulqdq")) {
       available.kernels[available.size++] = &kAvx512LogicalKernel;
     }
     if (__builtin_cpu_supports("avx2")) available.kernels[available.size++] = &kAvx2LogicalKernel;

@@ -13,21 +13,31 @@
 namespace reshard {
 namespace {
 
-// Whether the target folder holds the spec's files, and a manifest of its plan that lists them.
-Result<bool> IsPublished(const OutputDirectory& target, const JobSpec& spec) {
+// Whether `files`, sorted by path, have each file of the spec among them.
+bool ListsAll(const std::vector<ManifestFile>& files, const JobSpec& spec) {
+  return std::all_of(spec.files.begin(), spec.files.end(), [&](const ManifestFile& own) {
+    const auto listed = std::lower_bound(
+        files.begin(), files.end(), own,
+        [](const ManifestFile& a, const ManifestFile& b) { return a.path < b.path; });
+    return listed != files.end() && listed->path == own.path && listed->size == own.size;
+  });
+}
+
+// Returns the files of the target folder's manifest, if it is one of the spec's plan that lists the
+// spec's files, and these are there.
+Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
+                                                                const JobSpec& spec) {
+  const std::optional<std::vector<ManifestFile>> none;
   const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
-  if (!bytes.ok()) return false;
-  const auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
-  if (!manifest.ok() || manifest->plan != spec.fingerprint) return false;
+  if (!bytes.ok()) return none;
+  auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
+  if (!manifest.ok() || manifest->plan != spec.fingerprint) return none;
+  if (!ListsAll(manifest->files, spec)) return none;
   for (const ManifestFile& file : spec.files) {
-    const bool listed = std::any_of(
-        manifest->files.begin(), manifest->files.end(),
-        [&](const auto& found) { return found.path == file.path && found.size == file.size; });
-    if (!listed) return false;
     RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target, file));
-    if (!whole) return false;
+    if (!whole) return none;
   }
-  return true;
+  return std::optional(std::move(manifest->files));
 }
 
 Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& parent,
@@ -58,9 +68,12 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   }
   RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, folder->ReadManifest(*journal));
   if (!manifest) {
-    if (!same_plan || *journal != own) return leftover;
-    RESHARD_ASSIGN_OR_RETURN(const bool published, IsPublished(target, spec));
-    if (published) leftover.fate = Fate::kCleanUp;
+    // By force, a set that is finished is made anew.
+    if (!same_plan || *journal != own || spec.force) return leftover;
+    RESHARD_ASSIGN_OR_RETURN(auto published, PublishedFiles(target, spec));
+    if (!published) return leftover;
+    leftover.fate = Fate::kCleanUp;
+    leftover.files = *std::move(published);
     return leftover;
   }
   leftover.files = std::move(manifest->files);
@@ -77,7 +90,12 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   }
   leftover.same_files = journal->targets == own.targets;
   RESHARD_ASSIGN_OR_RETURN(const bool whole, folder->CanPublish(leftover.files, target));
-  if (whole) leftover.fate = *journal == own ? Fate::kResume : Fate::kComplete;
+  if (!whole) return leftover;
+  if (*journal != own) {
+    leftover.fate = Fate::kComplete;
+  } else if (ListsAll(leftover.files, spec)) {
+    leftover.fate = Fate::kResume;
+  }
   return leftover;
 }
 

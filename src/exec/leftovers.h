@@ -20,7 +20,7 @@ enum class Fate {
   kContinue,  // staged by an interrupted run of this very job, to be gone on with
   kComplete,  // an interrupted publication of the same plan, of other files or other sources
   kResume,    // the interrupted publication of this very run
-  kCleanUp,   // this very run was published and interrupted afterwards
+  kCleanUp,   // this very run was published and interrupted afterwards, and is not forced
   kAbandon,   // an interrupted publication of another plan, dropped by force
 };
 
@@ -28,7 +28,7 @@ struct Leftover {
   std::string fingerprint;  // its folder's name
   Fate fate = Fate::kDiscard;
   bool same_files = false;          // it was to write, or had written, the same files
-  std::vector<ManifestFile> files;  // of its manifest, for kComplete and kAbandon
+  std::vector<ManifestFile> files;  // of its manifest, where it was or is being published
 };
 
 // Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Anything there

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <map>
 #include <set>
@@ -237,7 +238,7 @@ Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_to
   const auto file =
       std::find_if(publishing_.begin(), publishing_.end(),
                    [&](const ManifestFile& candidate) { return candidate.path == path; });
-  if (file == publishing_.end()) return true;  // published: what is left is to clear up
+  assert(file != publishing_.end());
   RESHARD_ASSIGN_OR_RETURN(const bool staged, folder_->IsStaged(*file));
   return reshard::IsAsRecorded(
       staged ? folder_->PathOfStaged(path) : fmt::format("{}/{}", target_.path(), path), file->size,

@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "format/manifest/manifest_codec.h"
 #include "reshard/convert.h"
 #include "reshard/strategy_files.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/temporary_folder.h"
 
 namespace reshard {
 namespace {
@@ -199,6 +201,32 @@ TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
       EXPECT_EQ(Target(), whole_);
     }
   }
+}
+
+// And where only clearing up was.
+TEST_F(ConvertRanksTest, ASetThatWasPublishedIsAsRecorded) {
+  const fs::path target = folder_.options().target;
+  std::string journal;
+  ConvertOptions options = folder_.options();
+  options.progress = [&](const Progress&) {
+    for (const auto& [path, bytes] : Target()) {
+      if (path.ends_with("/job")) journal = bytes;
+    }
+  };
+  ASSERT_TRUE(Convert(options).ok());
+  const auto manifest = ParseManifest(ReadFile(target / "manifest.json"), "");
+  ASSERT_TRUE(manifest.ok());
+  const fs::path left = target / ".reshard" / manifest->plan;
+  fs::create_directories(left);
+  std::ofstream(left / "journal") << journal;
+  std::fstream(target / RankPath(3), std::ios::in | std::ios::out) << 'x';
+  options = folder_.options();
+  options.resume = Resume::kVerify;
+  EXPECT_EQ(Convert(options).status().code(), StatusCode::kCorrupt);
+  options.resume = Resume::kNo;
+  options.force = true;
+  ASSERT_TRUE(Convert(options).ok());
+  EXPECT_EQ(Target(), whole_);
 }
 
 TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {

@@ -646,6 +646,31 @@ TEST_F(TargetJobTest, NeedsNothingWhenOnlyTheClearingWasInterrupted) {
   EXPECT_FALSE(HasStaging());
 }
 
+TEST_F(TargetJobTest, MakesAFinishedSetAnewByForce) {
+  ASSERT_TRUE(Run(both_).ok());
+  folder_.Write("above/target/.reshard/aaaa/journal", EncodeJobText(JobTextOf(Spec(both_))));
+  folder_.Write("above/target/rank_0/a.ckpt", "dead");
+  {
+    const auto job = TargetJob::Begin(Spec(both_, true));
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_FALSE(job->already_staged());
+  }
+  EXPECT_TRUE(HasManifest()) << "it stands until another one is there";
+  ASSERT_TRUE(Run(both_, true).ok());
+  EXPECT_EQ(Outputs(Target()), both_);
+}
+
+TEST_F(InterruptedTest, StartsAgainWhenItsManifestListsOtherFiles) {
+  const fs::path manifest = Target() / ".reshard/aaaa/manifest.json";
+  auto parsed = ParseManifest(ReadFile(manifest), "");
+  ASSERT_TRUE(parsed.ok());
+  parsed->files.pop_back();
+  folder_.Write("above/target/.reshard/aaaa/manifest.json", *EncodeManifest(*parsed));
+  const auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_FALSE(job->already_staged());
+}
+
 TEST_F(TargetJobTest, DoesNotTakeAnOldJournalForAPublication) {
   const JobSpec spec = Spec(both_);
   const JobText journal = JobTextOf(spec);
