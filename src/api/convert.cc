@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,7 +21,6 @@
 #include "src/exec/target_writer.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
-#include "src/os/worker_pool.h"
 #include "src/plan/planner.h"
 #include "src/verify/replica_comparison.h"
 
@@ -54,9 +52,7 @@ Status CheckOptions(const ConvertOptions& options) {
     return InvalidArgumentError(
         "--resume=verify compares digests, --no-checksum leaves them out; choose one");
   }
-  if (options.jobs < 0) {
-    return InvalidArgumentError(fmt::format("{} jobs; 0 stands for all cores", options.jobs));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(options.target, options.source));
   if (inside) {
     return InvalidArgumentError(
@@ -148,6 +144,7 @@ struct Work {
   CrcFiles checked;
   std::optional<ReplicaReport> replicas;
   uint64_t kept = 0;
+  bool completes_earlier_run = false;
 };
 
 // The source ranks whose files are read to write what is not finished.
@@ -170,8 +167,9 @@ std::vector<int64_t> StagesToRead(const OpenedSource& source, const PlanReport& 
 Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                            const TargetJob& job, const std::string& fingerprint,
                            const ConvertOptions& options) {
-  Work done;
   const bool write = !job.already_staged();
+  Work done;
+  done.completes_earlier_run = !write;
   const bool check = !write && options.resume == Resume::kVerify;
   const std::vector<int64_t> stages = StagesToRead(source, plan);
   if (write && options.checksum) {
@@ -212,6 +210,7 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   report.crc_bytes = done.checked.bytes;
   report.replicas = std::move(done.replicas);
   report.files_kept = done.kept;
+  report.completed_earlier_run = done.completes_earlier_run;
   return report;
 }
 
@@ -228,9 +227,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     if (!done.ok()) return WithHint(done.status(), job);
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-    ConvertReport report = MakeReport(plan, *std::move(done), published);
-    report.completed_earlier_run = job.already_staged();
-    return report;
+    return MakeReport(plan, *std::move(done), published);
   });
 }
 

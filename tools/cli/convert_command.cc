@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
 
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
-#include "tools/cli/progress_line.h"
-#include "tools/cli/stop_on_signal.h"
-#include "tools/cli/terminal.h"
+#include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -32,15 +29,7 @@ int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   ConvertOptions options = arguments_.Options();
   options.check_replicas = check_replicas_;
-  const StopOnSignal stop;
-  options.stop = stop.token();
-  std::optional<ProgressLine> line;
-  if (!quiet() && StderrIsTerminal()) {
-    line.emplace();
-    options.progress = [&line](const Progress& progress) { line->Update(progress); };
-  }
-  const Result<ConvertReport> report = Convert(options);
-  line.reset();
+  const Result<ConvertReport> report = CallStoppable(options, quiet(), Convert);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);
