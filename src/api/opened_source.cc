@@ -101,7 +101,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths) {
     expected = file.rank + 1;
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
     step_ = file.step;
-    chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path), identity});
+    chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
   }
   missing.Add(expected, end);
 

@@ -37,11 +37,12 @@ Result<FileIdentity> IdentityOfOpen(const Result<InputFile>& input) {
   return input->identity();
 }
 
-// Opens and maps a file; it has to be the pinned one, if any.
+// Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
+// that it cannot be opened is no change.
 Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
-                                             const std::optional<FileIdentity>& pinned) {
+                                             const std::optional<FileIdentity>& pinned, bool used) {
   Result<InputFile> input = InputFile::Open(path);
-  if (pinned) {
+  if (pinned && (used || input.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
                              Compare(*pinned, IdentityOfOpen(input)));
     if (change) {
@@ -83,9 +84,16 @@ const std::string& OpenFiles::path(FileId id) const {
   return entries_[id].path;
 }
 
+FileId OpenFiles::Add(const std::string& path, const FileIdentity& identity) {
+  const FileId id = Add(path);
+  const std::lock_guard lock(mutex_);
+  if (!entries_[id].pinned) entries_[id].pinned = identity;
+  return id;
+}
+
 std::optional<FileIdentity> OpenFiles::PinnedIdentity(FileId id) const {
   const std::lock_guard lock(mutex_);
-  return entries_[id].pinned;
+  return entries_[id].used ? entries_[id].pinned : std::nullopt;
 }
 
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
@@ -100,10 +108,11 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     ++open_;
     std::unique_ptr<OpenFile> surplus = TakeSurplus();
     const std::optional<FileIdentity> pinned = entry.pinned;
+    const bool used = entry.used;
     lock.unlock();
     surplus.reset();
     Result<std::unique_ptr<OpenFile>> file =
-        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned); });
+        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used); });
     lock.lock();
     entry.opening = false;
     opened_.notify_all();
@@ -113,6 +122,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     }
     entry.file = std::move(*file);
     if (!entry.pinned) entry.pinned = entry.file->input.identity();
+    entry.used = true;
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }
@@ -145,7 +155,7 @@ Status OpenFiles::VerifyUnchanged() const {
   {
     const std::lock_guard lock(mutex_);
     for (const Entry& entry : entries_) {
-      if (entry.pinned) used.push_back(&entry);
+      if (entry.used) used.push_back(&entry);
     }
   }
   return VerifyUnchanged(used);
@@ -156,7 +166,7 @@ Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
   {
     const std::lock_guard lock(mutex_);
     for (const FileId id : ids) {
-      if (entries_[id].pinned) used.push_back(&entries_[id]);
+      if (entries_[id].used) used.push_back(&entries_[id]);
     }
   }
   return VerifyUnchanged(used);
@@ -167,7 +177,7 @@ Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
   size_t count = 0;
   std::string list;
   for (const Entry* entry : used) {
-    // Neither a path nor an identity once pinned is ever written again: no lock.
+    // Of a file that was used, neither path nor identity is ever written again: no lock.
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
                              Compare(*entry->pinned, IdentityOf(entry->path)));
     if (change && ++count <= kMostListed) {

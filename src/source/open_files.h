@@ -73,6 +73,7 @@ class OpenFiles {
 
   // As in SourceFiles.
   FileId Add(const std::string& path);
+  FileId Add(const std::string& path, const FileIdentity& identity);
   const std::string& path(FileId id) const;
   Status VerifyUnchanged() const;
   Status VerifyUnchanged(std::span<const FileId> ids) const;
@@ -88,6 +89,7 @@ class OpenFiles {
   struct Entry {
     std::string path;
     std::optional<FileIdentity> pinned;
+    bool used = false;               // opened at least once; then it is pinned
     std::unique_ptr<OpenFile> file;  // null while closed
     bool opening = false;            // a thread is at it, outside the lock
     size_t leases = 0;

@@ -32,6 +32,10 @@ class SourceFiles {
 
   // Names a file; no system call. The same path gives the same id.
   FileId Add(const std::string& path) { return files_.Add(path); }
+  // As above; the first opening, too, has to find the file of this identity.
+  FileId Add(const std::string& path, const FileIdentity& identity) {
+    return files_.Add(path, identity);
+  }
   const std::string& path(FileId id) const { return files_.path(id); }
 
   // Returns the file's size in bytes. Opens the file and pins its identity when it is the first

@@ -89,6 +89,29 @@ TEST(SourceChanges, ChangedFilesAreNamed) {
   }
 }
 
+TEST(SourceChanges, AFileThatIsNotTheOneThatWasChosenIsNotUsed) {
+  const TemporaryFolder folder;
+  SourceFiles files(4);
+  const std::string path = folder.Write("a.ckpt", "abc");
+  const std::string unused = folder.Write("b.ckpt", "abc");
+  const FileId id = files.Add(path, *IdentityOf(path));
+  files.Add(unused, *IdentityOf(unused));
+  OverwriteAndRestoreTime(path);
+  OverwriteAndRestoreTime(unused);
+  for (const Status& status : {files.Size(id).status(), files.Open(id, 0, 1).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kChanged);
+    EXPECT_THAT(status.message(), HasSubstr("a.ckpt: the file changed while it was in use: "));
+  }
+  EXPECT_TRUE(files.VerifyUnchanged().ok()) << "neither was used";
+
+  const std::string other = folder.Write("c.ckpt", "abc");
+  const FileId same = files.Add(other, *IdentityOf(other));
+  EXPECT_EQ(*files.Size(same), 3U);
+  fs::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(files.Size(id).status().code(), StatusCode::kCorrupt) << "what a pipe is called";
+}
+
 TEST(SourceChanges, APipeInAFilesPlaceIsAChange) {
   const TemporaryFolder folder;
   SourceFiles files(0);
