@@ -24,16 +24,6 @@ std::string FirstText(const FirstDifference& first) {
       PrintableName(first.source_path), first.source_offset, first.found);
 }
 
-// "a, b and 3 more".
-std::string ParametersText(const FileDifference& difference) {
-  std::string text;
-  for (const std::string& name : difference.parameters) {
-    text += (text.empty() ? "" : ", ") + (name.empty() ? "(empty)" : PrintableName(name));
-  }
-  const uint64_t more = difference.parameter_count - difference.parameters.size();
-  return more == 0 ? text : fmt::format("{} and {} more", text, more);
-}
-
 std::string FileText(const FileDifference& difference) {
   std::string text = PrintableName(difference.path) + ": ";
   if (!difference.found_size) return text + "missing\n";
@@ -48,7 +38,7 @@ std::string FileText(const FileDifference& difference) {
   text += FirstText(*difference.first);
   return text + fmt::format("  {} touched: {}\n",
                             FormatCount(difference.parameter_count, "parameter"),
-                            ParametersText(difference));
+                            PrintableNames(difference.parameters, difference.parameter_count));
 }
 
 std::string ReplicaText(const ReplicaDifference& difference) {

@@ -59,4 +59,13 @@ std::string PrintableName(std::string_view name) { return Escaped(name, false); 
 
 std::string PrintableText(std::string_view text) { return Escaped(text, true); }
 
+std::string PrintableNames(const std::vector<std::string>& names, uint64_t count) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + (name.empty() ? "(empty)" : PrintableName(name));
+  }
+  const uint64_t more = count - names.size();
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
+
 }  // namespace reshard

@@ -5,8 +5,10 @@
 #ifndef RESHARD_TOOLS_CLI_PRINTABLE_H_
 #define RESHARD_TOOLS_CLI_PRINTABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reshard {
 
@@ -16,6 +18,10 @@ std::string PrintableName(std::string_view name);
 
 // Returns a message: newlines and backslashes stay.
 std::string PrintableText(std::string_view text);
+
+// Returns "a, b and 3 more": `names`, the first of `count`; "(empty)" stands for one without a
+// name.
+std::string PrintableNames(const std::vector<std::string>& names, uint64_t count);
 
 }  // namespace reshard
 

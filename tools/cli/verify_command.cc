@@ -52,16 +52,6 @@ std::string ReplicasText(const ReplicaReport& replicas) {
 // The group of the options that describe the conversion.
 constexpr const char* kWithAgainst = "With --against, as the conversion was called";
 
-// "a, b and 3 more".
-std::string ParametersText(const Damage& damage) {
-  std::string text;
-  for (const std::string& name : damage.parameters) {
-    text += (text.empty() ? "" : ", ") + PrintableName(name);
-  }
-  const uint64_t more = damage.parameter_count - damage.parameters.size();
-  return more == 0 ? text : fmt::format("{} and {} more", text, more);
-}
-
 std::string DamageText(const Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), KindName(damage.kind));
   // That a file is missing is all that there is to say.
@@ -74,7 +64,7 @@ std::string DamageText(const Damage& damage) {
   }
   if (damage.parameter_count > 0) {
     text += fmt::format("  {} touched: {}\n", FormatCount(damage.parameter_count, "parameter"),
-                        ParametersText(damage));
+                        PrintableNames(damage.parameters, damage.parameter_count));
   }
   return text;
 }
