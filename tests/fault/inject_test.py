@@ -77,6 +77,15 @@ NEVER_FAIL = {
 OF_LARGE_FILES = ("pwrite64 pwritev sync_file_range fallocate fadvise64 fcntl clone clone3 madvise "
                   "fsync fstatfs").split()
 
+# What a kernel or a file system may never have had; nobody is to notice.
+MISSING = {
+    "fallocate": "EOPNOTSUPP ENOSYS",
+    "sync_file_range": "ENOSYS EINVAL",
+    "fadvise64": "EINVAL ENOSYS",
+    "madvise": "EINVAL ENOSYS",
+    "faccessat2": "ENOSYS",
+}
+
 INJECTED = re.compile(r"\(INJECTED\)")
 
 
@@ -137,6 +146,19 @@ class Scenario:
         log.unlink(missing_ok=True)
         return done.returncode if INJECTED.search(text) else None
 
+    def miss(self, call, error):
+        """A run in which the call fails each time."""
+        where = f"{self.name}: {call}:{error} always"
+        target = self.prepare(f"{call}{error}")
+        log = self.folder / f"{call}{error}.log"
+        done = harness.run(harness.strace(
+            self.job.command(target, *self.more), "--seccomp-bpf", "-e", f"trace={call}", "-e",
+            f"inject={call}:error={error}", log=log))
+        assert done.returncode == 0, f"{where}: {done.returncode}: {done.stderr.decode()}"
+        harness.check_finished(target, self.finished, where)
+        shutil.rmtree(target)
+        return bool(INJECTED.search(log.read_text()))
+
     def check_not_flushed_again(self, done, text, where):
         """A failed flush fails the run, and nothing flushes the file again."""
         flushed = re.findall(r"(?:fsync|fdatasync)\(\d+<(.*?)>\).*?(\(INJECTED\))?$", text, re.M)
@@ -186,6 +208,9 @@ def main():
                               "--jobs", "1")
             large = Scenario(f"large file in {folder.parent}", job, folder)
             total += survive(large, options.every, OF_LARGE_FILES)
+            missing = [(call, error) for call in MISSING for error in MISSING[call].split()]
+            missed = harness.run_all(large.miss, missing)
+            print(f"{large.name}: {missed[True]} calls not there at all, {missed[False]} unused")
     print(f"{total} injected faults survived")
 
 
