@@ -60,6 +60,29 @@ void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
   }
 }
 
+// Copies a row and adds it to `digest`, a little at a time, so that it is still in the core's cache
+// when it is read for the second time.
+void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, CopyDigest& digest) {
+  constexpr uint64_t kLittle = uint64_t{256} << 10;
+  RunRow part = row;
+  if (row.count == 1) {
+    for (uint64_t at = 0; at < row.length; at += part.length) {
+      part.length = std::min(kLittle, row.length - at);
+      std::memcpy(to + row.target + at, from + at, part.length);
+      digest.Add(from + at, part.length, row.source + at);
+    }
+    return;
+  }
+  for (uint64_t i = 0; i < row.count; i += part.count) {
+    part.source = row.source + i * row.source_stride;
+    part.target = row.target + i * row.target_stride;
+    part.count = std::min(row.count - i, std::max<uint64_t>(1, kLittle / row.length));
+    const std::byte* const first = from + i * row.source_stride;
+    CopyRow(first, to + part.target, part);
+    digest.AddRow(first, part.length, part.count, part.source_stride, part.source);
+  }
+}
+
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
 class WindowCopier {
  public:
@@ -100,10 +123,11 @@ class WindowCopier {
         window.Read([rows = std::span(rows_).first(size_), begin = begin_, to = out_.data(),
                      digest = digest_](const std::byte* data) {
           for (const RunRow& row : rows) {
-            const std::byte* from = data + (row.source - begin);
-            CopyRow(from, to + row.target, row);
+            const std::byte* const from = data + (row.source - begin);
             if (digest != nullptr) {
-              digest->AddRow(from, row.length, row.count, row.source_stride, row.source);
+              CopyAndDigest(from, to, row, *digest);
+            } else {
+              CopyRow(from, to + row.target, row);
             }
           }
         }));

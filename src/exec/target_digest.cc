@@ -75,6 +75,14 @@ CopyDigest TargetDigest::OfCopy(size_t segment, size_t copy) {
 }
 
 void TargetDigest::AddChunk(std::span<const std::byte> chunk) {
+  // Small enough to stay in the cache of a core from the first digest to the last.
+  constexpr size_t kPieceBytes = size_t{256} << 10;
+  for (; !chunk.empty(); chunk = chunk.subspan(std::min(kPieceBytes, chunk.size()))) {
+    AddPiece(chunk.first(std::min(kPieceBytes, chunk.size())));
+  }
+}
+
+void TargetDigest::AddPiece(std::span<const std::byte> chunk) {
   file_.Update(chunk);
   for (std::span<const std::byte> rest = chunk; !rest.empty();) {
     const uint64_t begin = size_ + (chunk.size() - rest.size());

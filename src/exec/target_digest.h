@@ -71,6 +71,7 @@ class TargetDigest {
   }
 
  private:
+  void AddPiece(std::span<const std::byte> chunk);
   // Adds a part of segment_ that is at `offset`.
   void AddPart(const Segment& segment, uint64_t offset, std::span<const std::byte> bytes);
 
