@@ -69,8 +69,8 @@ def sync(folder):
         os.close(descriptor)
 
 
-def read_into_cache(folder):
-    for path in files_of(folder):
+def read_into_cache(paths):
+    for path in paths:
         with path.open("rb", buffering=0) as file:
             while file.read(1 << 22):
                 pass
@@ -84,7 +84,7 @@ class Contender:
     def take_turn(self, source, counts):
         shutil.rmtree(self.target, ignore_errors=True)
         os.sync()
-        read_into_cache(source)
+        read_into_cache(files_of(source))
         start = time.monotonic()
         cpu, peak = run(self.command)
         sync(self.target)
@@ -109,6 +109,11 @@ def contenders(arguments):
     yield Contender("reshard", work / "reshard", convert(work / "reshard"))
     yield Contender("no checksums", work / "bare", convert(work / "bare", "--no-checksum"))
     yield Contender("cp -r, sync", work / "cp", ["cp", "-r", source, work / "cp"])
+    if arguments.paths:
+        paths = subprocess.run([arguments.paths], check=True, capture_output=True, text=True)
+        for path in paths.stdout.split():
+            yield Contender(f"by {path}", work / path,
+                            [arguments.paths, path, source, work / path, *strategies])
     if arguments.mindspore:
         yield Contender("MindSpore, sync", work / "mindspore", [
             arguments.mindspore, "-c", MINDSPORE, source, work / "mindspore", *strategies])
@@ -123,13 +128,14 @@ def check_equal(first, second):
 
 
 def print_table(entries, gigabytes):
-    copy = entries[2].median()
-    print(f"{'':16} {'median s':>9} {'best s':>7} {'GB/s':>6} {'time / cp':>10} {'CPU s/GB':>9} "
-          f"{'peak RssAnon':>13}")
+    bare, copy = entries[1].median(), entries[2].median()
+    print(f"{'':16} {'median s':>9} {'best s':>7} {'GB/s':>6} {'time / no sums':>14} {'time / cp':>10} "
+          f"{'CPU s/GB':>9} {'peak RssAnon':>13}")
     for entry in entries:
         median = entry.median()
         print(f"{entry.name:16} {median:9.2f} {min(entry.seconds):7.2f} {gigabytes / median:6.2f} "
-              f"{median / copy:10.2f} {statistics.median(entry.cpu) / gigabytes:9.2f} {max(entry.peaks) / 2**20:9.1f} MiB")
+              f"{median / bare:14.2f} {median / copy:10.2f} "
+              f"{statistics.median(entry.cpu) / gigabytes:9.2f} {max(entry.peaks) / 2**20:9.1f} MiB")
 
 
 def main():
@@ -141,6 +147,8 @@ def main():
     parser.add_argument("work", type=pathlib.Path, help="folder for what is written; on the same disk")
     parser.add_argument("--reshard", type=pathlib.Path, default="build/release/bin/reshard")
     parser.add_argument("--mindspore", metavar="PYTHON", help="a Python that has MindSpore")
+    parser.add_argument("--paths", type=pathlib.Path, metavar="BIN",
+                        help="convert_paths: each path of the logical digest beside it")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
 
@@ -153,9 +161,9 @@ def main():
     print(f"{read:.2f} GB read, {written:.2f} GB written; {arguments.runs} runs each, sources in the "
           f"page cache; {os.cpu_count()} cores, load average of all programs {os.getloadavg()[1]:.1f}")
     print_table(entries, read)
-    check_equal(entries[0].target, entries[1].target)
-    if arguments.mindspore:
-        check_equal(entries[0].target, entries[3].target)
+    for entry in entries[1:]:
+        if entry.name != "cp -r, sync":
+            check_equal(entries[0].target, entry.target)
     for entry in entries:
         shutil.rmtree(entry.target)
 
