@@ -198,10 +198,14 @@ Status JobFolder::Commit(const std::vector<ManifestFile>& files, const Manifest&
 Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
                                    const OutputDirectory& target) const {
   for (const ManifestFile& file : files) {
-    RESHARD_ASSIGN_OR_RETURN(const bool staged, IsStaged(file));
-    if (staged) continue;
-    RESHARD_ASSIGN_OR_RETURN(const bool moved, IsWhole(target, file));
-    if (!moved) return false;
+    const ManifestFile record = {RecordPath(file.path), file.record_size};
+    for (const ManifestFile& either : {file, record}) {
+      // What is staged goes into the target, whatever lies there already.
+      RESHARD_ASSIGN_OR_RETURN(const auto staged, LookAt(folder_, StagedPath(either.path)));
+      RESHARD_ASSIGN_OR_RETURN(const bool whole,
+                               staged ? IsStaged(either) : IsWhole(target, either));
+      if (!whole) return false;
+    }
   }
   return true;
 }

@@ -91,7 +91,8 @@ class JobFolder {
                 const std::string& manifest_name, const OutputDirectory& parent,
                 const OutputDirectory& target) const;
 
-  // Returns whether each of `files`, those of the manifest to come, is whole, here or in `target`.
+  // Returns whether each of `files`, those of the manifest to come, and each part record is whole,
+  // here or in `target`.
   Result<bool> CanPublish(const std::vector<ManifestFile>& files,
                           const OutputDirectory& target) const;
 

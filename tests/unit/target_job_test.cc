@@ -612,6 +612,25 @@ TEST_F(InterruptedTest, StartsAgainWhenAStagedFileIsLost) {
   EXPECT_FALSE(job->already_staged());
 }
 
+TEST_F(InterruptedTest, StartsAgainWhenAPartRecordIsLost) {
+  fs::remove(Target() / ".reshard/aaaa/files/part_records/rank_1/a.ckpt.jsonl");
+  const auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_FALSE(job->already_staged());
+}
+
+TEST_F(TargetJobTest, DoesNotReplaceAFileByOneThatIsCutShort) {
+  ASSERT_TRUE(Run(both_).ok());
+  for (const std::string path : {"rank_1/a.ckpt", "part_records/rank_1/a.ckpt.jsonl"}) {
+    Interrupt(Spec(newer_, true), newer_, "rank_0/a.ckpt");
+    folder_.Write("above/target/.reshard/aaaa/files/" + path, "o");
+    const auto job = TargetJob::Begin(Spec(newer_));
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_FALSE(job->already_staged());
+    EXPECT_EQ(ReadFile(Target() / "rank_1/a.ckpt"), "one!!");
+  }
+}
+
 TEST_F(TargetJobTest, CompletesAForcedRunWithoutForce) {
   ASSERT_TRUE(Run(both_, false, kOtherPlan).ok());
   Interrupt(Spec(newer_, true), newer_, "rank_1/a.ckpt");
