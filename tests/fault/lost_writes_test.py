@@ -53,7 +53,6 @@ class Disk:
             self.add_durable(before.name / path.relative_to(before), path)
 
     def add_durable(self, path, original):
-        self.start.setdefault(self.root, {})
         folder = self.root
         for name in path.parts[:-1]:
             folder = self.start[folder].setdefault(name, Folder())
