@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin
-work=build/bench
+work=build/cuts
 model=(--layers 10 --hidden 2048 --ffn 8192 --vocab 16384 --dtype Float32 --no-optimizer)
 
 rm -rf "$work"
