@@ -22,6 +22,7 @@ import time
 
 CASES = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data" / "convert"
 MANIFEST = "manifest.json"
+CHECKSUMS = "checksums.xxh128"
 WORK_FOLDER = ".reshard"
 
 # What a run may end with when something fails below it: inputs, I/O, memory, another run.
@@ -207,6 +208,9 @@ def check_nothing_looks_finished(target, finished, before, where):
         return False
     for name, content in now.items():
         assert content in (finished.get(name), before.get(name)), f"{where}: {name} is not whole"
+    if CHECKSUMS in now:  # without the manifest, but no list of what is not there
+        listed = [{**files, MANIFEST: None} for files in (finished, before)]
+        assert {**now, MANIFEST: None} in listed, f"{where}: checksums of other files"
     return False
 
 
