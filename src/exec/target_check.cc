@@ -128,7 +128,7 @@ Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool r
         return AlreadyExistsError(fmt::format("{}; {}", manifest.status().message(), kAdvice));
       }
     } else if (manifest->plan == spec.fingerprint) {
-      const Status same = CheckSameSources(path, *manifest, spec);
+      Status same = CheckSameSources(path, *manifest, spec);
       if (same.ok()) {
         findings.joined = std::move(manifest->files);
       } else if (!replace) {

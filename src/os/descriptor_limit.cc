@@ -1,7 +1,8 @@
 #include "src/os/descriptor_limit.h"
 
-#include <limits.h>
 #include <sys/resource.h>
+
+#include <climits>
 
 namespace reshard {
 

@@ -56,6 +56,7 @@ Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const So
                                                     const std::vector<FullParameter>& parameters,
                                                     const SharedWork& work) {
   std::vector<uint64_t> sizes;
+  sizes.reserve(parameters.size());
   for (const FullParameter& parameter : parameters) sizes.push_back(parameter.bytes);
   std::vector<Digest128> digests(parameters.size());
   std::mutex mutex;  // guards digests

@@ -77,6 +77,7 @@ Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& 
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work) {
   std::vector<uint64_t> sizes;
+  sizes.reserve(pairs.size());
   for (const ParameterPair& pair : pairs) sizes.push_back(pair.a->bytes);
   std::vector<PairDifference> differences(pairs.size());
   std::mutex mutex;  // guards differences

@@ -84,7 +84,7 @@ Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
     return refuse(fmt::format("expected the digest {} of the manifest, found {}",
                               file.record_digest, parser.HexDigest()));
   }
-  if (auto wrong = Disagreement(*parser.head(), plan, file)) return refuse(std::move(*wrong));
+  if (const auto wrong = Disagreement(*parser.head(), plan, file)) return refuse(*wrong);
   return std::optional(StoredRecord{*id, *parser.head()});
 }
 
