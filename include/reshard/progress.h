@@ -1,7 +1,7 @@
 // Progress: how far a call is that moves or reads many bytes.
 //
-// A plain value. A callback that takes one is called from the call's threads, one call at a time; it
-// must not throw: there is nobody to catch it, and the process would end.
+// A plain value. A callback that takes one is called from the call's threads, one call at a time;
+// it must not throw: there is nobody to catch it, and the process would end.
 //
 // Implemented in src/api (header only).
 #ifndef RESHARD_PROGRESS_H_
