@@ -12,6 +12,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
+#include "src/source/in_steps.h"
 
 namespace reshard {
 namespace {
@@ -66,17 +67,15 @@ Status CheckCrc(SourceFiles& files, const CheckpointIndex& index,
   const std::vector<ByteRange> maps = MapValues(index);
   Crc32 crc;
   CrcWithout crc_without_maps(maps);
-  for (uint64_t offset = 0; offset < end;) {
-    if (stop.stop_requested()) return CancelledError("stopped on request");
-    const uint64_t length = std::min(kWindowBytes, end - offset);
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(index.file(), offset, length));
-    RESHARD_RETURN_IF_ERROR(window.Read([&](const std::byte* data) {
-      crc.Update({data, length});
-      if (!maps.empty()) crc_without_maps.Update({data, length});
-    }));
-    offset += length;
-    if (progress) progress(length);
-  }
+  const auto add = [&](ByteRange part) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const Window window,
+                             files.Open(index.file(), part.offset, part.length));
+    return window.Read([&](const std::byte* data) {
+      crc.Update({data, part.length});
+      if (!maps.empty()) crc_without_maps.Update({data, part.length});
+    });
+  };
+  RESHARD_RETURN_IF_ERROR(InSteps({0, end}, kWindowBytes, stop, progress, add));
   const uint64_t expected = *index.crc();
   if (crc.value() == expected) return {};
   if (!maps.empty() && crc_without_maps.value() == expected) return {};

@@ -7,6 +7,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
 #include "src/plan/planner.h"
+#include "src/source/in_steps.h"
 #include "src/verify/copy_rows.h"
 
 namespace reshard {

@@ -16,6 +16,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
 #include "src/os/worker_pool.h"
+#include "src/source/in_steps.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

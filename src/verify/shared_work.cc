@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/base/status_macros.h"
 #include "src/os/worker_pool.h"
 
 namespace reshard {
@@ -23,19 +22,6 @@ Status ForEachPiece(std::span<const uint64_t> sizes, uint64_t piece_bytes, const
     return task(index, {offset, std::min(piece_bytes, sizes[index] - offset)}, stop);
   };
   return RunWorkers(work.workers, count, do_piece, work.stop);
-}
-
-Status InSteps(ByteRange piece, uint64_t step_bytes, const std::stop_token& stop,
-               const std::function<void(uint64_t)>& progress,
-               const std::function<Status(ByteRange)>& step) {
-  for (uint64_t offset = piece.offset; offset < piece.end();) {
-    if (stop.stop_requested()) return CancelledError("stopped on request");
-    const uint64_t length = std::min(step_bytes, piece.end() - offset);
-    RESHARD_RETURN_IF_ERROR(step({offset, length}));
-    if (progress) progress(length);
-    offset += length;
-  }
-  return {};
 }
 
 }  // namespace reshard

@@ -28,12 +28,6 @@ using PieceTask = std::function<Status(size_t index, ByteRange piece, const std:
 Status ForEachPiece(std::span<const uint64_t> sizes, uint64_t piece_bytes, const SharedWork& work,
                     const PieceTask& task);
 
-// Calls step(part) for parts of at most `step_bytes` of `piece`, in order, until one fails or
-// `stop` is requested, and reports their bytes to `progress`.
-Status InSteps(ByteRange piece, uint64_t step_bytes, const std::stop_token& stop,
-               const std::function<void(uint64_t)>& progress,
-               const std::function<Status(ByteRange)>& step);
-
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_VERIFY_SHARED_WORK_H_

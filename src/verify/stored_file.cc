@@ -9,7 +9,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
 #include "src/os/output_place.h"
-#include "src/verify/shared_work.h"
+#include "src/source/in_steps.h"
 
 namespace reshard {
 namespace {

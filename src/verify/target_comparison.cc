@@ -12,6 +12,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/os/directory_listing.h"
+#include "src/source/in_steps.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {
