@@ -45,8 +45,6 @@ bool ListAny(const std::vector<ManifestFile>& files, const std::vector<ManifestF
 // Whether a path of an earlier run led nowhere because something else has taken a folder's place.
 bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
-using FinishedFiles = std::map<std::string, PartRecordHead>;
-
 // Those files of `spec` that an interrupted run has finished in `folder`.
 Result<FinishedFiles> FindFinished(const JobFolder& folder, const JobSpec& spec) {
   FinishedFiles finished;
@@ -98,7 +96,9 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(job.findings_,
                            CheckTarget(job.target_, job.spec_, job.spec_.force || own));
   const bool resumed = job.folder_.has_value();
-  if (resumed) RESHARD_RETURN_IF_ERROR(job.TakeUp());
+  if (resumed) {
+    RESHARD_ASSIGN_OR_RETURN(job.finished_, job.KeepFinished());
+  }
   RESHARD_RETURN_IF_ERROR(CheckSpace(job.target_, BytesToWrite(job.spec_, job.finished_)).status());
   if (resumed) return job;
   RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
@@ -144,22 +144,12 @@ Result<bool> TargetJob::Recover() {
   return own;
 }
 
-Status TargetJob::TakeUp() {
-  RESHARD_ASSIGN_OR_RETURN(finished_, FindFinished(*folder_, spec_));
+Result<FinishedFiles> TargetJob::KeepFinished() const {
+  RESHARD_ASSIGN_OR_RETURN(FinishedFiles finished, FindFinished(*folder_, spec_));
   for (const ManifestFile& file : spec_.files) {
-    if (!finished_.contains(file.path)) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
+    if (!finished.contains(file.path)) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
   }
-  return {};
-}
-
-Result<bool> TargetJob::KeepFinished() const {
-  bool any = false;
-  for (const ManifestFile& file : spec_.files) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<PartRecordHead> head, folder_->StagedHead(file));
-    any = any || head;
-    if (!head) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
-  }
-  return any;
+  return finished;
 }
 
 Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
@@ -217,8 +207,8 @@ Status TargetJob::Leave() const {
   if (folder_) {
     RESHARD_ASSIGN_OR_RETURN(const auto journal, folder_->ReadJournal());
     if (journal) return {};  // what it stands for can be completed
-    RESHARD_ASSIGN_OR_RETURN(const bool any_finished, KeepFinished());
-    if (any_finished) return {};
+    RESHARD_ASSIGN_OR_RETURN(const FinishedFiles finished, KeepFinished());
+    if (!finished.empty()) return {};
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, spec_.fingerprint));
   }
   RESHARD_RETURN_IF_ERROR(lock_.RemoveFolder(target_).status());

@@ -31,6 +31,9 @@
 
 namespace reshard {
 
+// Heads of the part records of files that an interrupted run has finished, by path.
+using FinishedFiles = std::map<std::string, PartRecordHead>;
+
 struct PublishReport {
   std::vector<std::string> warnings;
 };
@@ -88,12 +91,10 @@ class TargetJob {
   // Clears, completes or takes up what earlier runs left. Returns whether the spec's files are such
   // a run's.
   Result<bool> Recover();
-  // Takes up the files that are finished, and removes those that are not.
-  Status TakeUp();
   // Removes what is not finished, and all of it where nothing is.
   Status Leave() const;
-  // Returns whether any file is finished; removes those that are not.
-  Result<bool> KeepFinished() const;
+  // Returns the spec's files that are finished; removes those that are not.
+  Result<FinishedFiles> KeepFinished() const;
   Result<Manifest> NewManifest(PublishReport& report) const;
   Status ReportAbandoned(PublishReport& report) const;
 
@@ -103,7 +104,7 @@ class TargetJob {
   JobLock lock_;
   std::optional<JobFolder> folder_;
   TargetFindings findings_;
-  std::map<std::string, PartRecordHead> finished_;  // by an interrupted run
+  FinishedFiles finished_;                // by an interrupted run
   std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells
   std::vector<std::string> abandoned_;    // of publications that were dropped
   std::vector<std::string> abandoned_jobs_;  // fingerprints of interrupted publications that go
