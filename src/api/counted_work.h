@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_API_COUNTED_WORK_H_
 #define RESHARD_SRC_API_COUNTED_WORK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -16,10 +17,12 @@ namespace reshard {
 // Errors: kInvalidArgument for a negative number of jobs.
 Status CheckJobs(int jobs);
 
+// Returns how many threads so many jobs stand for: 0 for one for each core.
+size_t Workers(int jobs);
+
 // Adds up the bytes that any number of threads report. `progress` and this must outlive the work.
 class CountedWork {
  public:
-  // 0 `jobs` stand for one for each core.
   CountedWork(int jobs, const std::stop_token& stop,
               const std::function<void(const Progress&)>& progress, uint64_t total_bytes);
   CountedWork(const CountedWork&) = delete;

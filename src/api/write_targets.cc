@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "src/api/counted_work.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_digest.h"
@@ -35,9 +35,7 @@ Status Prove(const TargetDigest& digest, const SourceFiles& sources) {
 }  // namespace
 
 size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
-  const size_t jobs = options.jobs == 0 ? std::max<size_t>(1, std::thread::hardware_concurrency())
-                                        : static_cast<size_t>(options.jobs);
-  return std::min(jobs, plan.targets.size());
+  return std::min(Workers(options.jobs), plan.targets.size());
 }
 
 SourceNames NamesOf(const OpenedSource& source) {

@@ -44,6 +44,11 @@ CLI::Validator WholeNumber(size_t most_digits) {
   return {check, ""};
 }
 
+void AddJobsOption(CLI::App& app, int& jobs, const std::string& description) {
+  constexpr size_t kMostDigits = 9;  // of an int
+  app.add_option("--jobs", jobs, description)->type_name("J")->transform(WholeNumber(kMostDigits));
+}
+
 std::string ToJsonText(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -55,7 +55,9 @@ CLI::Option* AddPositional(CLI::App& app, const std::string& name, T& variable,
 
 // Refuses all but whole numbers from 0 on, below 10^most_digits.
 CLI::Validator WholeNumber(size_t most_digits = 18);
-constexpr size_t kMostDigitsOfJobs = 9;  // an int
+
+// Adds the option --jobs; `jobs`, which parsing sets, is what counts where it is not given.
+void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
 
 // Returns one line of ASCII without its end: other characters, those that a terminal would obey
 // among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.

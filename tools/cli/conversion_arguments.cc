@@ -29,9 +29,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("N")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
-  app.add_option("--jobs", options_.jobs, "Target files written at a time; 0 is all cores (2)")
-      ->type_name("J")
-      ->transform(WholeNumber(kMostDigitsOfJobs));
+  AddJobsOption(app, options_.jobs, "Target files written at a time; 0 is all cores (2)");
   app.add_flag("--force", options_.force, "Replace existing outputs");
   app.add_flag("--no-checksum", no_checksum_,
                "Neither check nor write checksums; see reshard verify");

@@ -102,10 +102,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
   app().add_flag("--values", options_.values,
                  "Of different Float16, BFloat16, Float32 and Float64: how many elements differ, "
                  "by how much at most, and how many are NaN on one side or NaN of other bits");
-  app()
-      .add_option("--jobs", options_.jobs, "Threads that read; 0 is all cores (2)")
-      ->type_name("J")
-      ->transform(WholeNumber(kMostDigitsOfJobs));
+  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
 }
 
 int DiffCommand::Run() {

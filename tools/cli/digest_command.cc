@@ -41,10 +41,7 @@ DigestCommand::DigestCommand(CLI::App& parent)
                   "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
                   "the latest")
       ->type_name("-E_S");
-  app()
-      .add_option("--jobs", options_.jobs, "Threads that read; 0 is all cores (2)")
-      ->type_name("J")
-      ->transform(WholeNumber(kMostDigitsOfJobs));
+  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
 }
 
 int DigestCommand::Run() {

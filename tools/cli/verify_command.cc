@@ -95,10 +95,7 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
                "reshard verify ckpt_4 --against ckpt_8 --src-strategy s8.ckpt --dst-strategy "
                "s4.ckpt"}) {
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
-  app()
-      .add_option("--jobs", options_.jobs, "Files read at a time; 0 is one for each core (2)")
-      ->type_name("J")
-      ->transform(WholeNumber(kMostDigitsOfJobs));
+  AddJobsOption(app(), options_.jobs, "Files read at a time; 0 is one for each core (2)");
   AddAgainst();
 }
 
