@@ -41,17 +41,6 @@ Status Move(const OutputDirectory& folder, const std::string& from, const Output
   return place->folder.Rename(place->name, new_place.folder, new_place.name);
 }
 
-// Both sorted by path.
-bool Intersect(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b) {
-  auto at_a = a.begin();
-  auto at_b = b.begin();
-  while (at_a != a.end() && at_b != b.end()) {
-    if (at_a->path == at_b->path) return true;
-    ++(at_a->path < at_b->path ? at_a : at_b);
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
@@ -64,7 +53,7 @@ Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const auto bytes = target.ReadFile(name, kMaxManifestBytes);
     if (!bytes.ok()) continue;
     auto manifest = ParseManifest(*bytes, target.PathOf(name));
-    if (!manifest.ok() || !Intersect(manifest->files, files)) continue;
+    if (!manifest.ok() || !ShareAny(manifest->files, files)) continue;
     found.emplace_back(name, std::move(*manifest));
   }
   return found;

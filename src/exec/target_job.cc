@@ -35,13 +35,6 @@ Result<OutputDirectory> OpenNearest(std::string path) {
   }
 }
 
-bool ListAny(const std::vector<ManifestFile>& files, const std::vector<ManifestFile>& others) {
-  std::set<std::string> paths;
-  for (const ManifestFile& file : files) paths.insert(file.path);
-  return std::any_of(others.begin(), others.end(),
-                     [&](const ManifestFile& other) { return paths.contains(other.path); });
-}
-
 // Whether a path of an earlier run led nowhere because something else has taken a folder's place.
 bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
@@ -182,7 +175,7 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
         RESHARD_ASSIGN_OR_RETURN(finished, FindFinished(folder, spec));
       }
       // Files that are going to be there once that publication is completed.
-      if (leftover.fate == Fate::kComplete && !replace && ListAny(leftover.files, spec.files)) {
+      if (leftover.fate == Fate::kComplete && !replace && ShareAny(leftover.files, spec.files)) {
         return AlreadyExistsError(
             fmt::format("{}: an interrupted run of the same plan wrote some of these files; pass "
                         "--force to replace them",

@@ -16,6 +16,16 @@ Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file) {
   return entry && entry->type == OutputDirectory::EntryType::kFile && entry->size == file.size;
 }
 
+bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b) {
+  auto at_a = a.begin();
+  auto at_b = b.begin();
+  while (at_a != a.end() && at_b != b.end()) {
+    if (at_a->path == at_b->path) return true;
+    ++(at_a->path < at_b->path ? at_a : at_b);
+  }
+  return false;
+}
+
 Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths) {
   std::set<std::string> folders;
   for (const std::string& path : paths) {

@@ -16,6 +16,9 @@ namespace reshard {
 // Returns whether `file` lies below `root` as a regular file of its size. Errors: as FindPlace.
 Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file);
 
+// Returns whether any path is in both lists, each sorted by path.
+bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b);
+
 // Makes the entries of `root` and of all folders on the way to `paths` durable; of those folders
 // that exist. Errors: as FindPlace.
 Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths);
