@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "format/manifest/manifest_codec.h"
+#include "format/manifest/sealed_lines.h"
 #include "reshard/box.h"
 #include "reshard/dtype.h"
 #include "reshard/status.h"
@@ -100,25 +101,17 @@ class PartRecordParser {
   // There once the first Value came, or the record is finished.
   const std::optional<PartRecordHead>& head() const { return head_; }
   // Of all bytes fed.
-  uint64_t size() const { return size_; }
-  std::string HexDigest() const { return whole_.HexDigest(); }
+  uint64_t size() const { return lines_.size(); }
+  std::string HexDigest() const { return lines_.HexDigest(); }
 
  private:
-  Status TakeLine(std::string_view line);  // without its end
   Status TakeHead(std::string_view line, const std::string& where);
   Status TakeValue(std::string_view line, const std::string& where);
 
-  std::string path_;
   ValueSink on_value_;
-  Xxh3 whole_;
-  uint64_t size_ = 0;
-  std::string unfinished_;  // the line whose end has not come
-  uint64_t lines_ = 0;
-  Xxh3 sealed_;  // of the lines so far
+  SealedLines lines_;
   std::optional<PartRecordHead> head_;
-  uint64_t values_ = 0;
   uint64_t end_ = 0;  // of the last Value's content
-  bool closed_ = false;
 };
 
 }  // namespace reshard

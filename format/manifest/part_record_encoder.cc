@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <iterator>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/part_record.h"
 #include "format/manifest/part_record_seal.h"
+#include "format/manifest/record_fields.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -17,14 +17,6 @@ namespace {
 Status Refuse(const std::string& path, const std::string& fault) {
   return InvalidArgumentError(
       fmt::format("no part record of {} may hold this: {}", Quote(path), fault));
-}
-
-std::string DigestOrNull(const std::string& digest) {
-  return digest.empty() ? "null" : '"' + digest + '"';
-}
-
-Fault OptionalDigestFault(const std::string& digest) {
-  return digest.empty() ? std::nullopt : DigestFault(digest);
 }
 
 }  // namespace
@@ -68,12 +60,7 @@ Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
   if (fault) return Refuse(path_, *fault);
   end_ = value.offset + value.length;
   ++values_;
-  return Write(fmt::format(
-      R"({{"name":{},"dtype":"{}","full_shape":[{}],"box":{{"begin":[{}],"extent":[{}]}},"offset":{},"length":{},"digest":{}}})"
-      "\n",
-      BytesAsJson(value.name), DTypeName(value.dtype), fmt::join(value.full_shape, ","),
-      fmt::join(value.box.begin, ","), fmt::join(value.box.extent, ","), value.offset, value.length,
-      DigestOrNull(value.digest)));
+  return Write(ValueAsJson(value) + '\n');
 }
 
 Status PartRecordEncoder::Finish() { return Write(PartRecordSeal(whole_, values_)); }

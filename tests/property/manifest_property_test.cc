@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/manifest/block_record.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/part_record.h"
 #include "src/digest/xxh3.h"
@@ -141,6 +142,39 @@ RC_GTEST_PROP(PartRecordProperty, ComesBackHoweverItIsFed, ()) {
   RC_ASSERT(back == values);
   RC_ASSERT(parser.size() == bytes.size());
   RC_ASSERT(parser.HexDigest() == digest.HexDigest());
+}
+
+RC_GTEST_PROP(BlockRecordProperty, ComesBack, ()) {
+  const PartRecordHead head = AnyHead();
+  RC_PRE(head.size > 0);
+  const uint64_t first = *rc::gen::inRange<uint64_t>(0, (head.size - 1) / kDigestBlockBytes + 1);
+  const uint64_t last = *rc::gen::inRange<uint64_t>(first, (head.size - 1) / kDigestBlockBytes + 1);
+  const uint64_t end = std::min(head.size, (last + 1) * kDigestBlockBytes);
+  BlockRecord record{.plan = head.plan,
+                     .path = head.path,
+                     .size = head.size,
+                     .part = {first * kDigestBlockBytes, end - first * kDigestBlockBytes},
+                     .sources = head.sources};
+  const bool digests = !head.digest.empty();
+  for (uint64_t block = first; digests && block <= last; ++block) {
+    record.blocks.push_back(AnyHex(32));
+  }
+  for (ManifestSource& source : record.sources) source.digest.clear();
+  for (RecordedValue& value : AnyValues(head)) {
+    if (value.offset > end || value.offset + value.length < record.part.offset) continue;
+    PartialValue partial{.value = std::move(value)};
+    for (uint64_t source = 0; source < record.sources.size(); ++source) {
+      if (*rc::gen::arbitrary<bool>()) {
+        partial.taken.push_back({source, digests ? AnyHex(32) : std::string()});
+      }
+    }
+    record.values.push_back(std::move(partial));
+  }
+  const auto bytes = EncodeBlockRecord(record);
+  RC_ASSERT(bytes.ok());
+  const auto back = ParseBlockRecord(*bytes, "r.jsonl");
+  RC_ASSERT(back.ok());
+  RC_ASSERT(*back == record);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/manifest/block_record.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/part_record.h"
 #include "format/manifest/source_digest.h"
@@ -64,6 +65,13 @@ TEST(ManifestSpec, ThePartRecordIsOneAndFitsTheManifest) {
   EXPECT_EQ(file.digest, parser.head()->digest);
   EXPECT_EQ(file.record_size, parser.size());
   EXPECT_EQ(file.record_digest, parser.HexDigest());
+}
+
+TEST(ManifestSpec, TheBlockRecordIsOne) {
+  const std::string bytes = Block("ndjson");
+  const auto record = ParseBlockRecord(bytes, "SPEC.md");
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(*EncodeBlockRecord(*record), bytes);
 }
 
 TEST(ManifestSpec, TheSourcesDigestsFollowFromTheValues) {
