@@ -5,6 +5,8 @@
 #   tools/deps.sh               packages
 #   tools/deps.sh --mindspore   also build/venv, a Python environment with MindSpore for
 #                               tests/differential (python3, or $PYTHON)
+#   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
+#                               libraries for aarch64 (Debian only)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -57,10 +59,36 @@ make_mindspore_environment() {
   cp "$requirements" "$venv/installed.txt"
 }
 
+# Unpacks the libraries of the same release for aarch64, from wherever this machine gets its packages.
+make_aarch64_root() {
+  local root=build/aarch64-root
+  local libraries=(
+    libc6-dev libstdc++-12-dev libgcc-12-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+    libprotobuf-dev libxxhash-dev libdeflate-dev libboost-dev libgtest-dev libgmock-dev
+    librapidcheck-dev
+  )
+  if [[ $(cat "$root/unpacked.txt" 2>/dev/null) == "${libraries[*]}" ]]; then
+    return 0
+  fi
+  local sources=()
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+    [[ -s $file ]] && sources+=("$file")
+  done
+  rm -rf "$root"
+  mkdir -p build
+  (
+    IFS=,
+    mmdebstrap --quiet --variant=extract --architectures=arm64 --include="${libraries[*]}" \
+      "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" "${sources[@]}"
+  )
+  echo "${libraries[*]}" >"$root/unpacked.txt"
+}
+
 case "${1:-}" in
-  "" | --mindspore) ;;
+  "" | --mindspore | --aarch64) ;;
   *)
-    echo "usage: tools/deps.sh [--mindspore]" >&2
+    echo "usage: tools/deps.sh [--mindspore | --aarch64]" >&2
     exit 2
     ;;
 esac
@@ -69,6 +97,10 @@ if ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 install_packages "${packages[@]}"
-if [[ ${1:-} == --mindspore ]]; then
-  make_mindspore_environment
-fi
+case "${1:-}" in
+  --mindspore) make_mindspore_environment ;;
+  --aarch64)
+    install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
+    make_aarch64_root
+    ;;
+esac

@@ -4,6 +4,7 @@
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   also lint, AddressSanitizer and UndefinedBehaviorSanitizer, ThreadSanitizer,
 #                         the release build: all faults (tests/fault), MindSpore against reshard
+#   tools/test.sh --aarch64   the quick tests, cross-built for aarch64 and run under qemu-user
 #
 # Ends with a table of what ran and what did not run and why; with CI=true a part or a test that did
 # not run is a failure. The last line is "N passed, M failed": tests of every ctest run, and each
@@ -13,10 +14,9 @@ exec </dev/null
 cd "$(dirname "$0")/.." || exit 1
 
 case "$*" in
-  "") all=false ;;
-  --all) all=true ;;
+  "" | --all | --aarch64) mode=$* ;;
   *)
-    echo "usage: tools/test.sh [--all]" >&2
+    echo "usage: tools/test.sh [--all | --aarch64]" >&2
     exit 2
     ;;
 esac
@@ -118,8 +118,12 @@ check_tidy() {
 
 run_all() {
   run_part deps tools/deps.sh || return
+  if [[ $mode == --aarch64 ]]; then
+    run_part deps-aarch64 tools/deps.sh --aarch64 && build_and_test aarch64
+    return
+  fi
   build_and_test dev
-  $all || return
+  [[ $mode == --all ]] || return
   run_part format check_format
   if [[ -e build/dev/compile_commands.json ]]; then
     run_part tidy check_tidy
@@ -146,6 +150,9 @@ run_all
 
 printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
-$all || echo "not asked for (--all): format, tidy, asan, tsan, release, fault, differential"
+case $mode in
+  "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, differential" ;&
+  --all) echo "not asked for (--aarch64): aarch64" ;;
+esac
 echo "$passed passed, $failed failed"
 ((failed == 0))
