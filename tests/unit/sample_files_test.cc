@@ -128,6 +128,30 @@ TEST_F(SampleFilesTest, StagesTogetherHaveEveryParameterOnce) {
   EXPECT_EQ(found, expected);
 }
 
+TEST_F(SampleFilesTest, MatricesStandInPlaceOfLayers) {
+  SampleModel model;
+  model.matrices = 3;
+  model.rows = 4;
+  model.columns = 8;
+  model.dtype = DType::kFloat32;
+  model.optimizer = false;
+  model.pp = 2;
+  model.tp = 2;
+  model.cut = MatrixCut::kColumns;
+  const std::string sample = Make("sample", model);
+  std::vector<std::string> names;
+  for (const int rank : {0, 2}) {
+    const CheckpointProto checkpoint = Load(sample, rank);
+    for (const auto& value : checkpoint.value()) {
+      names.push_back(value.tag());
+      EXPECT_EQ(value.tensor().dims(0), 4);
+      EXPECT_EQ(value.tensor().dims(1), 4);
+    }
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"matrices.0.weight", "matrices.2.weight",
+                                             "matrices.1.weight"}));
+}
+
 TEST_F(SampleFilesTest, StrategyFilesSayHowItIsCut) {
   SampleModel model = SmallModel();
   model.tp = 4;
@@ -202,7 +226,7 @@ TEST_F(SampleFilesTest, RefusesModelsThatCannotBeCut) {
     SampleModel model;
     std::string message;
   };
-  std::vector<Row> rows(3, {SmallModel(), ""});
+  std::vector<Row> rows(5, {SmallModel(), ""});
   rows[0].model.tp = 3;
   rows[0].message =
       "parameter \"lm_head.weight\": dimension 0 of the full shape [16, 8] has 16 elements, which "
@@ -211,6 +235,11 @@ TEST_F(SampleFilesTest, RefusesModelsThatCannotBeCut) {
   rows[1].message = "2 layers cannot be spread over 3 pipeline stages";
   rows[2].model.hidden = 0;
   rows[2].message = "--hidden has to be from 1 to 268435456, but is 0";
+  rows[3].model.matrices = 2;
+  rows[3].message = "--rows has to be from 1 to 268435456, but is 0";
+  rows[4].model.matrices = rows[4].model.rows = rows[4].model.columns = 2;
+  rows[4].model.pp = 4;
+  rows[4].message = "2 matrices cannot be spread over 4 pipeline stages";
   for (const Row& row : rows) {
     options.model = row.model;
     const auto result = WriteSample(options);

@@ -28,6 +28,11 @@ int Main(int argc, char** argv) {
   app.add_option("--hidden", model.hidden, "Hidden size");
   app.add_option("--ffn", model.ffn, "Inner size of the MLP");
   app.add_option("--vocab", model.vocab, "Vocabulary size");
+  CLI::Option* matrices =
+      app.add_option("--matrices", model.matrices,
+                     "Not 0: as many matrices of --rows times --columns in place of the layers");
+  app.add_option("--rows", model.rows, "Of each of --matrices")->needs(matrices);
+  app.add_option("--columns", model.columns, "Of each of --matrices")->needs(matrices);
   std::string dtype = "BFloat16";
   app.add_option("--dtype", dtype, "Dtype of the weights; Adam's states are Float32")
       ->check(CLI::IsMember({"Float32", "Float16", "BFloat16"}));

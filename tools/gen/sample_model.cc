@@ -102,11 +102,24 @@ class StageBuilder {
   std::vector<SampleParameter> parameters_;
 };
 
+// What pipeline stages divide among them.
+int64_t Units(const SampleModel& model) {
+  return model.matrices == 0 ? model.layers : model.matrices;
+}
+
 Status CheckSizes(const SampleModel& model) {
-  const std::pair<std::string_view, int64_t> sizes[] = {
-      {"--layers", model.layers}, {"--hidden", model.hidden}, {"--ffn", model.ffn},
-      {"--vocab", model.vocab},   {"--tp", model.tp},         {"--dp", model.dp},
-      {"--pp", model.pp}};
+  std::vector<std::pair<std::string_view, int64_t>> sizes = {
+      {"--tp", model.tp}, {"--dp", model.dp}, {"--pp", model.pp}};
+  if (model.matrices == 0) {
+    sizes.insert(sizes.end(), {{"--layers", model.layers},
+                               {"--hidden", model.hidden},
+                               {"--ffn", model.ffn},
+                               {"--vocab", model.vocab}});
+  } else {
+    sizes.insert(
+        sizes.end(),
+        {{"--matrices", model.matrices}, {"--rows", model.rows}, {"--columns", model.columns}});
+  }
   constexpr int64_t kLimit = int64_t{1} << 28;  // keeps every product below 63 bits
   for (const auto& [option, size] : sizes) {
     if (size < 1 || size > kLimit) {
@@ -114,9 +127,10 @@ Status CheckSizes(const SampleModel& model) {
           fmt::format("{} has to be from 1 to {}, but is {}", option, kLimit, size));
     }
   }
-  if (model.layers < model.pp) {
-    return InvalidArgumentError(
-        fmt::format("{} layers cannot be spread over {} pipeline stages", model.layers, model.pp));
+  if (Units(model) < model.pp) {
+    return InvalidArgumentError(fmt::format("{} {} cannot be spread over {} pipeline stages",
+                                            Units(model),
+                                            model.matrices == 0 ? "layers" : "matrices", model.pp));
   }
   return {};
 }
@@ -131,27 +145,43 @@ Status CheckCuts(const SampleParameter& parameter) {
   return {};
 }
 
+// Adds the layers from `first` to before `end`, and what the stage has beside them.
+void AddLlama(const SampleModel& model, int64_t stage, int64_t first, int64_t end,
+              StageBuilder& builder) {
+  if (stage == model.pp - 1) {
+    builder.AddMatrix("lm_head.weight", model.vocab, model.hidden, Cut::kRows);
+    builder.AddNorm("model.norm_out.weight");
+    builder.EndPart();
+  }
+  for (int64_t layer = end; layer-- > first;) {
+    builder.AddLayer(layer);
+    builder.EndPart();
+  }
+  if (stage == 0) {
+    builder.AddMatrix("model.tok_embeddings.embedding_weight", model.vocab, model.hidden,
+                      Cut::kRows);
+    builder.EndPart();
+  }
+}
+
 }  // namespace
 
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model) {
   RESHARD_RETURN_IF_ERROR(CheckSizes(model));
+  const int64_t units = Units(model);
   std::vector<std::vector<SampleParameter>> stages;
   for (int64_t stage = 0; stage < model.pp; ++stage) {
     StageBuilder builder(model);
-    if (stage == model.pp - 1) {
-      builder.AddMatrix("lm_head.weight", model.vocab, model.hidden, Cut::kRows);
-      builder.AddNorm("model.norm_out.weight");
-      builder.EndPart();
-    }
-    const int64_t first_layer = stage * model.layers / model.pp;
-    for (int64_t layer = (stage + 1) * model.layers / model.pp; layer-- > first_layer;) {
-      builder.AddLayer(layer);
-      builder.EndPart();
-    }
-    if (stage == 0) {
-      builder.AddMatrix("model.tok_embeddings.embedding_weight", model.vocab, model.hidden,
-                        Cut::kRows);
-      builder.EndPart();
+    const int64_t first = stage * units / model.pp;
+    const int64_t end = (stage + 1) * units / model.pp;
+    if (model.matrices == 0) {
+      AddLlama(model, stage, first, end, builder);
+    } else {
+      for (int64_t matrix = end; matrix-- > first;) {
+        builder.AddMatrix(fmt::format("matrices.{}.weight", matrix), model.rows, model.columns,
+                          Cut::kRows);
+        builder.EndPart();
+      }
     }
     stages.push_back(std::move(builder).Finish());
     for (const SampleParameter& parameter : stages.back()) {

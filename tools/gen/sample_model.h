@@ -1,4 +1,5 @@
-// A Llama-like model, cut over ranks: names, shapes and layouts, without content.
+// A Llama-like model, or matrices of one shape, cut over ranks: names, shapes and layouts, without
+// content.
 //
 // Plain values; pure functions.
 #ifndef RESHARD_TOOLS_GEN_SAMPLE_MODEL_H_
@@ -28,6 +29,9 @@ struct SampleModel {
   int64_t hidden = 512;
   int64_t ffn = 1408;
   int64_t vocab = 4096;
+  int64_t matrices = 0;  // not 0: the model is that many matrices [rows, columns], no layers
+  int64_t rows = 0;
+  int64_t columns = 0;
   DType dtype = DType::kBFloat16;  // of the weights; the optimizer's states are Float32
   bool optimizer = true;           // adam_m., adam_v., learning_rate, global_step
   int64_t tp = 1;                  // tensor parallel: parts of each matrix
@@ -55,7 +59,7 @@ struct SampleParameter {
 // on both sides. What has no layout comes last, as in the outputs of a conversion.
 //
 // Errors: kInvalidArgument when a size is not positive, a dimension does not divide or there are
-// fewer layers than stages.
+// fewer layers, or matrices, than stages.
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model);
 
 }  // namespace reshard
