@@ -1,0 +1,83 @@
+// Prints what a conversion copies, for bench/bare_pipeline.cc, which knows of nothing else.
+//
+//   copy_list SRC SRC_STRATEGY DST_STRATEGY     a strategy may be "": full tensors
+//
+// One line each, numbers in decimal; what follows a target belongs to it, in the order of its
+// bytes:
+//
+//   source PATH                       sources are numbered from 0
+//   target SIZE PATH                  PATH is relative to the target folder
+//   bytes OFFSET HEX                  these bytes themselves, at OFFSET of the target
+//   copy SOURCE FROM TO RUN COUNT FROM_STRIDE TO_STRIDE
+//                                     COUNT runs of RUN bytes, so far apart in source and target
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "reshard/status.h"
+#include "src/api/opened_source.h"
+#include "src/base/status_macros.h"
+#include "src/plan/planner.h"
+#include "src/plan/target_plan.h"
+
+namespace reshard {
+namespace {
+
+void PrintLiteral(const Literal& literal) {
+  fmt::print("bytes {} ", literal.offset);
+  for (const char byte : literal.bytes) fmt::print("{:02x}", static_cast<unsigned char>(byte));
+  fmt::print("\n");
+}
+
+Status PrintCopy(const BlockCopy& copy, uint32_t source) {
+  if (copy.dims.size() > 1) {
+    return UnsupportedError("copy_list: runs in more than one dimension; the cases are matrices");
+  }
+  const CopyDim dim = copy.dims.empty() ? CopyDim() : copy.dims[0];
+  fmt::print("copy {} {} {} {} {} {} {}\n", source, copy.source_offset, copy.target_offset,
+             copy.run_length, dim.count, dim.source_stride, dim.target_stride);
+  return {};
+}
+
+Status PrintCopies(const OpenedSource::Paths& paths) {
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenedSource::Open(paths));
+  std::map<FileId, uint32_t> numbers;
+  for (const OpenedSource::File& file : source->chosen()) {
+    numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
+    fmt::print("source {}\n", source->path(file));
+  }
+  const Planner planner(source->shards(), "checkpoint_", UnmatchedPolicy::kCopy);
+  PlanNotes notes;
+  for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    fmt::print("target {} {}\n", plan.size, plan.path);
+    for (const Segment& segment : plan.segments) {
+      if (const auto* literal = std::get_if<Literal>(&segment)) {
+        PrintLiteral(*literal);
+        continue;
+      }
+      for (const BlockCopy& copy : std::get<Content>(segment).copies) {
+        RESHARD_RETURN_IF_ERROR(PrintCopy(copy, numbers.at(copy.source)));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace reshard
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY\n", stderr);
+    return 2;
+  }
+  const reshard::Status status = reshard::PrintCopies(
+      {.source = argv[1], .source_strategy = argv[2], .target_strategy = argv[3], .suffix = ""});
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "copy_list: %s\n", status.message().c_str());
+  return 1;
+}
