@@ -1,34 +1,26 @@
 #include "src/os/job_lock.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/errno_status.h"
 
 namespace reshard {
 namespace {
 
 constexpr const char* kLockName = "lock";
+constexpr const char* kBeginName = "begin";
+constexpr const char* kCommitName = "commit";
 
-// The lock's path from the target folder.
-std::string LockPath() { return fmt::format("{}/{}", JobLock::kFolderName, kLockName); }
+// A run that ends removes files and folder, perhaps between any two calls here: then what was
+// opened is nobody's lock any more, and the next attempt makes both anew. Each lost attempt means
+// that another run has just ended.
+constexpr int kAttempts = 100;
 
-// Whether `file` is still what its name in `folder`, and the folder's in `target`, stand for.
-bool IsCurrent(const OutputDirectory& target, const FileDescriptor& file) {
-  struct stat held {};
-  struct stat named {};
-  const std::string name = LockPath();
-  return fstat(file.get(), &held) == 0 &&
-         fstatat(target.fd(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         held.st_dev == named.st_dev && held.st_ino == named.st_ino;
-}
+// The path of a lock from the target folder.
+std::string PathOf(const char* name) { return fmt::format("{}/{}", JobLock::kFolderName, name); }
 
 Status HeldError(const OutputDirectory& target) {
   return AlreadyExistsError(fmt::format(
@@ -37,61 +29,102 @@ Status HeldError(const OutputDirectory& target) {
       Escape(target.path())));
 }
 
-}  // namespace
-
-JobLock::JobLock(OutputDirectory folder, FileDescriptor file)
-    : folder_(std::move(folder)), file_(std::move(file)) {}
-
-Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
-  // A run that ends removes file and folder, perhaps between any two calls here: then what was
-  // opened is nobody's lock any more, and the next attempt makes both anew. Each lost attempt means
-  // that another run has just ended.
-  constexpr int kAttempts = 100;
+// Calls `attempt` until it has something, or fails otherwise than by what another run removed.
+template <typename Attempt>
+Result<JobLock> Retry(const OutputDirectory& target, const Attempt& attempt) {
   Status failure;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    auto folder = target.MakeFolder(kFolderName);
-    if (!folder.ok()) {
-      failure = folder.status();
-      if (failure.code() == StatusCode::kNotFound) continue;
-      return failure;
-    }
-    const std::string path = folder->PathOf(kLockName);
-    FileDescriptor file(
-        openat(folder->fd(), kLockName, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (!file.valid()) {
-      const int error = errno;
-      failure = ErrnoStatus(error, "open", path);
-      if (error == ENOENT || error == EINTR) continue;
-      return failure;
-    }
-    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      if (error == EINTR) continue;
-      if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", path);
-      return HeldError(target);
-    }
-    if (IsCurrent(target, file)) return JobLock(std::move(*folder), std::move(file));
-    failure = IoError(Escape(path) + ": the lock's file is replaced again and again");
+  for (int i = 0; i < kAttempts; ++i) {
+    Result<std::optional<JobLock>> lock = attempt();
+    if (lock.ok() && *lock) return std::move(**lock);
+    failure = lock.ok() ? IoError(fmt::format("{}: the lock's file is replaced again and again",
+                                              Escape(target.PathOf(JobLock::kFolderName))))
+                        : lock.status();
+    if (!lock.ok() && failure.code() != StatusCode::kNotFound) return failure;
   }
   return failure;
 }
 
-Status JobLock::Check(const OutputDirectory& target) {
-  const std::string path = target.PathOf(kFolderName);
-  const FileDescriptor file(
-      openat(target.fd(), LockPath().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file.valid()) {
-    const int error = errno;
-    return error == ENOENT ? Status() : ErrnoStatus(error, "open the lock in", path);
-  }
-  // Shared, so that those who only ask do not disturb each other.
-  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return {};
-  const int error = errno;
-  return error == EWOULDBLOCK ? HeldError(target) : ErrnoStatus(error, "lock", path);
+}  // namespace
+
+JobLock::JobLock(OutputDirectory folder, FileLock file)
+    : folder_(std::move(folder)), file_(std::move(file)) {}
+
+Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
+  return Retry(target, [&]() -> Result<std::optional<JobLock>> {
+    RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));
+    RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
+    RESHARD_ASSIGN_OR_RETURN(const bool had, file.Try(FileLock::Mode::kExclusive));
+    if (!had) return HeldError(target);
+    std::optional<JobLock> lock;
+    if (file.IsNamed(target, PathOf(kLockName))) {
+      lock = JobLock(std::move(folder), std::move(file));
+    }
+    return lock;
+  });
 }
 
+Result<JobLock> JobLock::AcquireAsShard(const OutputDirectory& target,
+                                        const std::stop_token& stop) {
+  return Retry(target, [&]() -> Result<std::optional<JobLock>> {
+    std::optional<JobLock> none;
+    RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));
+    RESHARD_ASSIGN_OR_RETURN(FileLock begin, FileLock::Open(folder, kBeginName));
+    RESHARD_RETURN_IF_ERROR(begin.Wait(stop));
+    RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
+    RESHARD_ASSIGN_OR_RETURN(const bool alone, file.Try(FileLock::Mode::kExclusive));
+    if (!alone) {
+      RESHARD_ASSIGN_OR_RETURN(const bool shared, file.Try(FileLock::Mode::kShared));
+      if (!shared) return HeldError(target);
+    }
+    RESHARD_ASSIGN_OR_RETURN(FileLock commit, FileLock::Open(folder, kCommitName));
+    if (!begin.IsNamed(target, PathOf(kBeginName)) || !file.IsNamed(target, PathOf(kLockName)) ||
+        !commit.IsNamed(target, PathOf(kCommitName))) {
+      return none;
+    }
+    JobLock lock(std::move(folder), std::move(file));
+    lock.begin_ = std::move(begin);
+    lock.commit_ = std::move(commit);
+    lock.alone_ = alone;
+    return std::optional(std::move(lock));
+  });
+}
+
+Status JobLock::Check(const OutputDirectory& target) {
+  const auto folder = target.OpenFolder(kFolderName);
+  if (folder.status().code() == StatusCode::kNotFound) return {};
+  if (!folder.ok()) return folder.status();
+  const auto file = FileLock::OpenToAsk(*folder, kLockName);
+  if (file.status().code() == StatusCode::kNotFound) return {};
+  if (!file.ok()) return file.status();
+  // Shared, so that those who only ask do not disturb each other.
+  RESHARD_ASSIGN_OR_RETURN(const bool had, file->Try(FileLock::Mode::kShared));
+  return had ? Status() : HeldError(target);
+}
+
+Status JobLock::Admit() {
+  if (alone_) {
+    alone_ = false;
+    // Not in one step: an ordinary run may come between, and then has the folder for itself.
+    RESHARD_ASSIGN_OR_RETURN(const bool shared, file_.Try(FileLock::Mode::kShared));
+    if (!shared) {
+      return AlreadyExistsError(
+          fmt::format("another reshard run has just begun to write to {}; wait until it has ended, "
+                      "or choose another target folder",
+                      Escape(folder_.path())));
+    }
+  }
+  begin_->Unlock();
+  return {};
+}
+
+Status JobLock::Dismiss(const std::stop_token& stop) const { return begin_->Wait(stop); }
+
+Status JobLock::WaitToCommit(const std::stop_token& stop) const { return commit_->Wait(stop); }
+
 Result<bool> JobLock::RemoveFolder(const OutputDirectory& target) const {
-  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(kLockName));
+  for (const char* name : {kCommitName, kLockName, kBeginName}) {
+    RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(name));
+  }
   return target.RemoveFolder(kFolderName);
 }
 

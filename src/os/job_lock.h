@@ -1,14 +1,17 @@
-// JobLock: the right to write to a target folder, held by one process at a time.
+// JobLock: the right to write to a target folder.
 //
-// An exclusive flock on a file, so it ends with its process, however that ends. Move-only; it is
-// let go when the object dies. Any thread may hold it.
+// Held by one process at a time, or by the shards of one conversion together. It ends with its
+// process, however that ends. Move-only; it is let go when the object dies. Used by one thread at a
+// time.
 #ifndef RESHARD_SRC_OS_JOB_LOCK_H_
 #define RESHARD_SRC_OS_JOB_LOCK_H_
 
+#include <optional>
+#include <stop_token>
 #include <string>
 
 #include "reshard/status.h"
-#include "src/os/file_descriptor.h"
+#include "src/os/file_lock.h"
 #include "src/os/output_directory.h"
 
 namespace reshard {
@@ -19,8 +22,12 @@ class JobLock {
   static constexpr const char* kFolderName = ".reshard";
 
   // Makes the folder and its file `lock` in `target`, and locks it.
-  // Errors: kAlreadyExists when another run holds it, kIo.
+  // Errors: kAlreadyExists when another run or a shard holds it, kIo.
   static Result<JobLock> Acquire(const OutputDirectory& target);
+
+  // As Acquire, for a shard: waits for shards that are just beginning, and goes together with those
+  // that have begun. Until Admit, no other shard begins. Errors: as Acquire; kCancelled.
+  static Result<JobLock> AcquireAsShard(const OutputDirectory& target, const std::stop_token& stop);
 
   // As Acquire, but only says whether the lock could be had; makes nothing.
   static Status Check(const OutputDirectory& target);
@@ -28,15 +35,30 @@ class JobLock {
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 
-  // Removes the lock's file and, if nothing else is left in it, the folder; both are made anew by
+  // Whether no other shard holds it. Until Admit, as it was when this one came.
+  bool alone() const { return alone_; }
+
+  // For a shard: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
+  Status Admit();
+  // For a shard that has been admitted: keeps others from beginning until Admit or the object's
+  // end. Errors: kIo; kCancelled.
+  Status Dismiss(const std::stop_token& stop) const;
+
+  // For shards: held by the one that publishes. Waits for it. Errors: kIo; kCancelled.
+  Status WaitToCommit(const std::stop_token& stop) const;
+
+  // Removes the lock's files and, if nothing else is left in it, the folder; they are made anew by
   // the next run. Returns whether the folder is gone. The lock is held until the object dies.
   Result<bool> RemoveFolder(const OutputDirectory& target) const;
 
  private:
-  JobLock(OutputDirectory folder, FileDescriptor file);
+  JobLock(OutputDirectory folder, FileLock file);
 
   OutputDirectory folder_;
-  FileDescriptor file_;
+  FileLock file_;
+  std::optional<FileLock> begin_;   // of a shard: held while it begins
+  std::optional<FileLock> commit_;  // of a shard: held while it publishes
+  bool alone_ = true;
 };
 
 }  // namespace reshard

@@ -1,12 +1,18 @@
-// The job lock: one holder at a time, although its file comes and goes.
+// The job lock: one run at a time, or the shards of one, although its files come and go.
 #include "src/os/job_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -78,6 +84,160 @@ TEST_F(JobLockTest, ExcludesThreadsThatMakeAndRemoveIt) {
         ++rounds;
         --holders;
         if (!lock->RemoveFolder(target).ok()) ++failures;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(JobLockTest, RemovesWhatShardsLeft) {
+  for (const char* name : {"lock", "begin", "commit"}) {
+    folder_.Write(std::string(".reshard/") + name, "");
+  }
+  const auto lock = JobLock::Acquire(Target());
+  ASSERT_TRUE(lock.ok());
+  EXPECT_TRUE(*lock->RemoveFolder(Target()));
+}
+
+JobLock Shard(const OutputDirectory& target) {
+  auto lock = JobLock::AcquireAsShard(target, {});
+  EXPECT_TRUE(lock.ok()) << lock.status().message();
+  return std::move(*lock);
+}
+
+TEST_F(JobLockTest, ShardsGoTogetherAndOrdinaryRunsAlone) {
+  const OutputDirectory target = Target();
+  std::optional<JobLock> first = Shard(target);
+  EXPECT_TRUE(first->alone());
+  ASSERT_TRUE(first->Admit().ok());
+  std::optional<JobLock> second = Shard(target);
+  EXPECT_FALSE(second->alone());
+  ASSERT_TRUE(second->Admit().ok());
+  EXPECT_EQ(JobLock::Acquire(target).status().code(), StatusCode::kAlreadyExists);
+  first.reset();
+  EXPECT_EQ(JobLock::Acquire(target).status().code(), StatusCode::kAlreadyExists);
+  second.reset();
+  const auto ordinary = JobLock::Acquire(target);
+  EXPECT_TRUE(ordinary.ok());
+  EXPECT_EQ(JobLock::AcquireAsShard(target, {}).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST_F(JobLockTest, ShardsBeginOneAfterTheOther) {
+  const OutputDirectory target = Target();
+  JobLock first = Shard(target);
+  std::atomic<bool> begun = false;
+  std::jthread other([&] {
+    JobLock second = Shard(target);
+    begun = true;
+    EXPECT_FALSE(second.alone());
+    EXPECT_TRUE(second.Admit().ok());
+  });
+  EXPECT_FALSE(begun);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(JobLock::AcquireAsShard(target, stop.get_token()).status().code(),
+            StatusCode::kCancelled);
+  EXPECT_FALSE(begun);
+  ASSERT_TRUE(first.Admit().ok());
+  other.join();
+  EXPECT_TRUE(begun);
+}
+
+TEST_F(JobLockTest, OneShardCommitsAtATime) {
+  const OutputDirectory target = Target();
+  std::atomic<int> committing = 0;
+  std::atomic<int> failures = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      JobLock lock = Shard(target);
+      if (!lock.Admit().ok() || !lock.WaitToCommit({}).ok()) ++failures;
+      if (++committing != 1) ++failures;
+      --committing;
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(failures, 0);
+}
+
+// A process that holds a shard's lock, and says so, until it is killed.
+class HoldingProcess {
+ public:
+  explicit HoldingProcess(const OutputDirectory& target) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      auto lock = JobLock::AcquireAsShard(target, {});
+      const char held = lock.ok() && lock->Admit().ok() && lock->WaitToCommit({}).ok() ? 'y' : 'n';
+      if (write(ends[1], &held, 1) != 1) _exit(1);
+      while (true) pause();
+    }
+    char held = 'n';
+    EXPECT_EQ(read(ends[0], &held, 1), 1);
+    EXPECT_EQ(held, 'y');
+    close(ends[0]);
+    close(ends[1]);
+  }
+  ~HoldingProcess() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  HoldingProcess(const HoldingProcess&) = delete;
+  HoldingProcess& operator=(const HoldingProcess&) = delete;
+
+ private:
+  pid_t process_ = -1;
+};
+
+TEST_F(JobLockTest, ItEndsWithItsProcess) {
+  const OutputDirectory target = Target();
+  auto process = std::make_unique<HoldingProcess>(target);
+  EXPECT_EQ(JobLock::Acquire(target).status().code(), StatusCode::kAlreadyExists);
+  {
+    JobLock shard = Shard(target);
+    EXPECT_FALSE(shard.alone());
+    ASSERT_TRUE(shard.Admit().ok());
+    std::stop_source stop;
+    std::jthread waiting(
+        [&] { EXPECT_EQ(shard.WaitToCommit(stop.get_token()).code(), StatusCode::kCancelled); });
+    stop.request_stop();
+    waiting.join();
+    process.reset();
+    EXPECT_TRUE(shard.WaitToCommit({}).ok());
+  }
+  EXPECT_TRUE(JobLock::Acquire(target).ok());
+}
+
+TEST_F(JobLockTest, ShardsThatMakeAndRemoveItNeverMeetAnOrdinaryRun) {
+  std::atomic<int> shards = 0;
+  std::atomic<int> ordinary = 0;
+  std::atomic<int> rounds = 0;
+  std::atomic<int> failures = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const OutputDirectory target = Target();
+      while (rounds < 200) {
+        auto lock = i == 0 ? JobLock::Acquire(target) : JobLock::AcquireAsShard(target, {});
+        if (!lock.ok()) {
+          if (lock.status().code() != StatusCode::kAlreadyExists) ++failures;
+          continue;
+        }
+        ++rounds;
+        if (i == 0) {
+          ++ordinary;
+          if (shards != 0) ++failures;
+          --ordinary;
+          if (!lock->RemoveFolder(target).ok()) ++failures;
+          continue;
+        }
+        ++shards;
+        if (ordinary != 0) ++failures;
+        --shards;
+        if (lock->alone() && !lock->RemoveFolder(target).ok()) ++failures;
+        static_cast<void>(lock->Admit());
       }
     });
   }
