@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "src/base/status_macros.h"
 #include "src/os/errno_status.h"
 #include "src/os/file_stat.h"
+#include "src/os/map_advice.h"
 
 namespace reshard {
 namespace {
@@ -86,8 +88,11 @@ Status InputFile::ReadAt(uint64_t offset, std::span<std::byte> destination) cons
 }
 
 void InputFile::Prefetch(uint64_t offset, uint64_t length) const {
-  static_cast<void>(posix_fadvise(descriptor(), static_cast<off_t>(offset),
-                                  static_cast<off_t>(length), POSIX_FADV_WILLNEED));
+  for (uint64_t at = 0; at < length; at += kPrefetchBytes) {
+    static_cast<void>(posix_fadvise(descriptor(), static_cast<off_t>(offset + at),
+                                    static_cast<off_t>(std::min(kPrefetchBytes, length - at)),
+                                    POSIX_FADV_WILLNEED));
+  }
 }
 
 bool InputFile::IsRemote() const {

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "src/os/fault_guard.h"
@@ -33,14 +34,16 @@ void AdviseRandom(const std::byte* data, size_t size) { madvise(Address(data), s
 
 void Prefetch(const std::byte* data, size_t size) {
   const size_t before = OffsetInPage(data);
-  madvise(Address(data - before), size + before, MADV_WILLNEED);
+  data -= before;
+  size += before;
+  for (size_t at = 0; at < size; at += kPrefetchBytes) {
+    madvise(Address(data + at), std::min(kPrefetchBytes, size - at), MADV_WILLNEED);
+  }
 }
 
 std::optional<size_t> Populate(const std::byte* data, size_t size) {
   if (size == 0) return std::nullopt;
   const size_t before = OffsetInPage(data);
-  // All pages at once; without it, MADV_RANDOM makes the next step read them one by one.
-  Prefetch(data, size);
   if (madvise(Address(data - before), size + before, MADV_POPULATE_READ) == 0) return std::nullopt;
   // An older kernel, or a page that fails: touching them tells.
   return Guarded(data, size, [data, size] {

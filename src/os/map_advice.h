@@ -14,7 +14,12 @@ size_t PageSize();
 // Nothing is to be read around the pages that are touched. `data` begins a page.
 void AdviseRandom(const std::byte* data, size_t size);
 
-// Reads the pages that hold these bytes of a file's map and makes them present, and no others.
+// The most that one call of the kernel reads ahead on a disk with its usual settings; it would
+// leave out the rest of more.
+inline constexpr size_t kPrefetchBytes = size_t{128} << 10;
+
+// Reads the pages that hold these bytes of a file's map and makes them present, and no others:
+// after AdviseRandom one at a time, but for those that Prefetch was asked for.
 // Returns nothing, or the offset from `data` of a byte that cannot be read.
 std::optional<size_t> Populate(const std::byte* data, size_t size);
 

@@ -37,32 +37,6 @@ Result<FileIdentity> IdentityOfOpen(const Result<InputFile>& input) {
   return input->identity();
 }
 
-// Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
-// that it cannot be opened is no change.
-Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
-                                             const std::optional<FileIdentity>& pinned, bool used) {
-  Result<InputFile> input = InputFile::Open(path);
-  if (pinned && (used || input.ok())) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
-                             Compare(*pinned, IdentityOfOpen(input)));
-    if (change) {
-      return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
-                                      Escape(path), *change, kAdvice));
-    }
-  }
-  if (!input.ok()) return input.status();
-  auto file = std::make_unique<OpenFile>(OpenFile{std::move(input).value(), std::nullopt});
-  if (file->input.size() > 0 && !file->input.IsRemote()) {
-    // Without a map, for want of address space or because this file system has none, pread serves.
-    if (Result<FileMap> map = FileMap::Make(file->input); map.ok()) {
-      // Windows fetch all of their pages at once; nothing else of the file is wanted.
-      AdviseRandom(map->data(), map->size());
-      file->map = std::move(*map);
-    }
-  }
-  return file;
-}
-
 }  // namespace
 
 OpenFiles::~OpenFiles() {
@@ -96,26 +70,64 @@ std::optional<FileIdentity> OpenFiles::PinnedIdentity(FileId id) const {
   return entries_[id].used ? entries_[id].pinned : std::nullopt;
 }
 
+SourceAccessCounts OpenFiles::access_counts() const {
+  const std::lock_guard lock(mutex_);
+  SourceAccessCounts counts;
+  for (const Entry& entry : entries_) {
+    if (entry.used) ++(entry.mapped ? counts.mapped : counts.read);
+  }
+  return counts;
+}
+
+// Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
+// that it cannot be opened is no change.
+Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
+                                                        const std::optional<FileIdentity>& pinned,
+                                                        bool used) const {
+  Result<InputFile> input = InputFile::Open(path);
+  if (pinned && (used || input.ok())) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
+                             Compare(*pinned, IdentityOfOpen(input)));
+    if (change) {
+      return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
+                                      Escape(path), *change, kAdvice));
+    }
+  }
+  if (!input.ok()) return input.status();
+  std::optional<FileMap> map;
+  if (input->size() > 0 &&
+      (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !input->IsRemote()))) {
+    // Without a map, for want of address space or because this file system has none, pread serves.
+    if (Result<FileMap> made = FileMap::Make(*input); made.ok()) {
+      // Windows fetch all of their pages at once; nothing else of the file is wanted.
+      AdviseRandom(made->data(), made->size());
+      map = std::move(*made);
+    } else if (access_ == SourceAccess::kMap) {
+      return made.status();
+    }
+  }
+  return std::make_unique<OpenFile>(std::move(*input), std::move(map), windows_);
+}
+
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_[id];
-  opened_.wait(lock, [&entry] { return !entry.opening; });
+  changed_.wait(lock, [&entry] { return !entry.changing; });
   if (entry.file == nullptr) {
     std::list<FileId> use(1, id);
     // The place is taken before opening, so that threads that open at the same time stay within the
     // limit together. From here on nothing may throw: others wait for the end of it.
-    entry.opening = true;
+    entry.changing = true;
     ++open_;
-    std::unique_ptr<OpenFile> surplus = TakeSurplus();
+    CloseSurplus(lock);
     const std::optional<FileIdentity> pinned = entry.pinned;
     const bool used = entry.used;
     lock.unlock();
-    surplus.reset();
     Result<std::unique_ptr<OpenFile>> file =
         CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used); });
     lock.lock();
-    entry.opening = false;
-    opened_.notify_all();
+    entry.changing = false;
+    changed_.notify_all();
     if (!file.ok()) {
       --open_;
       return file.status();
@@ -123,6 +135,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     entry.file = std::move(*file);
     if (!entry.pinned) entry.pinned = entry.file->input.identity();
     entry.used = true;
+    entry.mapped = entry.file->map.has_value();
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }
@@ -132,22 +145,29 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
 }
 
 void OpenFiles::Release(FileId id) {
-  std::unique_ptr<OpenFile> surplus;  // closed after the lock is gone
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   --entries_[id].leases;
-  surplus = TakeSurplus();
+  CloseSurplus(lock);
 }
 
-std::unique_ptr<OpenFile> OpenFiles::TakeSurplus() {
-  if (open_ <= max_open_) return nullptr;
+void OpenFiles::CloseSurplus(std::unique_lock<std::mutex>& lock) {
+  if (open_ <= max_open_) return;
   for (auto use = uses_.begin(); use != uses_.end(); ++use) {
     Entry& entry = entries_[*use];
     if (entry.leases > 0) continue;
     uses_.erase(use);
     --open_;
-    return std::move(entry.file);
+    // Nobody opens it again before its windows have gone: they would take for cached by others what
+    // is still to leave the page cache.
+    entry.changing = true;
+    std::unique_ptr<OpenFile> file = std::move(entry.file);
+    lock.unlock();
+    file.reset();
+    lock.lock();
+    entry.changing = false;
+    changed_.notify_all();
+    return;
   }
-  return nullptr;
 }
 
 Status OpenFiles::VerifyUnchanged() const {

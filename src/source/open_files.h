@@ -25,16 +25,34 @@
 #include "src/os/file_identity.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
+#include "src/source/window_cache.h"
 
 namespace reshard {
 
 // Names a registered file within its OpenFiles; counts up from 0.
 using FileId = uint32_t;
 
+// How the bytes of files are reached.
+enum class SourceAccess {
+  kAuto,   // mapped where that works and the file system is local, else read
+  kMap,    // mapped; a file that cannot be mapped is an error
+  kPread,  // read
+};
+
+// How many files were reached how.
+struct SourceAccessCounts {
+  size_t mapped = 0;
+  size_t read = 0;
+};
+
 // An open source file.
 struct OpenFile {
-  InputFile input;
-  std::optional<FileMap> map;  // none where pread is to be used: remote, empty or unmappable files
+  OpenFile(InputFile opened, std::optional<FileMap> mapped, WindowCache& cache)
+      : input(std::move(opened)), map(std::move(mapped)), windows(cache, input, map) {}
+
+  const InputFile input;
+  const std::optional<FileMap> map;  // none where it is read, or empty
+  FileWindows windows;
 };
 
 class OpenFiles {
@@ -54,19 +72,20 @@ class OpenFiles {
       if (owner_ != nullptr) owner_->Release(id_);
     }
 
-    const OpenFile* operator->() const { return file_; }
+    OpenFile* operator->() const { return file_; }
 
    private:
     friend class OpenFiles;
-    Lease(OpenFiles* owner, FileId id, const OpenFile* file)
-        : owner_(owner), id_(id), file_(file) {}
+    Lease(OpenFiles* owner, FileId id, OpenFile* file) : owner_(owner), id_(id), file_(file) {}
 
     OpenFiles* owner_;
     FileId id_;
-    const OpenFile* file_;
+    OpenFile* file_;
   };
 
-  explicit OpenFiles(size_t max_open) : max_open_(max_open) {}
+  // `windows` outlives it.
+  OpenFiles(size_t max_open, SourceAccess access, WindowCache& windows)
+      : max_open_(max_open), access_(access), windows_(windows) {}
   ~OpenFiles();
   OpenFiles(const OpenFiles&) = delete;
   OpenFiles& operator=(const OpenFiles&) = delete;
@@ -77,6 +96,7 @@ class OpenFiles {
   const std::string& path(FileId id) const;
   Status VerifyUnchanged() const;
   Status VerifyUnchanged(std::span<const FileId> ids) const;
+  SourceAccessCounts access_counts() const;
 
   // The identity of the file when it was first opened, if it was.
   std::optional<FileIdentity> PinnedIdentity(FileId id) const;
@@ -91,21 +111,27 @@ class OpenFiles {
     std::optional<FileIdentity> pinned;
     bool used = false;               // opened at least once; then it is pinned
     std::unique_ptr<OpenFile> file;  // null while closed
-    bool opening = false;            // a thread is at it, outside the lock
+    bool mapped = false;             // when it was opened last
+    bool changing = false;           // a thread opens or closes it, outside the lock
     size_t leases = 0;
     std::list<FileId>::iterator use;  // place in uses_ while open
   };
 
   Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
-  // Takes the file out that was not used for longest, if there are too many; to be destroyed
-  // outside the lock.
-  std::unique_ptr<OpenFile> TakeSurplus();
+  Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
+                                               const std::optional<FileIdentity>& pinned,
+                                               bool used) const;
+  // Closes the file that was not used for longest, if there are too many; gives up the lock
+  // meanwhile.
+  void CloseSurplus(std::unique_lock<std::mutex>& lock);
 
   const size_t max_open_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable opened_;
-  std::deque<Entry> entries_;  // by id; a deque, so that paths stay where they are
+  const SourceAccess access_;
+  WindowCache& windows_;
+  mutable std::mutex mutex_;         // guards what follows
+  std::condition_variable changed_;  // a file is no longer `changing`
+  std::deque<Entry> entries_;        // by id; a deque, so that paths stay where they are
   std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
   std::list<FileId> uses_;  // the open files, the one used last at the end
   size_t open_ = 0;         // files open or being opened

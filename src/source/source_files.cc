@@ -6,7 +6,6 @@
 
 #include "src/base/status_macros.h"
 #include "src/os/descriptor_limit.h"
-#include "src/os/map_advice.h"
 
 namespace reshard {
 
@@ -30,19 +29,22 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
   // By pread, although the file may be mapped: the kernel copies the same pages and, where the file
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
-  return file->input.ReadAt(offset, destination);
+  RESHARD_RETURN_IF_ERROR(file->input.CheckRange(offset, destination.size()));
+  while (!destination.empty()) {
+    const size_t length =
+        std::min<uint64_t>(destination.size(), kWindowBytes - offset % kWindowBytes);
+    const FileWindows::Pin pin = file->windows.Touch({offset, length});
+    RESHARD_RETURN_IF_ERROR(file->input.ReadAt(offset, destination.first(length)));
+    offset += length;
+    destination = destination.subspan(length);
+  }
+  return {};
 }
 
 Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
   const uint64_t size = file->input.size();
-  if (offset >= size) return {};
-  length = std::min(length, size - offset);
-  if (file->map) {
-    reshard::Prefetch(file->map->data() + offset, length);
-  } else {
-    file->input.Prefetch(offset, length);
-  }
+  if (offset < size) file->windows.Prefetch({offset, std::min(length, size - offset)});
   return {};
 }
 

@@ -6,6 +6,9 @@
 // reopening and by VerifyUnchanged. Files are mapped; where mapping fails, and on network and FUSE
 // file systems, windows are filled by pread. Sources are never opened for writing.
 //
+// Windows are kept for others who want the same bytes (window_cache.h), and what was read into the
+// page cache leaves it with them, as do the pages of headers.
+//
 // Thread-safe. Windows must not outlive their SourceFiles.
 #ifndef RESHARD_SRC_SOURCE_SOURCE_FILES_H_
 #define RESHARD_SRC_SOURCE_SOURCE_FILES_H_
@@ -18,6 +21,7 @@
 #include "reshard/status.h"
 #include "src/source/open_files.h"
 #include "src/source/window.h"
+#include "src/source/window_cache.h"
 
 namespace reshard {
 
@@ -27,8 +31,16 @@ class SourceFiles {
   // beside what everything else has open.
   static size_t DefaultMaxOpen();
 
-  // At most `max_open` files are open at a time, besides those that windows hold.
-  explicit SourceFiles(size_t max_open) : files_(max_open) {}
+  struct Options {
+    size_t max_open = DefaultMaxOpen();  // files open at a time, besides those that windows hold
+    // Bytes of windows, and of pages that were brought into the page cache, that are kept; besides
+    // windows in use.
+    uint64_t window_budget = uint64_t{64} << 20;
+    SourceAccess access = SourceAccess::kAuto;
+  };
+  explicit SourceFiles(const Options& options)
+      : windows_(options.window_budget), files_(options.max_open, options.access, windows_) {}
+  explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
 
   // Names a file; no system call. The same path gives the same id.
   FileId Add(const std::string& path) { return files_.Add(path); }
@@ -51,13 +63,20 @@ class SourceFiles {
   // Errors: as Size, and kCorrupt when the range ends beyond the file.
   Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
 
-  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present.
+  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. Cheapest
+  // where it does not cross a multiple of kWindowBytes.
   // Errors: as Read.
   Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
 
-  // Starts reading the bytes of a window that will be opened soon, and does not wait for them; ends
-  // of the range beyond the file do not matter. Errors: as Size.
+  // Starts reading bytes of which windows will be opened soon, and does not wait for them; ends of
+  // the range beyond the file do not matter. Nothing happens while half of the budget is read
+  // ahead. Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
+
+  // The most bytes of windows and pages that were held at a time.
+  uint64_t HeldPeak() const { return windows_.HeldPeak(); }
+  // How the files that were opened are reached.
+  SourceAccessCounts access_counts() const { return files_.access_counts(); }
 
   // Compares every file that was used with its pinned identity. Nothing else notices when the end
   // of a file's last page became zeros, or when bytes were overwritten.
@@ -67,6 +86,7 @@ class SourceFiles {
   Status VerifyUnchanged(std::span<const FileId> ids) const { return files_.VerifyUnchanged(ids); }
 
  private:
+  WindowCache windows_;
   OpenFiles files_;
 };
 

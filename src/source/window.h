@@ -1,10 +1,11 @@
 // Window: some bytes of a source file, in memory while it lives.
 //
-// Part of a map, or a buffer where there is no map. Keeps its file open and gives its pages back
-// when it dies. Move-only; any number of threads may read it.
+// Part of a map, or a buffer where there is no map. Keeps its file open. Move-only; any number of
+// threads may read it.
 #ifndef RESHARD_SRC_SOURCE_WINDOW_H_
 #define RESHARD_SRC_SOURCE_WINDOW_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,11 +15,9 @@
 #include "reshard/status.h"
 #include "src/os/fault_guard.h"
 #include "src/source/open_files.h"
+#include "src/source/window_cache.h"
 
 namespace reshard {
-
-// The most bytes of one window.
-inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
 
 class Window {
  public:
@@ -27,21 +26,16 @@ class Window {
   // Errors: kCorrupt when they end beyond the file; kChanged; kIo.
   static Result<Window> Make(OpenFiles::Lease file, uint64_t offset, uint64_t length);
 
-  Window(Window&& other) noexcept
-      : file_(std::move(other.file_)),
-        offset_(other.offset_),
-        size_(std::exchange(other.size_, 0)),
-        buffer_(std::move(other.buffer_)),
-        data_(std::exchange(other.data_, nullptr)) {}
+  Window(Window&& other) noexcept = default;
   Window& operator=(Window&& other) noexcept {
     std::swap(file_, other.file_);
+    std::swap(pins_, other.pins_);
     std::swap(offset_, other.offset_);
     std::swap(size_, other.size_);
     std::swap(buffer_, other.buffer_);
     std::swap(data_, other.data_);
     return *this;
   }
-  ~Window();
 
   uint64_t size() const { return size_; }
 
@@ -56,17 +50,15 @@ class Window {
       return {};
     }
     const std::optional<size_t> fault = Guarded(data_, size_, [this, &reader] { reader(data_); });
-    return fault ? ExplainFault(*fault) : Status();
+    return fault ? ExplainFault(file_->input, offset_ + *fault) : Status();
   }
 
  private:
   Window(OpenFiles::Lease file, uint64_t offset, uint64_t size)
       : file_(std::move(file)), offset_(offset), size_(size) {}
 
-  // Why the byte `fault` of the window cannot be read.
-  Status ExplainFault(size_t fault) const;
-
   OpenFiles::Lease file_;
+  std::array<FileWindows::Pin, 2> pins_;  // a range may lie in two of the file's windows
   uint64_t offset_;
   uint64_t size_;
   std::unique_ptr<std::byte[]> buffer_;  // only without a map

@@ -123,8 +123,10 @@ Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) 
   }
   report.files = tasks.size();
 
-  // For each worker a target file, and the part record that names its parameters.
-  SourceFiles files(2 * work.workers);
+  // For each worker a target file, and the part record that names its parameters. Each byte is read
+  // once; a window that is read ahead may lie in two.
+  SourceFiles files(
+      {.max_open = 2 * work.workers, .window_budget = 4 * work.workers * kWindowBytes});
   const StoredFolder folder{set.root, files};
   RESHARD_RETURN_IF_ERROR(RunWorkers(
       work.workers, tasks.size(),

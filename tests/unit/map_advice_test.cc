@@ -19,6 +19,7 @@ TEST(MapAdvice, PopulatesExactlyThePagesAskedFor) {
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
   const auto map = FileMap::Make(*InputFile::Open(path));
   ASSERT_TRUE(map.ok());
+  AdviseRandom(map->data(), map->size());
   ASSERT_EQ(CachedPages(path), 0U);
   EXPECT_EQ(Populate(map->data() + 100 * page + 1, 3 * page), std::nullopt);
   EXPECT_EQ(CachedPages(path), 4U);

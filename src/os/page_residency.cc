@@ -1,0 +1,104 @@
+#include "src/os/page_residency.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <optional>
+
+#include "src/os/map_advice.h"
+
+// Since Linux 6.5; headers may be older than the kernel. The number is the same on all machines.
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+namespace reshard {
+namespace {
+
+struct CachestatRange {
+  uint64_t offset;
+  uint64_t length;
+};
+
+struct Cachestat {
+  uint64_t cached;
+  uint64_t dirty;
+  uint64_t writeback;
+  uint64_t evicted;
+  uint64_t recently_evicted;
+};
+
+std::optional<uint64_t> CountCached(const InputFile& file, ByteRange pages) {
+  CachestatRange range{pages.offset, pages.length};
+  Cachestat found{};
+  if (syscall(SYS_cachestat, file.descriptor(), &range, &found, 0) != 0) return std::nullopt;
+  return found.cached;
+}
+
+// Halves `pages`, of which `cached` are in the cache, until all or none of them are.
+void Split(const InputFile& file, ByteRange pages, uint64_t cached,
+           const std::function<void(ByteRange)>& visit) {
+  const uint64_t count = pages.length / PageSize();
+  if (cached >= count) return;
+  if (cached == 0) return visit(pages);
+  const ByteRange left{pages.offset, count / 2 * PageSize()};
+  const uint64_t cached_left = CountCached(file, left).value_or(0);
+  Split(file, left, cached_left, visit);
+  Split(file, {left.end(), pages.length - left.length}, cached - std::min(cached, cached_left),
+        visit);
+}
+
+// `data` is where the pages are mapped.
+Residency FindByMincore(void* data, ByteRange pages, const std::function<void(ByteRange)>& visit) {
+  std::array<unsigned char, kMostResidencyBytes / 4096> flags;
+  const uint64_t count = pages.length / PageSize();
+  if (mincore(data, pages.length, flags.data()) != 0) return Residency::kUnknown;
+  bool all = true;
+  for (uint64_t i = 0; i < count;) {
+    uint64_t end = i;
+    while (end < count && (flags[end] & 1) == 0) ++end;
+    if (end > i) {
+      all = false;
+      visit({pages.offset + i * PageSize(), (end - i) * PageSize()});
+    }
+    i = end + 1;
+  }
+  // That all is cached may also mean that it is none of our business.
+  return all ? Residency::kUnknown : Residency::kNotAllCached;
+}
+
+}  // namespace
+
+Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange range,
+                       const std::function<void(ByteRange)>& visit) {
+  const uint64_t page = PageSize();
+  assert(range.offset % page == 0 && range.length <= kMostResidencyBytes);
+  const uint64_t end = std::min(range.end(), file.size());
+  if (end <= range.offset) return Residency::kAllCached;
+  const ByteRange pages{range.offset, (end - range.offset + page - 1) / page * page};
+  if (const std::optional<uint64_t> cached = CountCached(file, pages)) {
+    Split(file, pages, *cached, visit);
+    return *cached >= pages.length / page ? Residency::kAllCached : Residency::kNotAllCached;
+  }
+  if (map != nullptr) {
+    return FindByMincore(const_cast<std::byte*>(map) + pages.offset, pages, visit);
+  }
+  void* const data = mmap(nullptr, pages.length, PROT_READ, MAP_SHARED, file.descriptor(),
+                          static_cast<off_t>(pages.offset));
+  if (data == MAP_FAILED) return Residency::kUnknown;
+  const Residency found = FindByMincore(data, pages, visit);
+  munmap(data, pages.length);
+  return found;
+}
+
+void DropCached(const InputFile& file, ByteRange range) {
+  static_cast<void>(posix_fadvise(file.descriptor(), static_cast<off_t>(range.offset),
+                                  static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
+}
+
+}  // namespace reshard

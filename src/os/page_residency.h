@@ -1,0 +1,35 @@
+// Which pages of a file are in the page cache, and taking them out of it. Any thread.
+//
+// The kernel tells only who owns a file or may write to it; to others it says nothing (cachestat),
+// or that all is cached (mincore, before Linux 6.5).
+#ifndef RESHARD_SRC_OS_PAGE_RESIDENCY_H_
+#define RESHARD_SRC_OS_PAGE_RESIDENCY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "reshard/byte_range.h"
+#include "src/os/input_file.h"
+
+namespace reshard {
+
+// The most bytes that FindUncached is asked about at once.
+inline constexpr uint64_t kMostResidencyBytes = uint64_t{4} << 20;
+
+enum class Residency { kAllCached, kNotAllCached, kUnknown };
+
+// Calls visit(pages), in ascending order, for whole pages of the file that are not in the page
+// cache and hold some of the bytes of `range`, which begins a page of the file. Pages come and go
+// at any time. `map` is where the file is mapped from its first byte on, or null; nothing is
+// touched there. Takes no memory, unless `visit` does.
+Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange range,
+                       const std::function<void(ByteRange)>& visit);
+
+// Takes those pages out of the page cache that lie wholly within `range`, but for those that a
+// process has mapped or that are not yet written.
+void DropCached(const InputFile& file, ByteRange range);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_PAGE_RESIDENCY_H_

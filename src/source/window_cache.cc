@@ -1,0 +1,348 @@
+#include "src/source/window_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <span>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
+#include "src/os/page_residency.h"
+
+namespace reshard {
+namespace {
+
+// What a bit of GranulePages stands for; no page is smaller.
+constexpr uint64_t kPageUnit = 4096;
+constexpr uint64_t kUnits = kGranuleBytes / kPageUnit;
+
+// The granules with bytes of `range`, which lies within a window.
+Granules GranulesOf(ByteRange range) {
+  const uint64_t first = range.offset % kWindowBytes / kGranuleBytes;
+  const uint64_t last = (range.end() - 1) % kWindowBytes / kGranuleBytes;
+  return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
+}
+
+// Calls visit(bytes) for each run of granules of window number `number`.
+template <typename Visit>
+void ForEachRun(uint64_t number, Granules granules, const Visit& visit) {
+  for (uint64_t at = 0; granules != 0;) {
+    const int gap = std::countr_zero(granules);
+    granules >>= gap;
+    at += static_cast<uint64_t>(gap);
+    const int count = std::countr_one(granules);
+    visit(ByteRange{number * kWindowBytes + at * kGranuleBytes,
+                    static_cast<uint64_t>(count) * kGranuleBytes});
+    granules = count == 64 ? 0 : granules >> count;
+    at += static_cast<uint64_t>(count);
+  }
+}
+
+// `range` without what lies beyond the file's last page.
+ByteRange Clip(ByteRange range, const InputFile& input) {
+  const uint64_t page = PageSize();
+  const uint64_t end = (input.size() + page - 1) / page * page;
+  return {range.offset, std::min(range.length, end - std::min(end, range.offset))};
+}
+
+// The lowest `count` of `granules`.
+Granules Lowest(Granules granules, uint64_t count) {
+  Granules lowest = 0;
+  for (; granules != 0 && count > 0; --count) {
+    lowest |= granules & -granules;
+    granules &= granules - 1;
+  }
+  return lowest;
+}
+
+// Those of `granules` of which any page is set.
+Granules AnyOf(Granules granules, std::span<const uint16_t, 64> pages) {
+  Granules any = 0;
+  for (; granules != 0; granules &= granules - 1) {
+    if (pages[static_cast<size_t>(std::countr_zero(granules))] != 0) any |= granules & -granules;
+  }
+  return any;
+}
+
+uint64_t BytesIn(Granules granules) {
+  return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
+}
+
+}  // namespace
+
+WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty()); }
+
+uint64_t WindowCache::HeldPeak() const {
+  const std::lock_guard lock(mutex_);
+  return held_peak_;
+}
+
+void WindowCache::Hold(Entry& entry, Granules granules) {
+  held_ += BytesIn(granules & ~entry.held);
+  entry.held |= granules;
+}
+
+void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
+  ahead_ -= BytesIn(granules & entry.ahead);
+  entry.ahead &= ~granules;
+}
+
+void WindowCache::Unpin(Place entry) {
+  if (--entry->pins > 0) return;
+  if (entry->held != 0) {
+    idle_.splice(idle_.end(), pinned_, entry);
+  } else {
+    entry->file->entries_.erase(entry->number);
+    pinned_.erase(entry);
+  }
+}
+
+void WindowCache::MakeRoom(Lock& lock) {
+  while (held_ > budget_) {
+    if (!idle_.empty()) {
+      Evict(lock, idle_.begin());
+    } else if (evicting_ > 0) {
+      changed_.wait(lock);
+    } else {
+      break;
+    }
+  }
+  held_peak_ = std::max(held_peak_, held_);
+}
+
+void WindowCache::Evict(Lock& lock, Place entry) {
+  pinned_.splice(pinned_.end(), idle_, entry);
+  ++entry->pins;
+  ++evicting_;
+  entry->busy = ~Granules{0};
+  lock.unlock();
+  entry->file->Drop(entry->number, entry->held, entry->own);
+  lock.lock();
+  --evicting_;
+  held_ -= BytesIn(entry->held);
+  EndReadAhead(*entry, entry->ahead);
+  entry->busy = entry->asked = entry->held = entry->present = 0;
+  entry->own = {};
+  Unpin(entry);
+  changed_.notify_all();
+}
+
+FileWindows::~FileWindows() {
+  Lock lock(cache_.mutex_);
+  // Others may still be letting some of them go.
+  cache_.changed_.wait(lock, [this] {
+    return std::all_of(entries_.begin(), entries_.end(),
+                       [](const auto& entry) { return entry.second->pins == 0; });
+  });
+  std::list<Entry> gone;
+  for (const auto& [number, entry] : entries_) gone.splice(gone.end(), cache_.idle_, entry);
+  lock.unlock();
+  uint64_t held = 0;
+  for (const Entry& entry : gone) {
+    Drop(entry.number, entry.held, entry.own);
+    held += BytesIn(entry.held);
+  }
+  lock.lock();
+  cache_.held_ -= held;
+  for (Entry& entry : gone) cache_.EndReadAhead(entry, entry.ahead);
+}
+
+Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
+  const Granules wanted = GranulesOf(range);
+  Lock lock(cache_.mutex_);
+  const Place entry = PinEntry(range.offset / kWindowBytes);
+  Status status;
+  for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
+    if (const Granules todo = missing & ~entry->busy; todo != 0) {
+      status = Fill(lock, *entry, todo);
+    } else {
+      cache_.changed_.wait(lock);
+    }
+  }
+  lock.unlock();
+  Pin pin(this, entry);
+  if (status.ok()) return pin;
+  // Bytes beside those of the range may be to blame, which nobody needs.
+  const std::optional<size_t> fault = reshard::Populate(map_->data() + range.offset, range.length);
+  if (fault) return ExplainFault(input_, range.offset + *fault);
+  return pin;
+}
+
+FileWindows::Pin FileWindows::Touch(ByteRange range) {
+  const Granules wanted = GranulesOf(range);
+  Lock lock(cache_.mutex_);
+  const Place entry = PinEntry(range.offset / kWindowBytes);
+  const Granules todo = wanted & ~entry->asked & ~entry->busy;
+  if (todo != 0) {
+    entry->busy |= todo;
+    lock.unlock();
+    Pages own{};
+    const Granules uncached = FindOwn(entry->number, todo, own);
+    lock.lock();
+    EndWork(*entry, todo, todo, own);
+    cache_.Hold(*entry, AnyOf(uncached, own));
+    cache_.MakeRoom(lock);
+  }
+  return Pin(this, entry);
+}
+
+void FileWindows::Prefetch(ByteRange range) {
+  while (range.length > 0) {
+    const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
+    Lock lock(cache_.mutex_);
+    const uint64_t most = cache_.budget_ / 2;
+    const uint64_t room = (most - std::min(most, cache_.ahead_)) / kGranuleBytes;
+    if (room == 0) return;
+    const Place entry = PinEntry(range.offset / kWindowBytes);
+    const Granules todo = Lowest(
+        GranulesOf({range.offset, length}) & ~entry->present & ~entry->busy & ~entry->ahead, room);
+    if (todo != 0) ReadAhead(lock, *entry, todo);
+    cache_.Unpin(entry);
+    range = {range.offset + length, range.length - length};
+  }
+}
+
+FileWindows::Place FileWindows::PinEntry(uint64_t number) {
+  if (const auto found = entries_.find(number); found != entries_.end()) {
+    const Place entry = found->second;
+    if (entry->pins++ == 0) cache_.pinned_.splice(cache_.pinned_.end(), cache_.idle_, entry);
+    return entry;
+  }
+  std::list<Entry> made(1);
+  made.front().file = this;
+  made.front().number = number;
+  made.front().pins = 1;
+  entries_.emplace(number, made.begin());
+  cache_.pinned_.splice(cache_.pinned_.end(), made);
+  return std::prev(cache_.pinned_.end());
+}
+
+void FileWindows::Unpin(Place entry) {
+  Lock lock(cache_.mutex_);
+  cache_.Unpin(entry);
+  cache_.MakeRoom(lock);
+}
+
+Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
+  entry.busy |= granules;
+  cache_.Hold(entry, granules);
+  cache_.MakeRoom(lock);
+  const Granules unasked = granules & ~entry.asked;
+  Granules to_read = AnyOf(granules & ~unasked & ~entry.ahead, entry.own);
+  lock.unlock();
+  Pages own{};
+  const Status status = CatchOutOfMemory([&] {
+    to_read |= FindOwn(entry.number, unasked, own);
+    StartReading(entry.number, to_read);
+    return Populate(entry.number, granules);
+  });
+  lock.lock();
+  EndWork(entry, granules, unasked, own);
+  cache_.EndReadAhead(entry, granules);
+  if (status.ok()) entry.present |= granules;
+  return status;
+}
+
+void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
+  entry.busy |= granules;
+  const Granules unasked = granules & ~entry.asked;
+  Granules to_read = AnyOf(granules & ~unasked, entry.own);
+  lock.unlock();
+  Pages own{};
+  to_read |= FindOwn(entry.number, unasked, own);
+  lock.lock();
+  cache_.Hold(entry, to_read);
+  cache_.ahead_ += BytesIn(to_read & ~entry.ahead);
+  entry.ahead |= to_read;
+  cache_.MakeRoom(lock);
+  lock.unlock();
+  StartReading(entry.number, to_read);
+  lock.lock();
+  EndWork(entry, granules, unasked, own);
+}
+
+void FileWindows::EndWork(Entry& entry, Granules granules, Granules asked, const Pages& own) {
+  for (Granules left = asked; left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    entry.own[i] = own[i];
+  }
+  entry.asked |= asked;
+  entry.busy &= ~granules;
+  cache_.changed_.notify_all();
+}
+
+Granules FileWindows::FindOwn(uint64_t number, Granules granules, Pages& own) const {
+  Granules uncached = 0;
+  ForEachRun(number, granules, [&](ByteRange run) {
+    const Residency found =
+        FindUncached(input_, map_ ? map_->data() : nullptr, run, [&own](ByteRange pages) {
+          const uint64_t first = pages.offset % kWindowBytes / kPageUnit;
+          const uint64_t end = first + pages.length / kPageUnit;
+          for (uint64_t unit = first; unit < std::min(end, 64 * kUnits); ++unit) {
+            own[unit / kUnits] |= static_cast<uint16_t>(1U << (unit % kUnits));
+          }
+        });
+    if (found == Residency::kUnknown) uncached |= GranulesOf(run);
+  });
+  return uncached | AnyOf(granules, own);
+}
+
+void FileWindows::StartReading(uint64_t number, Granules granules) const {
+  ForEachRun(number, granules, [this](ByteRange run) {
+    run = Clip(run, input_);
+    if (map_) {
+      reshard::Prefetch(map_->data() + run.offset, run.length);
+    } else {
+      input_.Prefetch(run.offset, run.length);
+    }
+  });
+}
+
+Status FileWindows::Populate(uint64_t number, Granules granules) const {
+  Status status;
+  ForEachRun(number, granules, [this, &status](ByteRange run) {
+    const uint64_t length = std::min(run.length, input_.size() - run.offset);
+    const std::optional<size_t> fault = reshard::Populate(map_->data() + run.offset, length);
+    if (fault && status.ok()) status = ExplainFault(input_, run.offset + *fault);
+  });
+  return status;
+}
+
+void FileWindows::Drop(uint64_t number, Granules granules, const Pages& own) const {
+  if (map_) {
+    ForEachRun(number, granules, [this](ByteRange run) {
+      run = Clip(run, input_);
+      DropPages(map_->data() + run.offset, run.length);
+    });
+  }
+  for (uint64_t begin = 0, end = 0; end < 64 * kUnits; begin = end) {
+    const auto is_own = [&own](uint64_t unit) {
+      return (own[unit / kUnits] >> (unit % kUnits) & 1) != 0;
+    };
+    while (begin < 64 * kUnits && !is_own(begin)) ++begin;
+    for (end = begin; end < 64 * kUnits && is_own(end);) ++end;
+    if (end == begin) break;
+    DropCached(input_, {number * kWindowBytes + begin * kPageUnit, (end - begin) * kPageUnit});
+  }
+}
+
+Status ExplainFault(const InputFile& input, uint64_t offset) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, input.CurrentIdentity());
+  if (now != input.identity()) {
+    return ChangedError(fmt::format(
+        "{}: the file changed while it was in use: {}; start again when nothing writes to the "
+        "sources",
+        Escape(input.path()), DescribeChange(input.identity(), now)));
+  }
+  return IoError(
+      fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
+                  "deliver it; look "
+                  "at the kernel's log",
+                  Escape(input.path()), offset));
+}
+
+}  // namespace reshard
