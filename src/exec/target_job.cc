@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <map>
-#include <set>
-#include <string_view>
 #include <utility>
 
-#include "reshard/version.h"
 #include "src/base/checked.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/exec/manifest_builder.h"
+#include "src/exec/leftovers.h"
+#include "src/exec/recovery.h"
 #include "src/exec/staged_check.h"
 #include "src/exec/target_place.h"
 
@@ -34,9 +31,6 @@ Result<OutputDirectory> OpenNearest(std::string path) {
     path = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
   }
 }
-
-// Whether a path of an earlier run led nowhere because something else has taken a folder's place.
-bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
 // Those files of `spec` that an interrupted run has finished in `folder`.
 Result<FinishedFiles> FindFinished(const JobFolder& folder, const JobSpec& spec) {
@@ -84,10 +78,17 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   }
   // From here on the destructor clears up.
   TargetJob job(std::move(spec), std::move(made), std::move(*target), std::move(*lock));
-  RESHARD_ASSIGN_OR_RETURN(const bool own, job.Recover());
+  RESHARD_ASSIGN_OR_RETURN(Recovered recovered,
+                           Recover(job.target_, job.lock_.folder(), job.spec_));
+  job.folder_ = std::move(recovered.folder);
+  job.already_staged_ = recovered.already_staged;
+  job.publishing_ = std::move(recovered.publishing);
   if (job.already_staged_) return job;
-  RESHARD_ASSIGN_OR_RETURN(job.findings_,
-                           CheckTarget(job.target_, job.spec_, job.spec_.force || own));
+  job.superseded_.abandoned = std::move(recovered.abandoned);
+  job.superseded_.abandoned_jobs = std::move(recovered.abandoned_jobs);
+  RESHARD_ASSIGN_OR_RETURN(
+      job.superseded_.findings,
+      CheckTarget(job.target_, job.spec_, job.spec_.force || recovered.same_files));
   const bool resumed = job.folder_.has_value();
   if (resumed) {
     RESHARD_ASSIGN_OR_RETURN(job.finished_, job.KeepFinished());
@@ -97,44 +98,6 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
   RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
   return job;
-}
-
-Result<bool> TargetJob::Recover() {
-  bool own = false;
-  const OutputDirectory& parent = lock_.folder();
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
-                           JudgeLeftovers(target_, parent, spec_));
-  for (const Leftover& leftover : leftovers) {
-    own = own || leftover.same_files;
-    switch (leftover.fate) {
-      case Fate::kResume:
-      case Fate::kCleanUp: {
-        already_staged_ = true;
-        publishing_ = leftover.files;
-        RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Open(parent, leftover.fingerprint));
-        break;
-      }
-      case Fate::kComplete: {
-        RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
-                                 JobFolder::Open(parent, leftover.fingerprint));
-        RESHARD_RETURN_IF_ERROR(folder.Publish(target_));
-        RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(parent, leftover.fingerprint));
-        break;
-      }
-      case Fate::kAbandon:  // not before this run has something to put in its place
-        for (const ManifestFile& file : leftover.files) abandoned_.push_back(file.path);
-        abandoned_jobs_.push_back(leftover.fingerprint);
-        break;
-      case Fate::kContinue: {
-        RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Open(parent, leftover.fingerprint));
-        break;
-      }
-      case Fate::kDiscard:
-        RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
-        break;
-    }
-  }
-  return own;
 }
 
 Result<FinishedFiles> TargetJob::KeepFinished() const {
@@ -247,89 +210,16 @@ Status TargetJob::Finish(StagedFile file, const std::string& path, std::string_v
   return folder_->WriteRecord(path, record);
 }
 
-// The spec's files, and those of earlier runs of the plan that are still there, as their part
-// records tell.
-Result<Manifest> TargetJob::NewManifest(PublishReport& report) const {
-  ManifestBuilder builder({.tool_version = std::string(kVersion),
-                           .plan = spec_.fingerprint,
-                           .source_strategy = spec_.source_strategy,
-                           .target_strategy = spec_.target_strategy});
-  std::map<std::string_view, const ManifestFile*> files;
-  for (const ManifestFile& file : findings_.joined) files.emplace(file.path, &file);
-  std::set<std::string_view> own;
-  for (const ManifestFile& file : spec_.files) {
-    files[file.path] = &file;
-    own.insert(file.path);
-  }
-  std::vector<std::string> lost;
-  for (const auto& [path, file] : files) {
-    if (own.contains(path)) {
-      RESHARD_ASSIGN_OR_RETURN(const std::string record, folder_->ReadRecord(file->path));
-      RESHARD_RETURN_IF_ERROR(builder.Add(*file, record));
-      continue;
-    }
-    const auto whole = IsWhole(target_, *file);
-    if (!whole.ok() && !IsInTheWay(whole.status())) return whole.status();
-    const auto record = ReadFileAt(target_, RecordPath(file->path), kMaxRecordBytes);
-    if (!whole.ok() || !*whole || !record.ok() || !builder.Add(*file, *record).ok()) {
-      lost.push_back(file->path);
-    }
-  }
-  if (!lost.empty()) {
-    report.warnings.push_back(fmt::format(
-        "{}: {} files of earlier runs, or their part records, are gone or are not what they were, "
-        "and are no longer listed: {}",
-        Escape(target_.PathOf(spec_.manifest_name)), lost.size(), FirstOf(lost)));
-  }
-  return builder.Finish();
-}
-
-// Files that were in a manifest before, are in none now, and are still there.
-Status TargetJob::ReportAbandoned(PublishReport& report) const {
-  std::set<std::string> paths(findings_.abandoned.begin(), findings_.abandoned.end());
-  paths.insert(abandoned_.begin(), abandoned_.end());
-  for (const ManifestFile& file : spec_.files) paths.erase(file.path);
-  for (const ManifestFile& file : findings_.joined) paths.erase(file.path);
-  std::vector<std::string> left;
-  for (const std::string& path : paths) {
-    const auto entry = LookAt(target_, path);
-    if (!entry.ok() && !IsInTheWay(entry.status())) return entry.status();
-    if (entry.ok() && *entry) left.push_back(path);
-  }
-  if (!left.empty()) {
-    report.warnings.push_back(
-        fmt::format("{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
-                    Escape(target_.path()), left.size(), FirstOf(left)));
-  }
-  return {};
-}
-
 Result<PublishReport> TargetJob::Publish() {
   PublishReport report;
-  const OutputDirectory& parent = lock_.folder();
   if (!already_staged_) {
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
-    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, NewManifest(report));
-    RESHARD_RETURN_IF_ERROR(ReportAbandoned(report));
-    for (const std::string& fingerprint : abandoned_jobs_) {
-      RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
-    }
     RESHARD_RETURN_IF_ERROR(
-        folder_->Commit(spec_.files, manifest, spec_.manifest_name, parent, target_));
+        MakePublishable(spec_, superseded_, *folder_, lock_.folder(), target_, report));
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
-  // The set is whole and named: what fails now is no failure of the run.
   published_ = true;
-  Status cleared = JobFolder::CleanUp(parent, spec_.fingerprint);
-  if (cleared.ok()) {
-    const auto gone = lock_.RemoveFolder(target_);
-    cleared = gone.status();
-    if (gone.ok() && !*gone) {
-      report.warnings.push_back(fmt::format(
-          "{}: stays, because something that is not reshard's is in it", Escape(parent.path())));
-    }
-  }
-  if (!cleared.ok()) report.warnings.push_back(cleared.message());
+  ClearAfter(spec_, lock_, target_, report);
   return report;
 }
 

@@ -23,8 +23,7 @@
 #include "reshard/status.h"
 #include "src/exec/job_folder.h"
 #include "src/exec/job_spec.h"
-#include "src/exec/leftovers.h"
-#include "src/exec/target_check.h"
+#include "src/exec/publication.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
@@ -33,10 +32,6 @@ namespace reshard {
 
 // Heads of the part records of files that an interrupted run has finished, by path.
 using FinishedFiles = std::map<std::string, PartRecordHead>;
-
-struct PublishReport {
-  std::vector<std::string> warnings;
-};
 
 class TargetJob {
  public:
@@ -88,26 +83,19 @@ class TargetJob {
  private:
   TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target, JobLock lock);
 
-  // Clears, completes or takes up what earlier runs left. Returns whether the spec's files are such
-  // a run's.
-  Result<bool> Recover();
   // Removes what is not finished, and all of it where nothing is.
   Status Leave() const;
   // Returns the spec's files that are finished; removes those that are not.
   Result<FinishedFiles> KeepFinished() const;
-  Result<Manifest> NewManifest(PublishReport& report) const;
-  Status ReportAbandoned(PublishReport& report) const;
 
   JobSpec spec_;
   std::vector<std::string> made_;  // folders made for the target folder
   OutputDirectory target_;
   JobLock lock_;
   std::optional<JobFolder> folder_;
-  TargetFindings findings_;
+  Superseded superseded_;
   FinishedFiles finished_;                // by an interrupted run
   std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells
-  std::vector<std::string> abandoned_;    // of publications that were dropped
-  std::vector<std::string> abandoned_jobs_;  // fingerprints of interrupted publications that go
   bool already_staged_ = false;
   bool published_ = false;
 };
