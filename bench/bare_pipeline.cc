@@ -171,6 +171,8 @@ void Gather(std::vector<Source>& sources, const Target& target, size_t& first, u
 
 // What the gathering thread hands to the writing one.
 struct Buffer {
+  ~Buffer() { std::free(bytes); }
+
   char* bytes = static_cast<char*>(std::aligned_alloc(kAlignment, kChunk));
   const Target* target = nullptr;  // null: there is no more
   uint64_t begin = 0;

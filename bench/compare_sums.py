@@ -2,7 +2,7 @@
 """Times `reshard verify` of a converted checkpoint against xxhsum -H128 and sha256sum of its files.
 
 All of them read the same files, in turns: one round that does not count and then --runs rounds, with
-the files in the page cache, or, with --cold (as root), dropped from it before each turn. The table
+the files in the page cache, or, with --cold, dropped from it before each turn. The table
 has medians. CPU seconds are user and system time together.
 """
 
@@ -11,9 +11,8 @@ import os
 import pathlib
 import statistics
 import sys
-import time
 
-from compare_cp import files_of, read_into_cache, run
+from measure import Failure, drop_from_cache, files_of, read_into_cache, run
 
 
 class Contender:
@@ -24,14 +23,13 @@ class Contender:
     def take_turn(self, files, is_cold, counts):
         os.sync()
         if is_cold:
-            pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n")
+            drop_from_cache(files)
         else:
             read_into_cache(files)
-        start = time.monotonic()
-        cpu, _ = run(self.command)
+        usage = run(self.command)
         if counts:
-            self.seconds.append(time.monotonic() - start)
-            self.cpu.append(cpu)
+            self.seconds.append(usage.seconds)
+            self.cpu.append(usage.cpu)
 
 
 def print_table(entries, size):
@@ -70,4 +68,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f"compare_sums.py: {failure}")

@@ -22,7 +22,7 @@ cmake --workflow --preset release >build/demo/build.log 2>&1 || {
 
 export PATH=$PWD/build/release/bin:$PATH
 cd build/demo
-rm -rf ckpt_8 ckpt_4 expected_4 compare
+rm -rf ckpt_8 ckpt_4 expected_4 suite
 model=(--layers 12 --hidden 512 --ffn 1408 --vocab 4096)
 
 say "A Llama-like checkpoint with Adam's states on 8 ranks: tensor parallel 4, optimizer sharding 2"
@@ -47,10 +47,10 @@ show reshard verify ckpt_4
 show reshard verify ckpt_4 --against ckpt_8 --src-strategy ckpt_8/strategy --dst-strategy expected_4/strategy
 show reshard diff ckpt_8 ckpt_4 --a-strategy ckpt_8/strategy --b-strategy expected_4/strategy
 
-say "Time and memory, against a plain copy of the same checkpoint (bench/compare_cp.py)"
-show ../../bench/compare_cp.py ckpt_8 ckpt_8/strategy expected_4/strategy compare \
-  --reshard ../release/bin/reshard --runs 3
-rm -r compare
+say "Time and memory, against a plain copy and a bare pipeline (bench/suite.py, on a larger sample)"
+show ../../bench/suite.py --case optimizer_merge --size 0.25 --runs 3 --cache warm \
+  --bin ../release/bin --work suite
+rm -r suite
 
 cat <<'END'
 

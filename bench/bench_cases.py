@@ -1,0 +1,134 @@
+"""The conversions that bench/suite.py measures, and how reshard-gen makes their samples."""
+
+import dataclasses
+import shutil
+import subprocess
+import pathlib
+
+from measure import GIB, Failure, files_of, total_bytes
+
+# Bytes of a parameter of the Llama-like model: BFloat16, and two Float32 states of Adam.
+LLAMA_ITEM = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A conversion. `model` takes the size of the sample in GiB and returns options of reshard-gen;
+    `source` and `target` are the options that cut it. None: full tensors, without a strategy.
+    """
+    name: str
+    title: str
+    model: callable
+    source: list
+    target: list
+    gib: float = 1.0
+    cold_goal: float = None  # the goal of cp's time over reshard's, cold
+
+
+def _matrices(count, columns, rows_at_one_gib):
+    def options(size):
+        rows = max(8, int(rows_at_one_gib * size) // 8 * 8)
+        return ["--matrices", count, "--rows", rows, "--columns", columns, "--dtype", "Float32",
+                "--no-optimizer"]
+    return options
+
+
+def _float_matrices(count, columns):
+    return _matrices(count, columns, GIB // (count * columns * 4))
+
+
+def _llama(size):
+    hidden = 1024 if size >= 0.5 else 128
+    ffn, vocab = 4 * hidden, 16 * hidden
+    layer = (4 * hidden * hidden + 3 * hidden * ffn) * LLAMA_ITEM
+    layers = max(4, round((size * GIB - 2 * vocab * hidden * LLAMA_ITEM) / layer))
+    return ["--layers", layers, "--hidden", hidden, "--ffn", ffn, "--vocab", vocab]
+
+
+def _tiny(size):
+    # Parameters of 32 KiB: some 10,000 of them, fewer when a small sample is asked for.
+    return ["--matrices", max(8, int(10000 * min(1, size / TINY_GIB))), "--rows",
+            max(128, int(128 * size / TINY_GIB) // 8 * 8), "--columns", 64, "--dtype", "Float32",
+            "--no-optimizer"]
+
+
+TINY_GIB = 10000 * 128 * 64 * 4 / GIB
+
+
+def _cut(kind, parts):
+    return ["--cut", kind, "--tp", parts]
+
+
+def _column_cut(run, title):
+    # 4 source ranks of Float32: a run is as many bytes as the matrix has columns.
+    return Case(f"columns_{title.replace(' ', '').lower()}", f"column cut, runs of {title}",
+                _float_matrices(8, run), _cut("columns", 4), _cut("columns", 2), cold_goal=1.5)
+
+
+CASES = [
+    Case("rows", "row cut", _float_matrices(8, 2048), _cut("rows", 4), _cut("rows", 2),
+         cold_goal=1.1),
+    _column_cut(256, "256 B"),
+    _column_cut(1024, "1 KiB"),
+    _column_cut(4096, "4 KiB"),
+    _column_cut(65536, "64 KiB"),
+    Case("optimizer_merge", "optimizer shards merged", _llama,
+         ["--tp", 2, "--dp", 4, "--optimizer-sharding"], ["--tp", 2]),
+    Case("pipeline_split", "pipeline split", _llama, ["--tp", 2], ["--tp", 2, "--pp", 4]),
+    Case("pipeline_merge", "pipeline merge", _llama, ["--tp", 2, "--pp", 4], ["--tp", 2]),
+    Case("full_to_8", "full to 8 ranks", _llama, None, ["--tp", 8]),
+    Case("8_to_full", "8 ranks to full", _llama, ["--tp", 8], None),
+    Case("tiny", "10,000 tiny parameters", _tiny, _cut("rows", 4), _cut("rows", 2), gib=TINY_GIB),
+    Case("giant", "one 8 GiB tensor", _matrices(1, 8192, 32768), _cut("columns", 2),
+         _cut("columns", 1), gib=8.0),
+]
+
+# In memory, where nothing but the processor limits: two target files, and one.
+JOBS_CASES = [
+    Case("jobs_files", "two target files", _float_matrices(8, 4096), _cut("columns", 4),
+         _cut("columns", 2)),
+    Case("jobs_one_file", "one target file", _float_matrices(8, 4096), _cut("columns", 4),
+         _cut("columns", 1)),
+]
+
+
+class Sample:
+    """The files of a case in a folder of their own. A strategy is a file, or None."""
+
+    def __init__(self, folder, checkpoint, strategies):
+        self.folder = folder
+        self.checkpoint = checkpoint  # with rank_N
+        self.source_strategy, self.target_strategy = strategies
+        self.files = [file for file in files_of(checkpoint) if file.suffix == ".ckpt"]
+        self.bytes = total_bytes(checkpoint)
+
+    @property
+    def source(self):
+        """What reshard takes: the file itself where it holds full tensors."""
+        return self.checkpoint if self.source_strategy else self.files[0]
+
+
+def make_sample(case, size, binaries, folder):
+    """Makes the source of a case and both its strategies. Raises Failure."""
+    def call(program, *options):
+        done = subprocess.run([str(part) for part in (binaries / program, *options)], check=False,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"{case.name}: {done.stderr.strip()}")
+
+    def make(name, cut, *options):
+        call("reshard-gen", folder / name, *case.model(case.gib * size), *(cut or []), *options)
+        made = folder / name / "strategy"
+        strategy = folder / f"{name}_strategy.ckpt"
+        if len(files_of(made)) > 1:
+            call("reshard", "strategy", "merge", made, strategy)
+        else:
+            shutil.copy(made / "strategy_0.ckpt", strategy)
+        shutil.rmtree(made)
+        return strategy if cut else None
+
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    strategies = make("source", case.source), make("target", case.target, "--strategy-only")
+    shutil.rmtree(folder / "target")
+    return Sample(folder, pathlib.Path(folder / "source"), strategies)
