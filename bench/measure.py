@@ -171,8 +171,8 @@ def describe_machine(folder):
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         info.setdefault(key.strip(), value.strip())
-    mounted = subprocess.run(["stat", "-f", "-c", "%T", folder], check=True, capture_output=True,
-                             text=True).stdout.strip()
+    mounted = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", folder], check=False,
+                             capture_output=True, text=True).stdout.strip() or "unknown"
     return {"processor": info.get("model name", platform.machine()), "cores": os.cpu_count(),
             "memory_bytes": os.sysconf("SC_PHYS_PAGES") * PAGE, "kernel": platform.release(),
             "file_system": mounted}
