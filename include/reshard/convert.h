@@ -34,7 +34,7 @@ struct ConvertOptions {
   std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
   std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
-  int jobs = 2;                // target files written at a time, 8 MiB each; 0: one for each core
+  int jobs = 2;                // lanes that gather and write, up to 8 MiB each; 0: one for each core
   bool force = false;          // replace existing outputs
   bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
                          // check the CRC trailers of source files before they are used

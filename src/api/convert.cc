@@ -18,7 +18,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
-#include "src/exec/target_writer.h"
+#include "src/exec/part_writer.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
 #include "src/plan/planner.h"
@@ -239,7 +239,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
     plan.memory_bytes =
-        kMemoryOfProgram + source->indexes().memory() + Workers(options, plan) * 2 * kChunkBytes;
+        kMemoryOfProgram + source->indexes().memory() + Workers(options.jobs) * 2 * kChunkBytes;
     return plan;
   });
 }

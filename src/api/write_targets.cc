@@ -4,18 +4,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "src/api/counted_work.h"
+#include "src/api/target_groups.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/exec/target_digest.h"
-#include "src/exec/target_writer.h"
+#include "src/exec/part_writer.h"
+#include "src/os/descriptor_limit.h"
 #include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {
+
+constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
+
+// The files of a group are all open at a time.
+size_t MaxGroup() { return std::clamp<size_t>(DescriptorLimit() / 8, 1, 64); }
+
+// Returns the lanes that have something to do, with chunks no larger than the files.
+LaneOptions Lanes(const ConvertOptions& options, const PlanReport& plan, StorageKind storage) {
+  LaneOptions lanes;
+  uint64_t chunks = 0;
+  uint64_t largest = 0;
+  for (const TargetFileSummary& target : plan.targets) {
+    chunks += target.size / kChunkBytes + 1;
+    largest = std::max(largest, target.size);
+  }
+  lanes.lanes = std::min<uint64_t>(Workers(options.jobs), chunks);
+  lanes.writer_threads = storage != StorageKind::kMemory && chunks > lanes.lanes;
+  lanes.chunk_bytes =
+      std::min(kChunkBytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
+  lanes.chunk_bytes = std::max<uint64_t>(lanes.chunk_bytes, StagedFile::kAlignment);
+  return lanes;
+}
 
 // Whether an interrupted run has left the file so that it may be kept.
 Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume,
@@ -34,10 +58,6 @@ Status Prove(const TargetDigest& digest, const SourceFiles& sources) {
 
 }  // namespace
 
-size_t Workers(const ConvertOptions& options, const PlanReport& plan) {
-  return std::min(Workers(options.jobs), plan.targets.size());
-}
-
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
   for (const OpenedSource::File& file : source.chosen()) {
@@ -52,32 +72,38 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
                               const std::function<void(uint64_t)>& progress) {
   const SourceNames names = NamesOf(source);
   std::atomic<uint64_t> kept = 0;
-  const auto write = [&](size_t i, const std::stop_token& stop) -> Status {
+  WriteBack write_back(kWriteBackBytes);
+  PartWork work;
+  work.groups = GroupTargets(plan.targets, MaxGroup());
+  work.progress = progress;
+  work.open = [&](size_t i, const std::stop_token& stop) -> Result<std::unique_ptr<TargetPart>> {
     const TargetFileSummary& expected = plan.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool is_kept, IsKept(job, expected.path, options.resume, stop));
     if (is_kept) {
       ++kept;
       if (progress) progress(expected.size);
-      return {};
+      return std::unique_ptr<TargetPart>();
     }
     PlanNotes notes;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan target, planner.PlanTarget(expected.rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(TargetPlan target, planner.PlanTarget(expected.rank, notes));
     if (target.size != expected.size) {
       return InternalError(
           fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
     }
-    std::optional<TargetDigest> digest;
-    if (options.checksum) digest.emplace(target);
-    TargetDigest* const proof = digest ? &*digest : nullptr;
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size));
-    RESHARD_RETURN_IF_ERROR(WriteTarget(source.files(), target, file, proof, progress, stop));
-    if (digest) RESHARD_RETURN_IF_ERROR(Prove(*digest, source.files()));
-    RESHARD_ASSIGN_OR_RETURN(const std::string record,
-                             EncodeTargetRecord(target, fingerprint, names, proof));
-    return job.Finish(std::move(file), target.path, record);
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file,
+                             job.Create(target.path, target.size, {.write_back = &write_back}));
+    return std::make_unique<TargetPart>(std::move(target), ByteRange{0, expected.size},
+                                        std::move(file), options.checksum);
+  };
+  work.finish = [&](size_t, TargetPart& part) -> Status {
+    if (part.digest) RESHARD_RETURN_IF_ERROR(Prove(*part.digest, source.files()));
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::string record,
+        EncodeTargetRecord(part.plan, fingerprint, names, part.digest ? &*part.digest : nullptr));
+    return job.Finish(std::move(part.file), part.plan.path, record);
   };
   RESHARD_RETURN_IF_ERROR(
-      RunWorkers(Workers(options, plan), plan.targets.size(), write, options.stop));
+      WriteParts(source.files(), work, Lanes(options, plan, job.storage()), options.stop));
   return kept.load();
 }
 
@@ -93,7 +119,7 @@ Status CheckPublication(const PlanReport& plan, const TargetJob& job, const Conv
         ".reshard there, and run again with --force to write all files anew",
         Escape(options.target), Escape(file.path)));
   };
-  return RunWorkers(Workers(options, plan), plan.targets.size(), check, options.stop);
+  return RunWorkers(Workers(options.jobs), plan.targets.size(), check, options.stop);
 }
 
 }  // namespace reshard

@@ -16,15 +16,12 @@
 
 namespace reshard {
 
-// How many files are written at a time.
-size_t Workers(const ConvertOptions& options, const PlanReport& plan);
-
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Writes every file of `plan` and stages its part record, on several threads; each worker plans the
-// files it takes, so that few plans are in memory at a time. Files that an interrupted run has
-// finished are kept as options.resume says. `progress`, which may be empty, is called with the
+// Writes every file of `plan` and stages its part record, on several threads; files are planned
+// when their turn comes, so that few plans are in memory at a time. Files that an interrupted run
+// has finished are kept as options.resume says. `progress`, which may be empty, is called with the
 // bytes written since its last call. Returns how many files were kept. Errors: those of planning,
 // reading and writing; kInternal when the digests of both sides differ; kCancelled.
 Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,

@@ -90,30 +90,9 @@ class WindowCopier {
   WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out, CopyDigest* digest)
       : files_(files), file_(file), out_(out), digest_(digest) {}
 
-  Status Add(RunRow row) {
-    assert(size_ == 0 || row.source >= end_);
+  Status Add(const RunRow& row) {
     copied_ += row.length * row.count;
-    while (row.count > 0) {
-      const uint64_t length = std::min(row.length, kWindowBytes);
-      if (size_ > 0 && !Fits(row.source, length)) RESHARD_RETURN_IF_ERROR(Flush());
-      if (size_ == 0) begin_ = end_ = row.source;
-      RunRow part = row;
-      if (length < row.length) {  // longer than any window; such runs come one at a time
-        assert(row.count == 1);
-        part.length = length;
-        row.source += length;
-        row.target += length;
-        row.length -= length;
-      } else {
-        if (row.count > 1) part.count = std::min(row.count, CountThatFits(row));
-        row.source += part.count * row.source_stride;
-        row.target += part.count * row.target_stride;
-        row.count -= part.count;
-      }
-      rows_[size_++] = part;
-      end_ = part.source + (part.count - 1) * part.source_stride + part.length;
-    }
-    return {};
+    return AddRow(row);
   }
 
   Status Flush() {
@@ -139,15 +118,57 @@ class WindowCopier {
   uint64_t copied() const { return copied_; }
 
  private:
-  bool Fits(uint64_t source, uint64_t length) const {
-    return size_ < rows_.size() && source + length <= begin_ + kWindowBytes &&
-           source - end_ <= kMaxGap;
+  // Windows are cut at the same places for everybody, so that those who read about the same bytes
+  // share them.
+  static uint64_t WindowEnd(uint64_t source) { return (source / kWindowBytes + 1) * kWindowBytes; }
+
+  // How many runs of the row end within `room` bytes from the first one's beginning, without gaps
+  // that are too large. The first one does.
+  static uint64_t CountThatFits(const RunRow& row, uint64_t room) {
+    if (row.source_stride > row.length + kMaxGap) return 1;
+    return 1 + (room - row.length) / row.source_stride;
   }
 
-  // How many runs of the row may share the window, the first of which does.
-  uint64_t CountThatFits(const RunRow& row) const {
-    if (row.source_stride > row.length + kMaxGap) return 1;
-    return 1 + (begin_ + kWindowBytes - (row.source + row.length)) / row.source_stride;
+  Status AddRow(RunRow row) {
+    while (row.count > 0) {
+      RunRow part = row;
+      part.count = 1;
+      const uint64_t room = WindowEnd(row.source) - row.source;
+      if (row.length > room) {  // reaches over the boundary
+        part.length = room;
+        RESHARD_RETURN_IF_ERROR(AddPart(part));
+        if (row.count == 1) {
+          row.source += room;
+          row.target += room;
+          row.length -= room;
+          continue;
+        }
+        RESHARD_RETURN_IF_ERROR(AddRow({.source = row.source + room,
+                                        .target = row.target + room,
+                                        .length = row.length - room}));
+      } else {
+        if (row.count > 1) part.count = std::min(row.count, CountThatFits(row, room));
+        RESHARD_RETURN_IF_ERROR(AddPart(part));
+      }
+      row.source += part.count * row.source_stride;
+      row.target += part.count * row.target_stride;
+      row.count -= part.count;
+    }
+    return {};
+  }
+
+  // Adds runs that end within one window.
+  Status AddPart(const RunRow& part) {
+    assert(size_ == 0 || part.source >= end_);
+    const uint64_t end = part.source + (part.count - 1) * part.source_stride + part.length;
+    if (size_ > 0 &&
+        (size_ == rows_.size() || end > WindowEnd(begin_) || part.source - end_ > kMaxGap)) {
+      RESHARD_RETURN_IF_ERROR(Flush());
+    }
+    if (size_ == 0) begin_ = part.source;
+    rows_[size_++] = part;
+    end_ = end;
+    return {};
   }
 
   SourceFiles& files_;
@@ -256,7 +277,7 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 }
 
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out, TargetDigest* digest) {
+                  std::span<std::byte> out, ChunkDigest* digest) {
   auto segment = std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });

@@ -11,7 +11,7 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "src/exec/target_digest.h"
+#include "src/exec/chunk_digest.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source_files.h"
 #include "src/tensor/block_copy.h"
@@ -25,9 +25,10 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
               std::span<std::byte> out);
 
 // Fills `out` with the bytes of the target file from `offset` on, literals and contents alike, and
-// adds the source's side to `digest`, unless it is null. Errors: as Gather.
+// adds the source's side to `digest`, unless it is null; it was begun for just these bytes. Errors:
+// as Gather.
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out, TargetDigest* digest);
+                  std::span<std::byte> out, ChunkDigest* digest);
 
 }  // namespace reshard
 

@@ -101,9 +101,10 @@ Result<std::optional<JobText>> JobFolder::ReadJobText(const char* name) const {
   return std::optional(std::move(job));
 }
 
-Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size) const {
+Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size,
+                                     const WriteOptions& options) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
-  return StagedFile::Create(place.folder, place.name, size);
+  return StagedFile::Create(place.folder, place.name, size, options);
 }
 
 Status JobFolder::WriteRecord(const std::string& path, std::string_view record) const {

@@ -61,7 +61,8 @@ class JobFolder {
   Result<std::optional<JobText>> ReadJournal() const;
 
   // Makes a file to be filled, and the folders on its way.
-  Result<StagedFile> Create(const std::string& path, uint64_t size) const;
+  Result<StagedFile> Create(const std::string& path, uint64_t size,
+                            const WriteOptions& options = {}) const;
   // Stages the part record of the file at `path`, which is whole and durable, and makes it durable.
   Status WriteRecord(const std::string& path, std::string_view record) const;
   // Returns the head of the part record of the staged `file`, or nothing unless both are whole.

@@ -200,9 +200,10 @@ size_t TargetJob::CountFinished() const {
   return finished;
 }
 
-Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size) const {
+Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size,
+                                     const WriteOptions& options) const {
   if (Finished(path) != nullptr) RESHARD_RETURN_IF_ERROR(folder_->Remove(path));
-  return folder_->Create(path, size);
+  return folder_->Create(path, size, options);
 }
 
 Status TargetJob::Finish(StagedFile file, const std::string& path, std::string_view record) const {

@@ -27,6 +27,7 @@
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
+#include "src/os/storage_kind.h"
 
 namespace reshard {
 
@@ -56,6 +57,9 @@ class TargetJob {
   // publishing, nothing.
   ~TargetJob();
 
+  // What the target folder is stored on.
+  StorageKind storage() const { return StorageOf(target_.fd()); }
+
   // Whether nothing is left to write, but only to publish.
   bool already_staged() const { return already_staged_; }
 
@@ -70,7 +74,8 @@ class TargetJob {
 
   // Makes the file that will be at `path`, one of the spec's; one that was finished is given up.
   // Errors: those of StagedFile.
-  Result<StagedFile> Create(const std::string& path, uint64_t size) const;
+  Result<StagedFile> Create(const std::string& path, uint64_t size,
+                            const WriteOptions& options = {}) const;
   // Makes a complete file durable, then its part record: the file at `path` is finished.
   // Errors: those of StagedFile; kIo.
   Status Finish(StagedFile file, const std::string& path, std::string_view record) const;

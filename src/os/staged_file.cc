@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,22 +12,10 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/errno_status.h"
+#include "src/os/storage_kind.h"
 
 namespace reshard {
 namespace {
-
-constexpr uint64_t kWriteBackBytes = uint64_t{32} << 20;
-
-// Direct writes wait for each chunk. Local disks answer fast enough, network file systems need
-// their own buffering; so only where it has been measured to pay.
-bool DirectPays(int fd) {
-  constexpr unsigned long kExt4 = 0xEF53;
-  constexpr unsigned long kXfs = 0x58465342;
-  struct statfs system {};
-  if (fstatfs(fd, &system) != 0) return false;
-  const auto type = static_cast<unsigned long>(system.f_type);
-  return type == kExt4 || type == kXfs;
-}
 
 bool IsAligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % StagedFile::kAlignment == 0;
@@ -55,111 +42,158 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
       Escape(path), size, free.ok() ? fmt::format("{}", *free) : "an unknown number"));
 }
 
-}  // namespace
-
-StagedFile::StagedFile(FileDescriptor file, std::string path, uint64_t size, bool direct)
-    : file_(std::move(file)), path_(std::move(path)), size_(size), direct_(direct) {}
-
-Result<StagedFile> StagedFile::Create(const OutputDirectory& folder, const std::string& name,
-                                      uint64_t size) {
-  std::string path = folder.PathOf(name);
+// Makes or opens a file to be written.
+Result<FileDescriptor> OpenForWriting(const OutputDirectory& folder, const std::string& name,
+                                      uint64_t size, int more_flags) {
+  const std::string path = folder.PathOf(name);
   if (size > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
     return IoError(fmt::format("{}: no file can have {} bytes", Escape(path), size));
   }
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more_flags;
   int fd = -1;
   do {
-    fd = openat(folder.fd(), name.c_str(), kFlags, 0666);
+    fd = openat(folder.fd(), name.c_str(), flags, 0666);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0 && errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
   if (fd < 0) return ErrnoStatus(errno, "make", path);
-  FileDescriptor file(fd);
-  RESHARD_RETURN_IF_ERROR(Reserve(fd, size, folder, path));
-  const bool direct = DirectPays(fd) && SetDirect(fd, true);
-  return StagedFile(std::move(file), std::move(path), size, direct);
+  return FileDescriptor(fd);
 }
 
-Status StagedFile::LeaveDirect() {
-  if (!SetDirect(file_.get(), false)) return ErrnoStatus(errno, "leave direct writing of", path_);
-  direct_ = false;
-  window_ = dropped_ = written_;
+// Gives a file that may be new its size, where it could not be reserved.
+Status Extend(int fd, uint64_t size, const std::string& path) {
+  struct stat found {};
+  if (fstat(fd, &found) != 0) return ErrnoStatus(errno, "look up", path);
+  if (static_cast<uint64_t>(found.st_size) > size) {
+    return MismatchError(fmt::format(
+        "{}: has {} bytes, expected {}; another plan's file is in the way: remove the folder "
+        ".reshard there when nothing writes to it",
+        Escape(path), found.st_size, size));
+  }
+  if (static_cast<uint64_t>(found.st_size) == size) return {};
+  int error = EINTR;
+  while (error == EINTR) error = ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  return error == 0 ? Status() : ErrnoStatus(error, fmt::format("extend to {} bytes", size), path);
+}
+
+}  // namespace
+
+StagedFile::StagedFile(FileDescriptor file, std::string path, uint64_t size, ByteRange part)
+    : file_(std::move(file)), path_(std::move(path)), size_(size), part_(part) {}
+
+StagedFile::StagedFile(StagedFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      path_(std::move(other.path_)),
+      size_(other.size_),
+      part_(other.part_),
+      write_back_(other.write_back_),
+      written_(other.written_.load()),
+      direct_(other.direct_.load()),
+      tail_(std::move(other.tail_)) {}
+
+StagedFile::~StagedFile() {
+  if (file_.valid() && write_back_ != nullptr) write_back_->Forget(file_.get());
+}
+
+Status StagedFile::ChooseMode(const WriteOptions& options) {
+  write_back_ = options.write_back;
+  const int fd = file_.get();
+  if (options.mode == WriteMode::kDirect && !SetDirect(fd, true)) {
+    return InvalidArgumentError(fmt::format(
+        "{}: this file system takes no direct writes; leave --io to choose, or say --io buffered",
+        Escape(path_)));
+  }
+  direct_ = options.mode == WriteMode::kDirect ||
+            (options.mode == WriteMode::kAuto && StorageOf(fd) == StorageKind::kLocalDisk &&
+             SetDirect(fd, true));
   return {};
 }
 
-Status StagedFile::Append(std::span<const std::byte> chunk) {
-  if (chunk.size() > size_ - written_) {
-    return InternalError(fmt::format("{}: {} bytes at offset {} of a file of {}", Escape(path_),
-                                     chunk.size(), written_, size_));
-  }
-  if (direct_ && IsAligned(chunk.data())) {
-    const size_t whole = chunk.size() - chunk.size() % kAlignment;
-    RESHARD_RETURN_IF_ERROR(Write(chunk.first(whole)));
-    chunk = chunk.subspan(whole);
-  }
-  if (chunk.empty()) return {};
-  if (direct_) RESHARD_RETURN_IF_ERROR(LeaveDirect());
-  RESHARD_RETURN_IF_ERROR(Write(chunk));
-  return WriteBack();
+Result<StagedFile> StagedFile::Create(const OutputDirectory& folder, const std::string& name,
+                                      uint64_t size, const WriteOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(FileDescriptor fd, OpenForWriting(folder, name, size, O_EXCL));
+  StagedFile file(std::move(fd), folder.PathOf(name), size, {0, size});
+  RESHARD_RETURN_IF_ERROR(Reserve(file.file_.get(), size, folder, file.path_));
+  RESHARD_RETURN_IF_ERROR(file.ChooseMode(options));
+  return file;
 }
 
-Status StagedFile::Write(std::span<const std::byte> bytes) {
+Result<StagedFile> StagedFile::OpenPart(const OutputDirectory& folder, const std::string& name,
+                                        uint64_t size, ByteRange part,
+                                        const WriteOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(FileDescriptor fd, OpenForWriting(folder, name, size, 0));
+  StagedFile file(std::move(fd), folder.PathOf(name), size, part);
+  RESHARD_RETURN_IF_ERROR(Reserve(file.file_.get(), size, folder, file.path_));
+  RESHARD_RETURN_IF_ERROR(Extend(file.file_.get(), size, file.path_));
+  RESHARD_RETURN_IF_ERROR(file.ChooseMode(options));
+  return file;
+}
+
+// Any number of threads may come here at the same time: what they write directly or not is right
+// either way.
+Status StagedFile::LeaveDirect() {
+  if (!SetDirect(file_.get(), false)) return ErrnoStatus(errno, "leave direct writing of", path_);
+  direct_ = false;
+  return {};
+}
+
+Status StagedFile::WriteAt(uint64_t offset, std::span<const std::byte> chunk) {
+  if (offset < part_.offset || offset > part_.end() || chunk.size() > part_.end() - offset) {
+    return InternalError(fmt::format("{}: {} bytes at offset {} of bytes {} to {}", Escape(path_),
+                                     chunk.size(), offset, part_.offset, part_.end()));
+  }
+  if (direct_ && IsAligned(chunk.data()) && offset % kAlignment == 0 &&
+      offset + chunk.size() == size_) {
+    const size_t whole = chunk.size() - chunk.size() % kAlignment;
+    tail_.assign(reinterpret_cast<const char*>(chunk.data()) + whole, chunk.size() - whole);
+    chunk = chunk.first(whole);
+  }
+  RESHARD_RETURN_IF_ERROR(Write(offset, chunk));
+  if (!direct_ && write_back_ != nullptr) {
+    return write_back_->Add(file_.get(), path_, {offset, chunk.size()});
+  }
+  return {};
+}
+
+Status StagedFile::Write(uint64_t offset, std::span<const std::byte> bytes) {
+  if (direct_ &&
+      (!IsAligned(bytes.data()) || offset % kAlignment != 0 || bytes.size() % kAlignment != 0)) {
+    RESHARD_RETURN_IF_ERROR(LeaveDirect());
+  }
   while (!bytes.empty()) {
-    const ssize_t put =
-        pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(written_));
+    const bool direct = direct_;  // or perhaps no longer, when another thread leaves it just now
+    const ssize_t put = pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0) {
       if (errno == EINTR) continue;
       // Not taken directly: by the file system, or because a short write has broken the alignment.
-      if (errno == EINVAL && direct_) {
+      if (errno == EINVAL && direct) {
         RESHARD_RETURN_IF_ERROR(LeaveDirect());
         continue;
       }
-      return ErrnoStatus(
-          errno, fmt::format("write {} bytes at offset {} of", bytes.size(), written_), path_);
+      return ErrnoStatus(errno, fmt::format("write {} bytes at offset {} of", bytes.size(), offset),
+                         path_);
     }
     if (put == 0) {
       return IoError(fmt::format("{}: no byte was written at offset {}; look at the kernel's log",
-                                 Escape(path_), written_));
+                                 Escape(path_), offset));
     }
     written_ += static_cast<uint64_t>(put);
+    offset += static_cast<uint64_t>(put);
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
   return {};
 }
 
-// Starts the write-back of the current window when it is full, waits for that of the one before
-// and drops its pages. Not what makes the file durable, but an error that it reports here would be
-// missing in fsync.
-Status StagedFile::WriteBack() {
-  if (!write_back_ || written_ - window_ < kWriteBackBytes) return {};
-  const auto sync = [&](uint64_t begin, uint64_t end, unsigned flags) -> Status {
-    if (begin == end) return {};
-    while (sync_file_range(file_.get(), static_cast<off_t>(begin), static_cast<off_t>(end - begin),
-                           flags) != 0) {
-      if (errno == EINTR) continue;
-      write_back_ = false;
-      if (errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP) return {};
-      return ErrnoStatus(errno, fmt::format("write back the bytes {} to {} of", begin, end), path_);
-    }
-    return {};
-  };
-  RESHARD_RETURN_IF_ERROR(sync(window_, written_, SYNC_FILE_RANGE_WRITE));
-  RESHARD_RETURN_IF_ERROR(
-      sync(dropped_, window_,
-           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
-  if (window_ > dropped_) {
-    // Advice: whether it is taken does not matter.
-    static_cast<void>(posix_fadvise(file_.get(), static_cast<off_t>(dropped_),
-                                    static_cast<off_t>(window_ - dropped_), POSIX_FADV_DONTNEED));
-  }
-  dropped_ = window_;
-  window_ = written_;
-  return {};
+Status StagedFile::WriteTail() {
+  if (tail_.empty()) return {};
+  if (direct_) RESHARD_RETURN_IF_ERROR(LeaveDirect());
+  return Write(size_ - tail_.size(), std::as_bytes(std::span(tail_)));
 }
 
 Status StagedFile::Finish() {
-  if (written_ != size_) {
-    return InternalError(
-        fmt::format("{}: {} bytes were written, expected {}", Escape(path_), written_, size_));
+  RESHARD_RETURN_IF_ERROR(WriteTail());
+  if (written_ != part_.length) {
+    return InternalError(fmt::format("{}: {} bytes were written, expected {}", Escape(path_),
+                                     written(), part_.length));
   }
   struct stat found {};
   if (fstat(file_.get(), &found) != 0) return ErrnoStatus(errno, "look up", path_);
@@ -167,10 +201,14 @@ Status StagedFile::Finish() {
     return IoError(
         fmt::format("{}: has {} bytes after {} were written; start again, and look for "
                     "another program that writes to it",
-                    Escape(path_), found.st_size, size_));
+                    Escape(path_), found.st_size, written()));
   }
+  if (write_back_ != nullptr) write_back_->Forget(file_.get());
   // Never retried: after a failure the kernel may call the lost pages clean.
   if (fsync(file_.get()) != 0) return ErrnoStatus(errno, "flush", path_);
+  // What is durable need not stay in the page cache. Advice: whether it is taken does not matter.
+  static_cast<void>(posix_fadvise(file_.get(), static_cast<off_t>(part_.offset),
+                                  static_cast<off_t>(part_.length), POSIX_FADV_DONTNEED));
   return file_.Close(path_);
 }
 

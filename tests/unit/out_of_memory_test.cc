@@ -8,7 +8,7 @@
 #include <new>
 #include <string>
 
-#include "src/exec/target_writer.h"
+#include "src/exec/part_writer.h"
 #include "src/source/source_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -72,7 +72,7 @@ TEST(OutOfMemory, AFileThatCouldNotBeOpenedCanBeLater) {
   EXPECT_TRUE(files.Open(file, 0, 100).ok());
 }
 
-TEST(OutOfMemory, AWriterOfTwoThreadsEnds) {
+TEST(OutOfMemory, LanesOfTwoThreadsEnd) {
   const TemporaryFolder folder;
   SourceFiles files(1);
   const uint64_t bytes = 2 * kChunkBytes + 1;
@@ -90,8 +90,15 @@ TEST(OutOfMemory, AWriterOfTwoThreadsEnds) {
     const int64_t left = allocations_left.exchange(-1);
     EXPECT_TRUE(out->RemoveFile("target").ok());
     allocations_left = left;
-    auto target = StagedFile::Create(*out, "target", bytes);
-    return target.ok() ? WriteTarget(files, plan, *target, nullptr, {}, {}) : target.status();
+    PartWork work;
+    work.groups = {{0}};
+    work.open = [&](size_t, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
+      auto target = StagedFile::Create(*out, "target", bytes);
+      if (!target.ok()) return target.status();
+      return std::make_unique<TargetPart>(plan, ByteRange{0, bytes}, std::move(*target), false);
+    };
+    work.finish = [](size_t, TargetPart& part) { return part.file.Finish(); };
+    return WriteParts(files, work, {.lanes = 2}, {});
   });
   EXPECT_GT(failures, 1);
 }

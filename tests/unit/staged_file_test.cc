@@ -55,15 +55,18 @@ class Shifted {
 void Write(const fs::path& folder, const std::string& name, const std::string& bytes, size_t shift,
            const std::vector<size_t>& chunks) {
   const Shifted memory(bytes, shift);
-  auto file = StagedFile::Create(OpenFolder(folder), name, bytes.size());
+  WriteBack write_back(64 << 20);
+  auto file =
+      StagedFile::Create(OpenFolder(folder), name, bytes.size(), {.write_back = &write_back});
   ASSERT_TRUE(file.ok()) << file.status().message();
   std::span<const std::byte> rest = memory.bytes();
-  for (const size_t chunk : chunks) {
-    const Status status = file->Append(rest.first(chunk));
-    ASSERT_TRUE(status.ok()) << status.message();
+  const auto write = [&](size_t chunk) {
+    const Status status = file->WriteAt(bytes.size() - rest.size(), rest.first(chunk));
+    EXPECT_TRUE(status.ok()) << status.message();
     rest = rest.subspan(chunk);
-  }
-  ASSERT_TRUE(file->Append(rest).ok());
+  };
+  for (const size_t chunk : chunks) write(chunk);
+  write(rest.size());
   const Status status = file->Finish();
   ASSERT_TRUE(status.ok()) << status.message();
 }
@@ -130,8 +133,8 @@ TEST(StagedFile, TakesNeitherMoreNorLess) {
   const std::string bytes = Bytes(10);
   auto file = StagedFile::Create(OpenFolder(folder.path()), "file", 9);
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->Append(std::as_bytes(std::span(bytes))).code(), StatusCode::kInternal);
-  EXPECT_TRUE(file->Append(std::as_bytes(std::span(bytes).first(8))).ok());
+  EXPECT_EQ(file->WriteAt(0, std::as_bytes(std::span(bytes))).code(), StatusCode::kInternal);
+  EXPECT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes).first(8))).ok());
   const Status status = file->Finish();
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("8 bytes were written, expected 9"));
@@ -141,7 +144,7 @@ TEST(StagedFile, NoticesWhenTheFileIsCut) {
   const TemporaryFolder folder;
   auto file = StagedFile::Create(OpenFolder(folder.path()), "file", 4);
   ASSERT_TRUE(file.ok());
-  ASSERT_TRUE(file->Append(std::as_bytes(std::span("1234", 4))).ok());
+  ASSERT_TRUE(file->WriteAt(0, std::as_bytes(std::span("1234", 4))).ok());
   fs::resize_file(folder.path() / "file", 3);
   const Status status = file->Finish();
   EXPECT_EQ(status.code(), StatusCode::kIo);

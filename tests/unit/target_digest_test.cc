@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/manifest/part_record.h"
+#include "src/exec/chunk_digest.h"
 #include "src/exec/gather.h"
 #include "src/plan/planner.h"
 #include "tests/support/temporary_folder.h"
@@ -65,10 +66,13 @@ class TargetDigestTest : public testing::Test {
     for (uint64_t offset = 0; offset < plan_.size; offset += chunk_bytes) {
       std::string chunk(std::min(chunk_bytes, plan_.size - offset), '\0');
       const auto bytes = std::as_writable_bytes(std::span(chunk));
-      const Status status = FillTarget(files_, plan_, offset, bytes, &digest);
+      ChunkDigest sums;
+      sums.Begin(plan_, {offset, chunk.size()});
+      const Status status = FillTarget(files_, plan_, offset, bytes, &sums);
       if (!status.ok()) return status;
       fault(offset, chunk);
-      digest.AddChunk(bytes);
+      sums.AddTarget(offset, bytes);
+      digest.AddChunk(bytes, sums);
       target_ += chunk;
     }
     return digest.Compare();
@@ -122,7 +126,7 @@ TEST_F(TargetDigestTest, BlocksEndAt64MiB) {
     const std::string chunk(9 << 20, 'x');
     for (uint64_t done = 0; done < plan.size;) {
       const uint64_t length = std::min<uint64_t>(chunk.size(), plan.size - done);
-      digest.AddChunk(std::as_bytes(std::span(chunk)).first(length));
+      digest.AddChunk(std::as_bytes(std::span(chunk)).first(length), {});
       done += length;
     }
     EXPECT_EQ(digest.blocks(), blocks) << size;

@@ -79,7 +79,7 @@ class TargetJobTest : public testing::Test {
     for (const auto& [path, bytes] : contents) {
       auto file = job.Create(path, bytes.size());
       if (!file.ok()) return file.status();
-      if (Status status = file->Append(std::as_bytes(std::span(bytes))); !status.ok()) {
+      if (Status status = file->WriteAt(0, std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
       if (Status status = job.Finish(std::move(*file), path, Record(path, bytes, plan));

@@ -382,7 +382,7 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
     if (!job.ok()) return job.status();
     for (const auto& [path, bytes] : contents) {
       auto file = job->Create(path, bytes.size());
-      EXPECT_TRUE(file->Append(std::as_bytes(std::span(bytes))).ok());
+      EXPECT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes))).ok());
       std::string record;
       PartRecordEncoder encoder([&](std::string_view piece) {
         record += piece;

@@ -29,7 +29,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("N")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
-  AddJobsOption(app, options_.jobs, "Target files written at a time; 0 is all cores (2)");
+  AddJobsOption(app, options_.jobs, "Lanes that gather and write; 0 is one for each core (2)");
   app.add_flag("--force", options_.force, "Replace existing outputs");
   app.add_flag("--no-checksum", no_checksum_,
                "Neither check nor write checksums; see reshard verify");

@@ -93,6 +93,8 @@ Result<std::vector<Piece>> MakePieces(const std::vector<SampleParameter>& parame
   return pieces;
 }
 
+constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
+
 // Cuts a stream into chunks of an aligned buffer, which StagedFile writes straight to the disk.
 class ChunkedFile {
  public:
@@ -123,17 +125,21 @@ class ChunkedFile {
 
   Status Flush() {
     const size_t used = std::exchange(used_, 0);
-    return file_.Append(std::as_bytes(std::span(blocks_)).first(used));
+    return file_.WriteAt(std::exchange(flushed_, flushed_ + used),
+                         std::as_bytes(std::span(blocks_)).first(used));
   }
 
   StagedFile file_;
   std::vector<Block> blocks_;
-  size_t used_ = 0;  // bytes of the buffer
+  size_t used_ = 0;       // bytes of the buffer
+  uint64_t flushed_ = 0;  // bytes of the file
 };
 
 Status WriteDense(const std::vector<Piece>& pieces, uint64_t size, const OutputDirectory& folder,
                   const std::string& name) {
-  RESHARD_ASSIGN_OR_RETURN(StagedFile staged, StagedFile::Create(folder, name, size));
+  WriteBack write_back(kWriteBackBytes);
+  RESHARD_ASSIGN_OR_RETURN(StagedFile staged,
+                           StagedFile::Create(folder, name, size, {.write_back = &write_back}));
   ChunkedFile file(std::move(staged));
   for (const Piece& piece : pieces) {
     auto literal = std::as_bytes(std::span(piece.literal));

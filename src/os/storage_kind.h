@@ -1,0 +1,18 @@
+// What a file system stores its files on, as far as writing cares.
+#ifndef RESHARD_SRC_OS_STORAGE_KIND_H_
+#define RESHARD_SRC_OS_STORAGE_KIND_H_
+
+namespace reshard {
+
+enum class StorageKind {
+  kMemory,     // writing is copying; nothing to wait for
+  kLocalDisk,  // where direct writes were measured to pay
+  kOther,      // network file systems need their own buffering
+};
+
+// Returns the kind for the open file or folder `fd`; kOther when that cannot be told. Any thread.
+StorageKind StorageOf(int fd);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_STORAGE_KIND_H_
