@@ -21,7 +21,7 @@ PAGE = resource.getpagesize()
 
 
 class Failure(Exception):
-    """A program failed; the message is the last that it said."""
+    """A program failed; the message has what it said last of an error."""
 
 
 class Usage:
@@ -76,19 +76,25 @@ def run(command, data_limit=None, finish=None):
         cpu = usage.ru_utime + usage.ru_stime + time.process_time() - own_start
         if process.returncode != 0:
             errors.seek(0)
-            said = errors.read().decode(errors="replace").split("\n")
-            last = [line for line in said if line.strip()][-1:] or ["it said nothing"]
+            said = [line.strip() for line in errors.read().decode(errors="replace").splitlines()
+                    if line.strip()] or ["it said nothing"]
+            telling = [line for line in said if "error" in line.lower() or "alloc" in line.lower()]
             raise Failure(f"{pathlib.Path(str(command[0])).name} ended with {process.returncode}: "
-                          f"{last[0].strip()[:200]} (RssAnon up to {peak / GIB:.1f} GiB)")
+                          f"{(telling or said)[-1][:200]} (RssAnon up to {peak / GIB:.1f} GiB)")
     return Usage(seconds, cpu, peak)
 
 
 def system_calls(command):
-    """Returns how many system calls a command makes, its threads' too; None without strace."""
+    """Returns how many system calls a command makes, its threads' too; None where strace cannot be
+    had or may not trace.
+    """
     if shutil.which("strace") is None:
         return None
     with tempfile.NamedTemporaryFile("r") as counts:
-        run(["strace", "-qq", "-c", "-f", "-U", "calls,name", "-o", counts.name, *command])
+        try:
+            run(["strace", "-qq", "-c", "-f", "-U", "calls,name", "-o", counts.name, *command])
+        except Failure:
+            return None
         for line in counts.read().splitlines():
             fields = line.split()
             if len(fields) == 2 and fields[1] == "total":

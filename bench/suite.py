@@ -65,7 +65,7 @@ class Contender:
         except Failure as failure:
             if not self.limited:
                 raise
-            self.failure = f"{failure}; {limit / GIB:.1f} GiB were there"
+            self.failure = f"{failure}; RLIMIT_DATA was {limit / GIB:.1f} GiB"
             return
         if counts:
             self.usages.append(usage)
@@ -161,7 +161,7 @@ def run_case(case, arguments):
             if entry is entries[0]:
                 result["written_bytes"] = sum(
                     path.stat().st_size for path in entry.target.rglob("*.ckpt"))
-            shutil.rmtree(entry.target)
+            shutil.rmtree(entry.target, ignore_errors=True)
     for mode in arguments.cache:
         print(f"{case.title}: {mode}", file=sys.stderr, flush=True)
         take_rounds(entries, sample, arguments, mode == "cold", arguments.runs)
@@ -233,7 +233,8 @@ def parse_arguments():
     arguments = parser.parse_args()
     arguments.bin, arguments.work = arguments.bin.resolve(), arguments.work.resolve()
     arguments.cache = arguments.cache or ["warm", "cold"]
-    arguments.runs = max(1, arguments.runs)
+    if min(arguments.runs, arguments.jobs_runs, arguments.mindspore_runs) < 1:
+        parser.error("a median needs one run at least")
     return arguments
 
 

@@ -33,7 +33,7 @@ def _details(case, mode):
     rows = []
     for name, found in contenders.items():
         if "failure" in found:
-            rows.append([name, "did not end"] + ["-"] * 9)
+            rows.append([name, "failed"] + ["-"] * 9)
             continue
         median = _median(found)
         cached = [None if found[f"{side}_cache_bytes"] is None else found[f"{side}_cache_bytes"] / MIB
@@ -90,7 +90,7 @@ def _summary(cases, mode, verdicts):
         if mindspore is None:
             against = "not run"
         elif "failure" in mindspore:
-            against = "did not fit"
+            against = "failed"
         else:
             against = verdicts.at_least(_median(mindspore) / time, MINDSPORE_GOAL,
                                         f"{where}: times as fast as MindSpore")
