@@ -101,6 +101,11 @@ def convert_command(arguments, sample, target, *options):
     return [*command, *options]
 
 
+def copies_of(sample):
+    """The list that the bare pipeline works through."""
+    return sample.folder / "copies.txt"
+
+
 def contenders(arguments, sample):
     out = sample.folder
     strategies = [str(path or "") for path in (sample.source_strategy, sample.target_strategy)]
@@ -109,7 +114,7 @@ def contenders(arguments, sample):
                     reshard)
     yield Contender("no checksums", out / "unchecked",
                     convert_command(arguments, sample, out / "unchecked", "--no-checksum"), reshard)
-    copies = out / "copies.txt"
+    copies = copies_of(sample)
     with copies.open("w") as file:
         subprocess.run([arguments.bin / "copy_list", sample.source, *strategies], check=True,
                        stdout=file)
@@ -153,19 +158,18 @@ def run_case(case, arguments):
     entries = list(contenders(arguments, sample))
     result = {"name": case.name, "title": case.title, "cold_goal": case.cold_goal, "modes": {}}
     result["read_bytes"] = sample.bytes
+    result["written_bytes"] = written = sum(
+        int(line.split()[1]) for line in copies_of(sample).read_text().splitlines()
+        if line.startswith("target "))
     calls = {}
     for entry in entries:
         if not entry.limited:
             shutil.rmtree(entry.target, ignore_errors=True)
             calls[entry.name] = measure.system_calls(entry.command)
-            if entry is entries[0]:
-                result["written_bytes"] = sum(
-                    path.stat().st_size for path in entry.target.rglob("*.ckpt"))
             shutil.rmtree(entry.target, ignore_errors=True)
     for mode in arguments.cache:
         print(f"{case.title}: {mode}", file=sys.stderr, flush=True)
         take_rounds(entries, sample, arguments, mode == "cold", arguments.runs)
-        written = result["written_bytes"]
         result["modes"][mode] = {
             entry.name: entry.figures(sample.bytes if entry.name.startswith("cp") else written,
                                       calls.get(entry.name)) for entry in entries}
