@@ -40,17 +40,16 @@ std::optional<uint64_t> CountCached(const InputFile& file, ByteRange pages) {
   return found.cached;
 }
 
-// Halves `pages`, of which `cached` are in the cache, until all or none of them are.
-void Split(const InputFile& file, ByteRange pages, uint64_t cached,
-           const std::function<void(ByteRange)>& visit) {
-  const uint64_t count = pages.length / PageSize();
-  if (cached >= count) return;
+// Halves `pages`, which are not all cached, until all or none of them are.
+void VisitUncached(const InputFile& file, ByteRange pages, uint64_t cached,
+                   const std::function<void(ByteRange)>& visit) {
   if (cached == 0) return visit(pages);
-  const ByteRange left{pages.offset, count / 2 * PageSize()};
-  const uint64_t cached_left = CountCached(file, left).value_or(0);
-  Split(file, left, cached_left, visit);
-  Split(file, {left.end(), pages.length - left.length}, cached - std::min(cached, cached_left),
-        visit);
+  const ByteRange left{pages.offset, pages.length / PageSize() / 2 * PageSize()};
+  for (const ByteRange half : {left, ByteRange{left.end(), pages.length - left.length}}) {
+    const uint64_t count = half.length / PageSize();
+    const uint64_t cached_half = CountCached(file, half).value_or(count);
+    if (cached_half < count) VisitUncached(file, half, cached_half, visit);
+  }
 }
 
 // `data` is where the pages are mapped.
@@ -82,8 +81,9 @@ Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange ra
   if (end <= range.offset) return Residency::kAllCached;
   const ByteRange pages{range.offset, (end - range.offset + page - 1) / page * page};
   if (const std::optional<uint64_t> cached = CountCached(file, pages)) {
-    Split(file, pages, *cached, visit);
-    return *cached >= pages.length / page ? Residency::kAllCached : Residency::kNotAllCached;
+    if (*cached >= pages.length / page) return Residency::kAllCached;
+    VisitUncached(file, pages, *cached, visit);
+    return Residency::kNotAllCached;
   }
   if (map != nullptr) {
     return FindByMincore(const_cast<std::byte*>(map) + pages.offset, pages, visit);
@@ -97,8 +97,26 @@ Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange ra
 }
 
 void DropCached(const InputFile& file, ByteRange range) {
-  static_cast<void>(posix_fadvise(file.descriptor(), static_cast<off_t>(range.offset),
-                                  static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
+  const auto drop = [&file, &range] {
+    static_cast<void>(posix_fadvise(file.descriptor(), static_cast<off_t>(range.offset),
+                                    static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
+  };
+  drop();
+  if (CountCached(file, range).value_or(0) == 0) return;
+  // Those that are still being read stay: reading from them waits for that.
+  uint64_t next = range.offset;
+  const auto wait_until = [&file, &next](uint64_t end) {
+    for (; next < end; next += PageSize()) {
+      std::byte byte;
+      static_cast<void>(pread(file.descriptor(), &byte, 1, static_cast<off_t>(next)));
+    }
+  };
+  FindUncached(file, nullptr, range, [&wait_until, &next](ByteRange pages) {
+    wait_until(pages.offset);
+    next = pages.end();
+  });
+  wait_until(std::min(range.end(), file.size()));
+  drop();
 }
 
 }  // namespace reshard

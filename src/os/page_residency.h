@@ -26,7 +26,7 @@ enum class Residency { kAllCached, kNotAllCached, kUnknown };
 Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange range,
                        const std::function<void(ByteRange)>& visit);
 
-// Takes those pages out of the page cache that lie wholly within `range`, but for those that a
+// Takes the pages of `range`, which begins a page, out of the page cache, but for those that a
 // process has mapped or that are not yet written.
 void DropCached(const InputFile& file, ByteRange range);
 

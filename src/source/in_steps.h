@@ -13,8 +13,8 @@
 
 namespace reshard {
 
-// Calls step(part) for parts of at most `step_bytes` of `piece`, in order, until one fails or
-// `stop` is requested, and reports their bytes to `progress`.
+// Calls step(part) for the parts into which the multiples of `step_bytes` cut `piece`, in order,
+// until one fails or `stop` is requested, and reports their bytes to `progress`.
 Status InSteps(ByteRange piece, uint64_t step_bytes, const std::stop_token& stop,
                const std::function<void(uint64_t)>& progress,
                const std::function<Status(ByteRange)>& step);

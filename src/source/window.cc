@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "src/base/status_macros.h"
 
@@ -16,17 +17,32 @@ Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t len
     window.data_ = &kNothing;
     return window;
   }
-  if (const std::optional<FileMap>& map = window.file_->map) {
-    FileWindows& windows = window.file_->windows;
-    const uint64_t first = std::min(length, kWindowBytes - offset % kWindowBytes);
-    RESHARD_ASSIGN_OR_RETURN(window.pins_[0], windows.Hold({offset, first}));
+  FileWindows& windows = window.file_->windows;
+  const uint64_t first = std::min(length, kWindowBytes - offset % kWindowBytes);
+  Result<FileWindows::Pin> pin = windows.Hold({offset, first});
+  if (window.file_->map) {
+    RESHARD_ASSIGN_OR_RETURN(window.pins_[0], std::move(pin));
     if (first < length) {
       RESHARD_ASSIGN_OR_RETURN(window.pins_[1], windows.Hold({offset + first, length - first}));
     }
-    window.data_ = map->data() + offset;
+    window.data_ = window.pins_[0].At(offset);
+    return window;
+  }
+  if (pin.ok() && first == length) {
+    window.pins_[0] = std::move(*pin);
+    window.data_ = window.pins_[0].At(offset);
+    return window;
+  }
+  window.buffer_ = std::make_unique_for_overwrite<std::byte[]>(length);
+  window.data_ = window.buffer_.get();
+  if (pin.ok()) {
+    std::memcpy(window.buffer_.get(), pin->At(offset), first);
+    pin = windows.Hold({offset + first, length - first});
+  }
+  if (pin.ok()) {
+    std::memcpy(window.buffer_.get() + first, pin->At(offset + first), length - first);
   } else {
-    window.buffer_ = std::make_unique_for_overwrite<std::byte[]>(length);
-    window.data_ = window.buffer_.get();
+    // Bytes beside those of the range may be to blame, which nobody needs.
     RESHARD_RETURN_IF_ERROR(window.file_->input.ReadAt(offset, {window.buffer_.get(), length}));
   }
   return window;

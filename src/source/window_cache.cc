@@ -119,13 +119,15 @@ void WindowCache::Evict(Lock& lock, Place entry) {
   ++entry->pins;
   ++evicting_;
   entry->busy = ~Granules{0};
+  entry->asked = entry->present = 0;
   lock.unlock();
   entry->file->Drop(entry->number, entry->held, entry->own);
+  entry->buffer = ReservedMemory();
   lock.lock();
   --evicting_;
   held_ -= BytesIn(entry->held);
   EndReadAhead(*entry, entry->ahead);
-  entry->busy = entry->asked = entry->held = entry->present = 0;
+  entry->busy = entry->held = 0;
   entry->own = {};
   Unpin(entry);
   changed_.notify_all();
@@ -142,8 +144,9 @@ FileWindows::~FileWindows() {
   for (const auto& [number, entry] : entries_) gone.splice(gone.end(), cache_.idle_, entry);
   lock.unlock();
   uint64_t held = 0;
-  for (const Entry& entry : gone) {
+  for (Entry& entry : gone) {
     Drop(entry.number, entry.held, entry.own);
+    entry.buffer = ReservedMemory();
     held += BytesIn(entry.held);
   }
   lock.lock();
@@ -165,10 +168,13 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   }
   lock.unlock();
   Pin pin(this, entry);
-  if (status.ok()) return pin;
-  // Bytes beside those of the range may be to blame, which nobody needs.
-  const std::optional<size_t> fault = reshard::Populate(map_->data() + range.offset, range.length);
-  if (fault) return ExplainFault(input_, range.offset + *fault);
+  if (!status.ok() && map_) {
+    // Bytes beside those of the range may be to blame, which nobody needs.
+    const std::optional<size_t> fault =
+        reshard::Populate(map_->data() + range.offset, range.length);
+    status = fault ? ExplainFault(input_, range.offset + *fault) : Status();
+  }
+  if (!status.ok()) return status;
   return pin;
 }
 
@@ -176,15 +182,21 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
   const Granules wanted = GranulesOf(range);
   Lock lock(cache_.mutex_);
   const Place entry = PinEntry(range.offset / kWindowBytes);
-  const Granules todo = wanted & ~entry->asked & ~entry->busy;
-  if (todo != 0) {
+  for (Granules unasked; (unasked = wanted & ~entry->asked) != 0;) {
+    const Granules todo = unasked & ~entry->busy;
+    if (todo == 0) {
+      cache_.changed_.wait(lock);
+      continue;
+    }
     entry->busy |= todo;
     lock.unlock();
     Pages own{};
     const Granules uncached = FindOwn(entry->number, todo, own);
+    // A server answers for a granule as fast as for a page; it may hold the next header, too.
+    if (!map_) StartReading(entry->number, uncached);
     lock.lock();
-    EndWork(*entry, todo, todo, own);
-    cache_.Hold(*entry, AnyOf(uncached, own));
+    EndWork(*entry, todo, own);
+    cache_.Hold(*entry, AnyOf(todo, own));
     cache_.MakeRoom(lock);
   }
   return Pin(this, entry);
@@ -231,28 +243,48 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   cache_.Hold(entry, granules);
   cache_.MakeRoom(lock);
+  Status status = map_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
-  Granules to_read = AnyOf(granules & ~unasked & ~entry.ahead, entry.own);
+  Pages own = Known(entry, granules);
+  Granules to_read = AnyOf(granules & ~entry.ahead, own);
   lock.unlock();
-  Pages own{};
-  const Status status = CatchOutOfMemory([&] {
-    to_read |= FindOwn(entry.number, unasked, own);
-    StartReading(entry.number, to_read);
-    return Populate(entry.number, granules);
-  });
+  if (status.ok()) {
+    status = CatchOutOfMemory([&] {
+      to_read |= FindOwn(entry.number, unasked, own);
+      StartReading(entry.number, to_read);
+      return map_ ? Populate(entry.number, granules)
+                  : ReadInto(entry.buffer, entry.number, granules);
+    });
+    // They stay our own: who reads a header in them meanwhile may bring one back.
+    if (!map_) Drop(entry.number, granules, own);
+  }
   lock.lock();
-  EndWork(entry, granules, unasked, own);
+  EndWork(entry, granules, own);
   cache_.EndReadAhead(entry, granules);
   if (status.ok()) entry.present |= granules;
   return status;
 }
 
+Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
+  while (entry.buffer.data() == nullptr) {
+    Result<ReservedMemory> buffer = ReservedMemory::Make(kWindowBytes);
+    if (buffer.ok()) {
+      entry.buffer = std::move(*buffer);
+    } else if (!cache_.idle_.empty()) {
+      cache_.Evict(lock, cache_.idle_.begin());  // address space is short
+    } else {
+      return buffer.status();
+    }
+  }
+  return {};
+}
+
 void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   const Granules unasked = granules & ~entry.asked;
-  Granules to_read = AnyOf(granules & ~unasked, entry.own);
+  Pages own = Known(entry, granules);
+  Granules to_read = AnyOf(granules, own);
   lock.unlock();
-  Pages own{};
   to_read |= FindOwn(entry.number, unasked, own);
   lock.lock();
   cache_.Hold(entry, to_read);
@@ -262,15 +294,24 @@ void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
   lock.unlock();
   StartReading(entry.number, to_read);
   lock.lock();
-  EndWork(entry, granules, unasked, own);
+  EndWork(entry, granules, own);
 }
 
-void FileWindows::EndWork(Entry& entry, Granules granules, Granules asked, const Pages& own) {
-  for (Granules left = asked; left != 0; left &= left - 1) {
+FileWindows::Pages FileWindows::Known(const Entry& entry, Granules granules) {
+  Pages known{};
+  for (Granules left = granules & entry.asked; left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    known[i] = entry.own[i];
+  }
+  return known;
+}
+
+void FileWindows::EndWork(Entry& entry, Granules granules, const Pages& own) {
+  for (Granules left = granules; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     entry.own[i] = own[i];
   }
-  entry.asked |= asked;
+  entry.asked |= granules;
   entry.busy &= ~granules;
   cache_.changed_.notify_all();
 }
@@ -308,6 +349,19 @@ Status FileWindows::Populate(uint64_t number, Granules granules) const {
     const uint64_t length = std::min(run.length, input_.size() - run.offset);
     const std::optional<size_t> fault = reshard::Populate(map_->data() + run.offset, length);
     if (fault && status.ok()) status = ExplainFault(input_, run.offset + *fault);
+  });
+  return status;
+}
+
+Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const {
+  Status status;
+  ForEachRun(number, granules, [this, &buffer, &status](ByteRange run) {
+    if (!status.ok()) return;
+    const uint64_t begin = run.offset % kWindowBytes;
+    status = buffer.Commit(begin, run.length);
+    if (!status.ok()) return;
+    const uint64_t length = std::min(run.length, input_.size() - run.offset);
+    status = input_.ReadAt(run.offset, {buffer.data() + begin, length});
   });
   return status;
 }

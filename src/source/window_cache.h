@@ -7,6 +7,9 @@
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
 // tell which these are (page_residency.h), all pages stay.
 //
+// Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
+// leave the page cache at once.
+//
 // Thread-safe: the kernel is called outside the lock.
 #ifndef RESHARD_SRC_SOURCE_WINDOW_CACHE_H_
 #define RESHARD_SRC_SOURCE_WINDOW_CACHE_H_
@@ -25,6 +28,7 @@
 #include "reshard/status.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
+#include "src/os/reserved_memory.h"
 
 namespace reshard {
 
@@ -60,12 +64,13 @@ class WindowCache {
     FileWindows* file = nullptr;
     uint64_t number = 0;  // it begins at `number` * kWindowBytes
     size_t pins = 0;
-    Granules busy = 0;     // a thread is at them, outside the lock
-    Granules asked = 0;    // it is known which of their pages are `own`
-    Granules held = 0;     // counted: present, or with pages of our own in the page cache
-    Granules ahead = 0;    // being read ahead
-    Granules present = 0;  // mapped
-    Pages own{};           // were not in the page cache before
+    Granules busy = 0;      // a thread is at them, outside the lock
+    Granules asked = 0;     // it is known which of their pages are `own`
+    Granules held = 0;      // counted: present, or with pages of our own in the page cache
+    Granules ahead = 0;     // being read ahead
+    Granules present = 0;   // mapped, or in the buffer
+    Pages own{};            // were not in the page cache before
+    ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
   };
   using Place = std::list<Entry>::iterator;
   using Lock = std::unique_lock<std::mutex>;
@@ -108,6 +113,12 @@ class FileWindows {
       if (owner_ != nullptr) owner_->Unpin(entry_);
     }
 
+    // The window's byte at `offset` of the file, which is present.
+    const std::byte* At(uint64_t offset) const {
+      return owner_->map_ ? owner_->map_->data() + offset
+                          : entry_->buffer.data() + offset % kWindowBytes;
+    }
+
    private:
     friend class FileWindows;
     Pin(FileWindows* owner, WindowCache::Place entry) : owner_(owner), entry_(entry) {}
@@ -116,7 +127,7 @@ class FileWindows {
     WindowCache::Place entry_;
   };
 
-  // `map` may be empty; then only Touch and Prefetch are of use.
+  // Without a `map` the file is read.
   FileWindows(WindowCache& cache, const InputFile& input, const std::optional<FileMap>& map)
       : cache_(cache), input_(input), map_(map) {}
   // Lets all windows go, none of which may be pinned.
@@ -127,7 +138,7 @@ class FileWindows {
   // In all of these, `range` is not empty and lies in the file.
 
   // Makes the bytes of `range` present, which lies within one window, and keeps them so.
-  // Errors: kChanged; kIo.
+  // Errors: kChanged; kIo; kResourceExhausted.
   Result<Pin> Hold(ByteRange range);
 
   // Notes which pages around `range`, which lies within one window, are not in the page cache
@@ -146,12 +157,15 @@ class FileWindows {
 
   // With the lock held:
   Place PinEntry(uint64_t number);
-  // These two give the lock up while they are at `granules`, none of which may be busy. Fill makes
-  // them present; ReadAhead starts reading those that are not in the page cache.
+  // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
+  // present; ReadAhead starts reading those that are not in the page cache.
   Status Fill(Lock& lock, Entry& entry, Granules granules);
+  Status ReserveBuffer(Lock& lock, Entry& entry);
   void ReadAhead(Lock& lock, Entry& entry, Granules granules);
-  // Ends a thread's work at granules; of those in `asked`, `own` are the pages of our own.
-  void EndWork(Entry& entry, Granules granules, Granules asked, const Pages& own);
+  // Ends a thread's work at granules, of which `own` are the pages of our own.
+  void EndWork(Entry& entry, Granules granules, const Pages& own);
+  // Returns what is known of the granules' pages.
+  static Pages Known(const Entry& entry, Granules granules);
 
   // Without the lock:
   void Unpin(Place entry);
@@ -159,6 +173,7 @@ class FileWindows {
   Granules FindOwn(uint64_t number, Granules granules, Pages& own) const;
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
+  Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
   // Gives back what these granules hold.
   void Drop(uint64_t number, Granules granules, const Pages& own) const;
 

@@ -67,7 +67,7 @@ Status CopyRows::ForEach(SourceFiles& files, ByteRange source, Visit visit) cons
     uint64_t begin = block.run().target_offset;
     const uint64_t end = begin + block.run().length;
     while (begin < end) {
-      const ByteRange range{begin, std::min(kWindowBytes, end - begin)};
+      const ByteRange range{begin, std::min(kWindowBytes - begin % kWindowBytes, end - begin)};
       RESHARD_ASSIGN_OR_RETURN(const Window window,
                                files.Open(copy_.source, range.offset, range.length));
       RESHARD_RETURN_IF_ERROR(window.Read(

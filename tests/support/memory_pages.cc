@@ -14,7 +14,7 @@
 
 namespace reshard {
 
-size_t CachedPages(const std::string& path) {
+std::vector<bool> PagesInCache(const std::string& path) {
   const size_t size = std::filesystem::file_size(path);
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -26,8 +26,15 @@ size_t CachedPages(const std::string& path) {
   const int failed = mincore(map, size, pages.data());
   munmap(map, size);
   if (failed != 0) throw std::system_error(errno, std::generic_category(), path);
-  return static_cast<size_t>(std::count_if(pages.begin(), pages.end(),
-                                           [](unsigned char flags) { return (flags & 1) != 0; }));
+  std::vector<bool> cached;
+  cached.reserve(pages.size());
+  for (const unsigned char flags : pages) cached.push_back((flags & 1) != 0);
+  return cached;
+}
+
+size_t CachedPages(const std::string& path) {
+  const std::vector<bool> cached = PagesInCache(path);
+  return static_cast<size_t>(std::count(cached.begin(), cached.end(), true));
 }
 
 size_t MappedPages(const std::string& path) {

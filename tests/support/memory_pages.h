@@ -4,10 +4,15 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace reshard {
 
-// Returns the number of a file's pages in the page cache, as mincore tells the owner of the file.
+// Returns for each of a file's pages whether it is in the page cache, as mincore tells the owner of
+// the file.
+std::vector<bool> PagesInCache(const std::string& path);
+
+// Returns the number of a file's pages in the page cache.
 size_t CachedPages(const std::string& path);
 
 // Returns the number of pages present in this process's maps of a file.

@@ -266,7 +266,9 @@ TEST(SourceFiles, ReadsWhatCannotBeMapped) {
     }
     if (files.Open(id, kSize, 1).status().code() != StatusCode::kCorrupt) _exit(7);
     fs::resize_file(path, kSize / 2);
-    if (files.Open(id, kSize / 2, 1).status().code() != StatusCode::kChanged) _exit(8);
+    const uint64_t gone = kSize / 2 + kWindowBytes;
+    if (files.Open(id, gone, 1).status().code() != StatusCode::kChanged) _exit(8);
+    if (files.access_counts().read != 1) _exit(9);
     _exit(0);
   };
   EXPECT_EXIT(run(), ExitedWithCode(0), "");

@@ -1,0 +1,210 @@
+// SourceFiles and the page cache: pages that it brought leave again, all others stay; windows are
+// shared and stay within their budget.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/os/map_advice.h"
+#include "src/source/source_files.h"
+#include "tests/support/memory_pages.h"
+#include "tests/support/source_content.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+constexpr uint64_t kFileBytes = 6 * kWindowBytes + 12345;
+constexpr uint64_t kBudget = 2 * kWindowBytes;
+
+// Takes a file's pages out of memory.
+void DropPages(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(fsync(fd), 0);
+  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+}
+
+// Brings the page at `offset` into the page cache, and none beside it.
+void CachePage(const std::string& path, uint64_t offset) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+  char byte = 0;
+  EXPECT_EQ(pread(fd, &byte, 1, static_cast<off_t>(offset)), 1);
+  close(fd);
+}
+
+// Bytes that this process had read from disks so far.
+uint64_t BytesFromDisk() {
+  std::ifstream counts("/proc/self/io");
+  uint64_t bytes = 0;
+  for (std::string name; counts >> name >> bytes;) {
+    if (name == "read_bytes:") return bytes;
+  }
+  ADD_FAILURE() << "no read_bytes in /proc/self/io";
+  return 0;
+}
+
+class SourcePages : public testing::TestWithParam<SourceAccess> {
+ protected:
+  void SetUp() override {
+    std::minstd_rand random(1);
+    content_.resize(kFileBytes);
+    for (char& byte : content_) byte = static_cast<char>(random());
+    path_ = folder_.Write("a.ckpt", content_);
+    DropPages(path_);
+    ASSERT_EQ(CachedPages(path_), 0U) << "the build folder lies in memory; this test needs a disk";
+  }
+
+  // Opens all of the file, piece by piece, and compares it.
+  void ReadAll(SourceFiles& files, FileId id, uint64_t piece) {
+    for (uint64_t at = 0; at < kFileBytes; at += piece) {
+      const uint64_t length = std::min(piece, kFileBytes - at);
+      ASSERT_TRUE(Content(files.Open(id, at, length)) == content_.substr(at, length)) << at;
+    }
+  }
+
+  SourceFiles::Options Options() const {
+    return {.max_open = 1, .window_budget = kBudget, .access = GetParam()};
+  }
+
+  // In the build folder, because the folder for temporary files may lie in memory.
+  const TemporaryFolder folder_{std::filesystem::path(RESHARD_BIN_DIR).parent_path()};
+  std::string content_;
+  std::string path_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Access, SourcePages,
+                         testing::Values(SourceAccess::kMap, SourceAccess::kPread),
+                         [](const auto& row) {
+                           return row.param == SourceAccess::kMap ? "map" : "pread";
+                         });
+
+TEST_P(SourcePages, OurOwnLeaveAndAllOthersStay) {
+  const size_t page = PageSize();
+  const std::string bystander = folder_.Write("b.ckpt", std::string(kWindowBytes, 'b'));
+  const auto cache_some = [&] {
+    for (uint64_t at = 0; at < kWindowBytes; at += page) {
+      CachePage(bystander, at);
+      CachePage(path_, kWindowBytes + at);
+      if (at % 7 == 0) CachePage(path_, 3 * kWindowBytes + at);
+    }
+    CachePage(path_, kFileBytes - 1);
+  };
+  for (const uint64_t piece : {kWindowBytes, kGranuleBytes / 3, kWindowBytes - 1}) {
+    SCOPED_TRACE(piece);
+    // The kernel, too, may take pages away, at any time; but not each time.
+    bool stayed = false;
+    for (int attempt = 0; attempt < 5 && !stayed; ++attempt) {
+      cache_some();
+      const std::vector<bool> before = PagesInCache(path_);
+      {
+        SourceFiles files(Options());
+        const FileId id = files.Add(path_);
+        ReadAll(files, id, piece);
+        const auto others = static_cast<size_t>(std::count(before.begin(), before.end(), true));
+        EXPECT_LE(CachedPages(path_), kBudget / page + others);
+        EXPECT_LE(files.HeldPeak(), kBudget);
+        EXPECT_GE(files.HeldPeak(), kBudget / 2);
+      }
+      const std::vector<bool> after = PagesInCache(path_);
+      for (size_t i = 0; i < after.size(); ++i) EXPECT_LE(after[i], before[i]) << "page " << i;
+      stayed = after == before && CachedPages(bystander) == kWindowBytes / page;
+    }
+    EXPECT_TRUE(stayed);
+  }
+}
+
+TEST_P(SourcePages, HeadersAndReadAheadLeaveToo) {
+  const size_t page = PageSize();
+  {
+    SourceFiles files(Options());
+    const FileId id = files.Add(path_);
+    for (uint64_t at = 10; at < kFileBytes - 10; at += kGranuleBytes + page) {
+      ASSERT_EQ(Copied(files, id, at, 10), content_.substr(at, 10));
+    }
+    EXPECT_LE(files.HeldPeak(), kBudget);
+    EXPECT_TRUE(files.Prefetch(id, 0, kFileBytes).ok());
+    EXPECT_LE(files.HeldPeak(), kBudget);
+    ReadAll(files, id, kWindowBytes);
+    EXPECT_TRUE(files.Prefetch(id, kWindowBytes, kWindowBytes).ok());
+  }
+  EXPECT_EQ(CachedPages(path_), 0U);
+}
+
+TEST_P(SourcePages, NoMoreThanHalfOfTheBudgetIsReadAhead) {
+  const uint64_t before = BytesFromDisk();
+  SourceFiles files(Options());
+  const FileId id = files.Add(path_);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(files.Prefetch(id, 0, kFileBytes).ok());
+  EXPECT_EQ(BytesFromDisk() - before, kBudget / 2);
+  EXPECT_EQ(files.HeldPeak(), kBudget / 2);
+  // What was read ahead is used, and makes place for more.
+  EXPECT_EQ(Content(files.Open(id, 0, kBudget / 2)), content_.substr(0, kBudget / 2));
+  EXPECT_EQ(BytesFromDisk() - before, kBudget / 2);
+  EXPECT_TRUE(files.Prefetch(id, kBudget / 2, kGranuleBytes).ok());
+  EXPECT_EQ(BytesFromDisk() - before, kBudget / 2 + kGranuleBytes);
+}
+
+TEST_P(SourcePages, ManyReadersReadEachByteOnce) {
+  constexpr size_t kReaders = 8;
+  constexpr uint64_t kRun = 5000;
+  const uint64_t before = BytesFromDisk();
+  SourceFiles files({.max_open = 1, .window_budget = 8 * kWindowBytes, .access = GetParam()});
+  const FileId id = files.Add(path_);
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> readers;
+    for (size_t reader = 0; reader < kReaders; ++reader) {
+      readers.emplace_back([&, reader] {
+        for (uint64_t at = reader * kRun; at < kFileBytes; at += kReaders * kRun) {
+          const uint64_t length = std::min(kRun, kFileBytes - at);
+          if (Content(files.Open(id, at, length)) != content_.substr(at, length)) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(BytesFromDisk() - before, (kFileBytes + PageSize() - 1) / PageSize() * PageSize());
+}
+
+// More is in use than the budget has room for, and each window comes and goes all the time.
+TEST_P(SourcePages, AFewBytesOfBudgetForManyReaders) {
+  constexpr size_t kReaders = 4;
+  {
+    SourceFiles files({.max_open = 1, .window_budget = kGranuleBytes, .access = GetParam()});
+    const FileId id = files.Add(path_);
+    std::atomic<int> wrong = 0;
+    {
+      std::vector<std::jthread> readers;
+      for (size_t reader = 0; reader < kReaders; ++reader) {
+        readers.emplace_back([&, reader] {
+          std::minstd_rand random(static_cast<unsigned>(reader));
+          for (int i = 0; i < 300; ++i) {
+            const uint64_t at = random() % (kFileBytes - 1);
+            const uint64_t length = 1 + random() % std::min<uint64_t>(100'000, kFileBytes - at);
+            if (i % 5 == 0 && !files.Prefetch(id, at, length).ok()) ++wrong;
+            if (i % 7 == 0 && Copied(files, id, at, 1) != content_.substr(at, 1)) ++wrong;
+            if (Content(files.Open(id, at, length)) != content_.substr(at, length)) ++wrong;
+          }
+        });
+      }
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+  EXPECT_EQ(CachedPages(path_), 0U);
+}
+
+}  // namespace
+}  // namespace reshard
