@@ -60,23 +60,22 @@ class HeaderWindow {
 
 Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
   const std::string& path = files.path(file);
-  CheckpointIndex index;
-  index.file_ = file;
-  RESHARD_ASSIGN_OR_RETURN(index.file_size_, files.Size(file));
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t file_size, files.Size(file));
 
-  HeaderWindow window(files, file, index.file_size_);
-  if (index.file_size_ > 0) RESHARD_RETURN_IF_ERROR(window.Move({0, 1}));
+  HeaderWindow window(files, file, file_size);
+  if (file_size > 0) RESHARD_RETURN_IF_ERROR(window.Move({0, 1}));
   const auto head = window.bytes().first(std::min(window.bytes().size(), kSignatureBytes));
-  RESHARD_RETURN_IF_ERROR(InFile(path, CheckSignature(head, index.file_size_)));
+  RESHARD_RETURN_IF_ERROR(InFile(path, CheckSignature(head, file_size)));
 
-  uint64_t values_end = index.file_size_;
-  if (index.file_size_ >= kCrcTrailerBytes) {
+  std::optional<uint64_t> crc;
+  uint64_t values_end = file_size;
+  if (file_size >= kCrcTrailerBytes) {
     std::array<std::byte, kCrcTrailerBytes> tail;
-    RESHARD_RETURN_IF_ERROR(files.Read(file, index.file_size_ - kCrcTrailerBytes, tail));
-    const auto crc = ParseCrcTrailer(tail);
-    RESHARD_RETURN_IF_ERROR(InFile(path, crc.status()));
-    index.crc_ = *crc;
-    if (index.crc_) values_end -= kCrcTrailerBytes;
+    RESHARD_RETURN_IF_ERROR(files.Read(file, file_size - kCrcTrailerBytes, tail));
+    const auto trailer = ParseCrcTrailer(tail);
+    RESHARD_RETURN_IF_ERROR(InFile(path, trailer.status()));
+    crc = *trailer;
+    if (crc) values_end -= kCrcTrailerBytes;
   }
 
   ParameterGrouping grouping;
@@ -94,23 +93,27 @@ Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
     }
   }
   RESHARD_RETURN_IF_ERROR(InFile(path, grouping.Finish()));
-  index.parameters_ = std::move(grouping.parameters());
-  index.by_name_ = std::move(grouping.by_name());
-  index.memory_ = sizeof(CheckpointIndex) + grouping.memory();
-  if (!index.parameters_.empty()) return index;
-  return CorruptError(
-      fmt::format("{}: no parameter in its {} bytes; expected a MindSpore checkpoint, but this may "
-                  "be a strategy "
-                  "file",
-                  Escape(path), index.file_size_));
+  if (grouping.parameters().empty()) {
+    return CorruptError(
+        fmt::format("{}: no parameter in its {} bytes; expected a MindSpore checkpoint, but this "
+                    "may be a strategy "
+                    "file",
+                    Escape(path), file_size));
+  }
+  CheckpointIndex index(file, file_size, ParameterTable(std::move(grouping)));
+  index.crc_ = crc;
+  return index;
 }
 
-const ParameterInfo* CheckpointIndex::Find(std::string_view name) const {
-  const auto place = std::lower_bound(
-      by_name_.begin(), by_name_.end(), name,
-      [this](uint32_t i, std::string_view wanted) { return parameters_[i].name < wanted; });
-  if (place == by_name_.end() || parameters_[*place].name != name) return nullptr;
-  return &parameters_[*place];
+CheckpointIndex::CheckpointIndex(FileId file, uint64_t file_size, ParameterTable table)
+    : file_(file),
+      file_size_(file_size),
+      own_(std::make_unique<const ParameterTable>(std::move(table))),
+      table_(own_.get()) {}
+
+std::unique_ptr<const ParameterTable> CheckpointIndex::Share(const ParameterTable* table) {
+  table_ = table;
+  return std::move(own_);
 }
 
 }  // namespace reshard

@@ -7,12 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "src/index/parameter_table.h"
 #include "src/source/source_files.h"
 
 namespace reshard {
@@ -24,6 +26,9 @@ class CheckpointIndex {
   // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles.
   static Result<CheckpointIndex> Make(SourceFiles& files, FileId file);
 
+  // The index of a file whose parameters are known.
+  CheckpointIndex(FileId file, uint64_t file_size, ParameterTable table);
+
   CheckpointIndex(CheckpointIndex&&) = default;
   CheckpointIndex& operator=(CheckpointIndex&&) = default;
   CheckpointIndex(const CheckpointIndex&) = delete;
@@ -32,23 +37,25 @@ class CheckpointIndex {
   FileId file() const { return file_; }
   uint64_t file_size() const { return file_size_; }
   // In file order.
-  const std::vector<ParameterInfo>& parameters() const { return parameters_; }
+  const std::vector<ParameterInfo>& parameters() const { return table_->parameters(); }
   // Returns the parameter of this name, or null.
-  const ParameterInfo* Find(std::string_view name) const;
+  const ParameterInfo* Find(std::string_view name) const { return table_->Find(name); }
+  const ParameterTable& table() const { return *table_; }
   // The CRC-32 that the trailer states, where the file has one. It is not checked here.
   const std::optional<uint64_t>& crc() const { return crc_; }
-  // About the bytes of memory that the index holds.
-  size_t memory() const { return memory_; }
+  // About the bytes of memory that the index holds, those of its table included.
+  size_t memory() const { return sizeof(CheckpointIndex) + table_->memory(); }
+
+  // Refers to `table`, which is equal to its own and has to live as long, instead of its own, which
+  // it returns.
+  std::unique_ptr<const ParameterTable> Share(const ParameterTable* table);
 
  private:
-  CheckpointIndex() = default;
-
   FileId file_ = 0;
   uint64_t file_size_ = 0;
-  std::vector<ParameterInfo> parameters_;
-  std::vector<uint32_t> by_name_;  // places in parameters_, in the order of their names
   std::optional<uint64_t> crc_;
-  size_t memory_ = 0;
+  std::unique_ptr<const ParameterTable> own_;  // null where the table is another's
+  const ParameterTable* table_;
 };
 
 }  // namespace reshard

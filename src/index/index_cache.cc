@@ -1,5 +1,7 @@
 #include "src/index/index_cache.h"
 
+#include <algorithm>
+
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -42,15 +44,34 @@ Result<IndexHandle> IndexCache::Get(FileId file) {
   lock.unlock();
 
   const MakeClaim claim(*this, file);
-  RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files_, file));
-  const std::lock_guard relock(mutex_);
+  RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, make_(file));
+  const size_t hash = index.table().Hash();
   std::list<FileId> place(1, file);
-  Entry& entry = entries_.emplace(file, Entry{std::move(index), 0, place.begin()}).first->second;
+  std::map<FileId, Entry> made;
+  Entry& entry = made.emplace(file, Entry{std::move(index), 0, place.begin(), {}}).first->second;
+  const std::lock_guard relock(mutex_);
+  entry.table = Intern(entry.index, hash);
+  entries_.insert(made.extract(file));
   idle_.splice(idle_.end(), place);
-  memory_ += entry.index.memory();
+  memory_ += sizeof(CheckpointIndex);
   IndexHandle handle = Use(entry);
   Evict();
   return handle;
+}
+
+IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t hash) {
+  const auto [first, last] = tables_.equal_range(hash);
+  auto place = std::find_if(
+      first, last, [&](const auto& entry) { return *entry.second.table == index.table(); });
+  if (place == last) {
+    place = tables_.emplace(hash, SharedTable());
+    place->second.table = index.Share(&index.table());
+    memory_ += place->second.table->memory();
+  } else {
+    index.Share(place->second.table.get());
+  }
+  ++place->second.users;
+  return place;
 }
 
 size_t IndexCache::memory() const {
@@ -75,8 +96,12 @@ void IndexCache::Evict() {
   while (memory_ > budget_ && !idle_.empty()) {
     const auto entry = entries_.find(idle_.front());
     idle_.pop_front();
-    memory_ -= entry->second.index.memory();
+    const Tables::iterator table = entry->second.table;
     entries_.erase(entry);
+    memory_ -= sizeof(CheckpointIndex);
+    if (--table->second.users > 0) continue;
+    memory_ -= table->second.table->memory();
+    tables_.erase(table);
   }
 }
 

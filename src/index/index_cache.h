@@ -3,15 +3,17 @@
 //
 // A CheckpointIndex lives at least as long as an IndexHandle to it. Those without handles stay
 // until the indexes together take more memory than the budget; then the least recently used go
-// first. Thread-safe: threads that want the same file at the same time wait for one of them to
-// index it.
+// first. Equal tables, as the files of one stage ordinarily have them, are held once. Thread-safe:
+// threads that want the same file at the same time wait for one of them to index it.
 #ifndef RESHARD_SRC_INDEX_INDEX_CACHE_H_
 #define RESHARD_SRC_INDEX_INDEX_CACHE_H_
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -49,8 +51,13 @@ class IndexHandle {
 
 class IndexCache {
  public:
-  // `files` has to live as long; `budget` is in bytes of CheckpointIndex::memory().
-  IndexCache(SourceFiles& files, size_t budget) : files_(files), budget_(budget) {}
+  using IndexMaker = std::function<Result<CheckpointIndex>(FileId)>;
+
+  // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory().
+  IndexCache(SourceFiles& files, size_t budget)
+      : IndexCache([&files](FileId file) { return CheckpointIndex::Make(files, file); }, budget) {}
+  // As above, with indexes from elsewhere: several threads may call `make` at a time.
+  IndexCache(IndexMaker make, size_t budget) : make_(std::move(make)), budget_(budget) {}
   IndexCache(const IndexCache&) = delete;
   IndexCache& operator=(const IndexCache&) = delete;
 
@@ -59,29 +66,40 @@ class IndexCache {
   // threads that wait, tries again.
   Result<IndexHandle> Get(FileId file);
 
-  // About the bytes of all indexes that are there, with and without handles.
+  // About the bytes of all indexes that are there, with and without handles; of a table that
+  // several have, once.
   size_t memory() const;
 
  private:
   friend class IndexHandle;
   class MakeClaim;
 
+  // A table, and how many entries refer to it. Node-based: a table stays where it is.
+  struct SharedTable {
+    std::unique_ptr<const ParameterTable> table;
+    size_t users = 0;
+  };
+  using Tables = std::multimap<size_t, SharedTable>;  // by hash
+
   struct Entry {
     CheckpointIndex index;
     size_t users = 0;                   // handles
     std::list<FileId>::iterator place;  // in idle_ when there are none, else in used_
+    Tables::iterator table;
   };
 
   void Release(FileId file);
   // These want mutex_ to be held.
+  Tables::iterator Intern(CheckpointIndex& index, size_t hash);
   IndexHandle Use(Entry& entry);
   void Evict();
 
-  SourceFiles& files_;
+  const IndexMaker make_;
   const size_t budget_;
   mutable std::mutex mutex_;
   std::condition_variable made_;
-  std::set<FileId> making_;          // files that a thread is indexing
+  std::set<FileId> making_;  // files that a thread is indexing
+  Tables tables_;
   std::map<FileId, Entry> entries_;  // node-based: an index stays where it is
   // Files change between these two without an allocation: a handle that dies has nobody to tell
   // that there is no memory.

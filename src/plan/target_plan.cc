@@ -3,6 +3,32 @@
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
+namespace {
+
+// What the allocator takes beside each allocation.
+constexpr size_t kAllocation = 2 * sizeof(void*);
+
+template <typename T>
+size_t HeapBytes(const std::vector<T>& items) {
+  return items.capacity() == 0 ? 0 : items.capacity() * sizeof(T) + kAllocation;
+}
+
+size_t HeapBytes(const std::string& text) {
+  return text.capacity() < sizeof(std::string) / 2 ? 0 : text.capacity() + kAllocation;
+}
+
+size_t HeapBytes(const Box& box) { return HeapBytes(box.begin) + HeapBytes(box.extent); }
+
+size_t HeapBytes(const Content& content) {
+  size_t bytes = HeapBytes(content.source_name) + HeapBytes(content.target_name) +
+                 HeapBytes(content.full_shape) + HeapBytes(content.target_box) +
+                 HeapBytes(content.copies) + HeapBytes(content.shards);
+  for (const BlockCopy& copy : content.copies) bytes += HeapBytes(copy.dims);
+  for (const PlacedBox& shard : content.shards) bytes += HeapBytes(shard.box);
+  return bytes;
+}
+
+}  // namespace
 
 ByteRange TargetRange(const Segment& segment) {
   if (const auto* literal = std::get_if<Literal>(&segment)) {
@@ -14,6 +40,18 @@ ByteRange TargetRange(const Segment& segment) {
 PlacedBox PlacedTarget(const Content& content) {
   return {ToByteBox(content.target_box, content.dtype),
           static_cast<int64_t>(content.target.offset) - static_cast<int64_t>(content.box_offset)};
+}
+
+size_t TargetPlan::MemoryBytes() const {
+  size_t bytes = sizeof(TargetPlan) + HeapBytes(path) + HeapBytes(segments) + HeapBytes(sources);
+  for (const Segment& segment : segments) {
+    if (const auto* literal = std::get_if<Literal>(&segment)) {
+      bytes += HeapBytes(literal->bytes);
+    } else {
+      bytes += HeapBytes(std::get<Content>(segment));
+    }
+  }
+  return bytes;
 }
 
 }  // namespace reshard

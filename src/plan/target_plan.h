@@ -5,6 +5,7 @@
 #ifndef RESHARD_SRC_PLAN_TARGET_PLAN_H_
 #define RESHARD_SRC_PLAN_TARGET_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -48,6 +49,9 @@ struct TargetPlan {
   std::vector<Segment> segments;  // in file order, without gaps
   uint64_t parameters = 0;
   std::vector<FileId> sources;  // files whose bytes it reads, ascending
+
+  // About the bytes of memory that the plan holds; looks at each copy once.
+  size_t MemoryBytes() const;
 };
 
 // Returns the target file's bytes that `segment` stands for.

@@ -37,8 +37,10 @@ uint64_t BytesRead() {
 
 class IndexCacheTest : public testing::Test {
  protected:
-  FileId AddFile(const std::string& name) {
-    return files_.Add(folder_.Write(name, TensorValue("w", "Int8", {1}, "x")));
+  // The parameter is called as the file, unless told.
+  FileId AddFile(const std::string& name, const std::string& parameter = "") {
+    return files_.Add(
+        folder_.Write(name, TensorValue(parameter.empty() ? name : parameter, "Int8", {1}, "x")));
   }
   void RemoveFiles() {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
@@ -63,7 +65,7 @@ TEST_F(IndexCacheTest, GivesTheSameIndexAgain) {
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(&**first, &**second);
   EXPECT_EQ((*first)->file(), file);
-  EXPECT_NE((*first)->Find("w"), nullptr);
+  EXPECT_NE((*first)->Find("a"), nullptr);
   EXPECT_EQ(cache.memory(), (*first)->memory());
 }
 
@@ -100,6 +102,31 @@ TEST_F(IndexCacheTest, IndexesInUseStay) {
   EXPECT_EQ(cache.memory(), a->memory());
   a = IndexHandle();
   EXPECT_EQ(cache.memory(), 0U);
+}
+
+// The files of one stage ordinarily hold the same parameters at the same places.
+TEST_F(IndexCacheTest, EqualTablesAreHeldOnce) {
+  IndexCache cache(files_, size_t{1} << 30);
+  std::vector<IndexHandle> handles;
+  for (int i = 0; i < 100; ++i) {
+    handles.push_back(*cache.Get(AddFile("equal" + std::to_string(i), "w")));
+    EXPECT_EQ(&handles.back()->table(), &handles.front()->table());
+  }
+  const IndexHandle other = *cache.Get(AddFile("other"));
+  EXPECT_NE(other->table().id(), handles.front()->table().id());
+  EXPECT_EQ(cache.memory(), 101 * sizeof(CheckpointIndex) + handles.front()->table().memory() +
+                                other->table().memory());
+}
+
+// As long as any of the indexes that have it.
+TEST_F(IndexCacheTest, SharedTablesStayWhileTheyAreUsed) {
+  IndexCache cache(files_, 0);
+  IndexHandle first = *cache.Get(AddFile("first", "w"));
+  const IndexHandle second = *cache.Get(AddFile("second", "w"));
+  EXPECT_EQ(&first->table(), &second->table());
+  first = IndexHandle();
+  EXPECT_NE(second->Find("w"), nullptr);
+  EXPECT_EQ(cache.memory(), second->memory());
 }
 
 TEST_F(IndexCacheTest, FailuresAreTriedAgain) {

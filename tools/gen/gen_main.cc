@@ -26,6 +26,7 @@ int Main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--layers", model.layers, "Transformer layers");
   app.add_option("--hidden", model.hidden, "Hidden size");
+  app.add_option("--kv", model.kv, "Rows of wk and wv (grouped queries); 0: the hidden size");
   app.add_option("--ffn", model.ffn, "Inner size of the MLP");
   app.add_option("--vocab", model.vocab, "Vocabulary size");
   CLI::Option* matrices =

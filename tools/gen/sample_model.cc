@@ -54,9 +54,10 @@ class StageBuilder {
       return fmt::format("model.layers.{}.{}.weight", layer, suffix);
     };
     const int64_t hidden = model_.hidden;
+    const int64_t kv = model_.kv == 0 ? hidden : model_.kv;
     AddMatrix(name("attention.wq"), hidden, hidden, Cut::kRows);
-    AddMatrix(name("attention.wk"), hidden, hidden, Cut::kRows);
-    AddMatrix(name("attention.wv"), hidden, hidden, Cut::kRows);
+    AddMatrix(name("attention.wk"), kv, hidden, Cut::kRows);
+    AddMatrix(name("attention.wv"), kv, hidden, Cut::kRows);
     AddMatrix(name("attention.wo"), hidden, hidden, Cut::kColumns);
     AddMatrix(name("feed_forward.w1"), model_.ffn, hidden, Cut::kRows);
     AddMatrix(name("feed_forward.w3"), model_.ffn, hidden, Cut::kRows);
@@ -126,6 +127,10 @@ Status CheckSizes(const SampleModel& model) {
       return InvalidArgumentError(
           fmt::format("{} has to be from 1 to {}, but is {}", option, kLimit, size));
     }
+  }
+  if (model.kv < 0 || model.kv > kLimit) {
+    return InvalidArgumentError(
+        fmt::format("--kv has to be from 0 to {}, but is {}", kLimit, model.kv));
   }
   if (Units(model) < model.pp) {
     return InvalidArgumentError(fmt::format("{} {} cannot be spread over {} pipeline stages",
