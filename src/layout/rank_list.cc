@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -9,7 +10,6 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/layout/shard_grid.h"
 
 namespace reshard {
 namespace {
@@ -32,80 +32,106 @@ size_t DimsOf(const ParameterLayout& source, const ParameterLayout* target) {
   return source.tensor_map.size() == 1 && target->tensor_map.size() == 1 ? 1 : dims(source);
 }
 
-// Adds the local source ranks that hold what `target_grid` gives to `target_local`.
-Status AddNeeded(const ShardGrid& source_grid, const ShardGrid& target_grid, int64_t target_local,
-                 int64_t preferred, std::string_view where, std::set<int64_t>& ranks) {
+// Returns the least shape of a tensor that both grids cut.
+Result<Shape> LeastShape(const ShardGrid& source, const ShardGrid& target, std::string_view where) {
   Shape full;
-  for (size_t d = 0; d < source_grid.cuts().size(); ++d) {
-    const int64_t a = source_grid.cuts()[d];
-    const int64_t b = target_grid.cuts()[d];
+  for (size_t d = 0; d < source.cuts().size(); ++d) {
+    const int64_t a = source.cuts()[d];
+    const int64_t b = target.cuts()[d];
     const auto lcm = CheckedMul(a / std::gcd(a, b), b);
     if (!lcm) return MismatchError(fmt::format("{}: the cuts {} and {} are too many", where, a, b));
     full.push_back(*lcm);
   }
-  RESHARD_ASSIGN_OR_RETURN(const Shape source_shard, source_grid.ShardShape(full, where));
-  RESHARD_ASSIGN_OR_RETURN(const Shape target_shard, target_grid.ShardShape(full, where));
-  const Box box = target_grid.BoxOf(target_local, target_shard);
-  source_grid.ForEachOverlap(box, source_shard, [&](const std::vector<int64_t>& parts) {
-    ranks.insert(source_grid.RankOf(parts, preferred));
-    return true;
-  });
-  return {};
+  return full;
 }
 
 }  // namespace
 
-Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank) {
-  if (rank < 0 || rank >= rule.target_ranks()) {
-    return InvalidArgumentError(
-        rule.target() == nullptr
-            ? fmt::format(
-                  "rank {} is not a target rank: without a target strategy there is only rank 0",
-                  rank)
-            : fmt::format("rank {} is not a target rank: {} has the ranks 0 to {}", rank,
-                          Escape(rule.target()->path()), rule.target_ranks() - 1));
-  }
-  if (rule.source() == nullptr) return std::vector<int64_t>{0};
+Status CheckTargetRank(const ConversionRule& rule, int64_t rank) {
+  if (rank >= 0 && rank < rule.target_ranks()) return {};
+  return InvalidArgumentError(
+      rule.target() == nullptr
+          ? fmt::format(
+                "rank {} is not a target rank: without a target strategy there is only rank 0",
+                rank)
+          : fmt::format("rank {} is not a target rank: {} has the ranks 0 to {}", rank,
+                        Escape(rule.target()->path()), rule.target_ranks() - 1));
+}
 
-  const int64_t target_stage = rule.TargetStage(rank);
-  const int64_t target_local = rule.TargetLocalRank(rank);
-  const int64_t preferred = rule.CopyRank(rank);
+Result<RankLists> RankLists::Make(const ConversionRule& rule, int64_t target_stage) {
+  RankLists lists(rule);
+  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
+    RESHARD_RETURN_IF_ERROR(lists.AddStage(stage, target_stage));
+  }
+  return lists;
+}
+
+Status RankLists::AddStage(int64_t number, int64_t target_stage) {
+  Stage& stage = stages_.emplace_back();
+  stage.number = number;
+  if (rule_->source() == nullptr) return {};
   const auto less = [](const auto& a, const auto& b) {
     return std::pair(*a.first, a.second ? *a.second : ParameterLayout()) <
            std::pair(*b.first, b.second ? *b.second : ParameterLayout());
   };
-  std::set<int64_t> ranks;
-  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
-    std::set<int64_t> local = {preferred};
-    // Models repeat a few layouts in every layer; each pair is worked out once.
-    std::set<std::pair<const ParameterLayout*, const ParameterLayout*>, decltype(less)> seen(less);
-    for (const auto& [name, layout] :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(name, target_stage) != ConversionRule::Fate::kConvert ||
-          rule.LowestSourceStage(name) != stage) {
-        continue;
-      }
-      const ParameterLayout* target_layout =
-          rule.target() == nullptr
-              ? nullptr
-              : rule.target()->stages()[static_cast<size_t>(target_stage)].Find(name);
-      if (!seen.emplace(&layout, target_layout).second) continue;
-      const size_t dims = DimsOf(layout, target_layout);
-      const std::string where =
-          fmt::format("{}: parameter {}", Escape(rule.source()->path()), Quote(name));
-      RESHARD_ASSIGN_OR_RETURN(const ShardGrid source_grid, ShardGrid::Make(layout, dims, where));
-      ShardGrid target_grid = ShardGrid::Whole(dims);
-      if (target_layout != nullptr) {
-        const std::string target_where =
-            fmt::format("{}: parameter {}", Escape(rule.target()->path()), Quote(name));
-        RESHARD_ASSIGN_OR_RETURN(target_grid, ShardGrid::Make(*target_layout, dims, target_where));
-      }
-      RESHARD_RETURN_IF_ERROR(
-          AddNeeded(source_grid, target_grid, target_local, preferred, where, local));
+  std::set<std::pair<const ParameterLayout*, const ParameterLayout*>, decltype(less)> seen(less);
+  for (const auto& [name, layout] :
+       rule_->source()->stages()[static_cast<size_t>(number)].layouts()) {
+    if (rule_->FateOf(name, target_stage) != ConversionRule::Fate::kConvert ||
+        rule_->LowestSourceStage(name) != number) {
+      continue;
     }
-    for (const int64_t l : local) ranks.insert(rule.SourceRank(stage, l));
+    const ParameterLayout* target_layout =
+        rule_->target() == nullptr
+            ? nullptr
+            : rule_->target()->stages()[static_cast<size_t>(target_stage)].Find(name);
+    if (!seen.emplace(&layout, target_layout).second) continue;
+    const size_t dims = DimsOf(layout, target_layout);
+    const std::string where =
+        fmt::format("{}: parameter {}", Escape(rule_->source()->path()), Quote(name));
+    Pair pair{ShardGrid::Whole(dims), ShardGrid::Whole(dims), {}, {}};
+    RESHARD_ASSIGN_OR_RETURN(pair.source, ShardGrid::Make(layout, dims, where));
+    if (target_layout != nullptr) {
+      const std::string target_where =
+          fmt::format("{}: parameter {}", Escape(rule_->target()->path()), Quote(name));
+      RESHARD_ASSIGN_OR_RETURN(pair.target, ShardGrid::Make(*target_layout, dims, target_where));
+    }
+    RESHARD_ASSIGN_OR_RETURN(const Shape full, LeastShape(pair.source, pair.target, where));
+    RESHARD_ASSIGN_OR_RETURN(pair.source_shard, pair.source.ShardShape(full, where));
+    RESHARD_ASSIGN_OR_RETURN(pair.target_shard, pair.target.ShardShape(full, where));
+    stage.pairs.push_back(std::move(pair));
   }
-  return std::vector<int64_t>(ranks.begin(), ranks.end());
+  return {};
+}
+
+std::vector<RankLists::Source> RankLists::SourcesOf(int64_t rank) const {
+  const int64_t target_local = rule_->TargetLocalRank(rank);
+  const int64_t preferred = rule_->CopyRank(rank);
+  std::vector<Source> sources;
+  for (const Stage& stage : stages_) {
+    const auto first = std::ssize(sources);
+    sources.push_back({stage.number, preferred});
+    for (const Pair& pair : stage.pairs) {
+      const Box box = pair.target.BoxOf(target_local, pair.target_shard);
+      pair.source.ForEachOverlap(box, pair.source_shard, [&](const std::vector<int64_t>& parts) {
+        sources.push_back({stage.number, pair.source.RankOf(parts, preferred)});
+        return true;
+      });
+    }
+    std::sort(sources.begin() + first, sources.end());
+    sources.erase(std::unique(sources.begin() + first, sources.end()), sources.end());
+  }
+  return sources;
+}
+
+Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank) {
+  RESHARD_RETURN_IF_ERROR(CheckTargetRank(rule, rank));
+  RESHARD_ASSIGN_OR_RETURN(const RankLists lists, RankLists::Make(rule, rule.TargetStage(rank)));
+  std::vector<int64_t> ranks;
+  for (const auto& [stage, local] : lists.SourcesOf(rank)) {
+    ranks.push_back(rule.SourceRank(stage, local));
+  }
+  return ranks;
 }
 
 }  // namespace reshard

@@ -231,6 +231,12 @@ int64_t ShardGrid::RankOf(const std::vector<int64_t>& parts, int64_t preferred) 
   return rank;
 }
 
+int64_t ShardGrid::replicas() const {
+  int64_t parts = 1;
+  for (const int64_t cut : cuts_) parts *= cut;
+  return devices_ / parts;
+}
+
 std::vector<int64_t> ShardGrid::Replicas(const std::vector<int64_t>& parts) const {
   std::vector<int64_t> ranks;
   if (modulus_ != 0) {

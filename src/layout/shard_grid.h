@@ -33,6 +33,8 @@ class ShardGrid {
 
   int64_t devices() const { return devices_; }
   const std::vector<int64_t>& cuts() const { return cuts_; }
+  // How many ranks hold each part.
+  int64_t replicas() const;
 
   // Returns the full shape of a tensor whose shards have this shape.
   // Errors: kMismatch when a size does not fit 63 bits.

@@ -6,6 +6,17 @@
 
 namespace reshard {
 
+void PlanNotes::AddFindings(const PlanNotes& other) {
+  const auto add = [](const std::set<std::string>& from, std::set<std::string>& to) {
+    to.insert(from.begin(), from.end());
+  };
+  add(other.unmatched_copied, unmatched_copied);
+  add(other.unmatched_dropped, unmatched_dropped);
+  add(other.absent, absent);
+  add(other.other_shapes, other_shapes);
+  add(other.empty_files, empty_files);
+}
+
 std::vector<std::string> PlanNotes::Warnings() const {
   std::vector<std::string> warnings;
   const auto add = [&](const std::set<std::string>& items, std::string_view what) {

@@ -32,6 +32,9 @@ struct PlanNotes {
   std::set<std::string> other_shapes;
   std::set<std::string> empty_files;  // paths of target files without a parameter
 
+  // Adds the findings of `other`, not its parameters.
+  void AddFindings(const PlanNotes& other);
+
   // Returns one sentence a finding: counts, and the first 20 names.
   std::vector<std::string> Warnings() const;
 };

@@ -12,7 +12,6 @@
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/layout/rank_list.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -122,15 +121,17 @@ std::string Planner::TargetPath(int64_t rank) const {
 }
 
 Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
-  RESHARD_ASSIGN_OR_RETURN(const Selection selection, Select(rank, notes));
+  std::optional<Recipe> own;
+  RESHARD_ASSIGN_OR_RETURN(const Recipe* recipe, RecipeOf(rank, own));
+  notes.AddFindings(recipe->findings);
   TargetPlan plan;
   plan.rank = rank;
   plan.path = TargetPath(rank);
-  for (const std::string& name : selection.converted) {
-    RESHARD_RETURN_IF_ERROR(AddConverted(name, rank, selection, plan, notes));
+  for (const Converted& converted : recipe->converted) {
+    RESHARD_RETURN_IF_ERROR(AddConverted(converted, rank, recipe->selection, plan, notes));
   }
-  for (const std::string& name : selection.copied) {
-    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, selection, plan, notes));
+  for (const std::string& name : recipe->selection.copied) {
+    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, recipe->selection, plan, notes));
   }
   if (plan.parameters == 0) notes.empty_files.insert(plan.path);
   std::sort(plan.sources.begin(), plan.sources.end());
@@ -138,158 +139,86 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   return plan;
 }
 
-Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
-  const ConversionRule& rule = sources_.rule();
-  const int64_t target_stage = rule.TargetStage(rank);
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<int64_t> ranks, RankList(rule, rank));
-  std::vector<int64_t> stages = rule.NeededSourceStages(target_stage);
-  if (!rule.stage_alone()) std::reverse(stages.begin(), stages.end());
-
-  std::vector<std::string> names;
-  std::unordered_set<std::string> seen;
-  for (const int64_t stage : stages) {
-    const int64_t first = rule.SourceRank(stage, 0);
-    const auto begin = std::lower_bound(ranks.begin(), ranks.end(), first);
-    const auto end = std::lower_bound(begin, ranks.end(), first + rule.source_devices());
-    std::vector<int64_t> of_stage(begin, end);
-    if (!rule.stage_alone()) std::reverse(of_stage.begin(), of_stage.end());
-    RESHARD_ASSIGN_OR_RETURN(auto found, NamesInFiles(of_stage, stage, target_stage));
-    if (!found) {
-      RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
-      found = census->names;
-    }
-    for (std::string& name : *found) {
-      if (seen.insert(name).second) names.push_back(std::move(name));
-    }
-  }
-  return names;
+Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
+  RESHARD_RETURN_IF_ERROR(CheckTargetRank(sources_.rule(), rank));
+  const int64_t number = sources_.rule().TargetStage(rank);
+  const std::lock_guard lock(mutex_);
+  const auto known = stages_.find(number);
+  if (known != stages_.end()) return &known->second;
+  RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(sources_.rule(), number));
+  return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
 }
 
-Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
-    const std::vector<int64_t>& ranks, int64_t stage, int64_t target_stage) const {
-  const ConversionRule& rule = sources_.rule();
-  std::vector<std::string> names;
-  for (const int64_t rank : ranks) {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index,
-                             sources_.IndexOf(stage, rank - rule.SourceRank(stage, 0)));
-    const auto lacks = [&](const std::string& name) { return index->Find(name) == nullptr; };
-    if (!index) return std::optional<std::vector<std::string>>();
-    if (names.empty()) {
-      for (const ParameterInfo& parameter : index->parameters()) names.push_back(parameter.name);
-    } else if (index->parameters().size() != names.size() ||
-               std::any_of(names.begin(), names.end(), lacks)) {
-      return std::optional<std::vector<std::string>>();
-    }
-    if (rule.source() == nullptr) continue;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
-        return std::optional<std::vector<std::string>>();
-      }
-    }
+Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, std::optional<Recipe>& own) const {
+  RESHARD_ASSIGN_OR_RETURN(Stage* const stage, StageOf(rank));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<uint64_t> tables, CommonTables(*stage, rank));
+  {
+    const std::lock_guard lock(mutex_);
+    if (stage->recipe && stage->tables == tables) return &*stage->recipe;
   }
-  return std::optional(std::move(names));
+  RESHARD_ASSIGN_OR_RETURN(own, MakeRecipe(rank));
+  const std::lock_guard lock(mutex_);
+  // The first one stays for good: others may be using it.
+  if (tables.empty() || stage->recipe) return &*own;
+  stage->tables = tables;
+  stage->recipe = std::move(own);
+  return &*stage->recipe;
 }
 
-Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const {
+Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t rank) const {
+  std::vector<uint64_t> tables;
+  int64_t last = -1;
+  Status status;
+  const std::vector<RankLists::Source> needed = stage.needed.SourcesOf(rank);
+  for (const auto& [source_stage, local] : needed) {
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, sources_.TableOf(source_stage, local));
+    if (table == 0) return std::vector<uint64_t>();
+    if (source_stage != last) tables.push_back(table);
+    if (tables.back() != table) return std::vector<uint64_t>();
+    last = source_stage;
+  }
+  return tables;
+}
+
+Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t stage = rule.TargetStage(rank);
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
-  RESHARD_RETURN_IF_ERROR(CheckStages(stage));
-  Selection selection;
-  selection.stages = rule.NeededSourceStages(stage);
-  std::set<std::string> refused;
-  for (const std::string& name : names) {
-    const Fate fate = rule.FateOf(name, stage);
-    if (fate == Fate::kConvert) {
-      selection.converted.push_back(name);
-    } else if (fate == Fate::kCopy) {
-      const bool unmatched = rule.Unmatched(name);
-      if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
-      if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
-        notes.unmatched_dropped.insert(Quote(name));
-        continue;
-      }
-      if (unmatched) notes.unmatched_copied.insert(Quote(name));
-      selection.copied.push_back(name);
+  Recipe recipe;
+  RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
+  for (const std::string& name : recipe.selection.converted) {
+    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, sources_.Describe(name, rule.CopyRank(rank)));
+    const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
+    Converted converted{std::move(tensor), ShardGrid::Whole(0), {}};
+    if (converted.tensor.kind == ParameterKind::kTensor) {
+      const SourceTensor& found = converted.tensor;
+      NoteStatedShape(FindLayout(rule.source(), found.stage, name), rule.source(), found,
+                      recipe.findings);
+      NoteStatedShape(layout, rule.target(), found, recipe.findings);
+      RESHARD_RETURN_IF_ERROR(Cut(layout, converted));
     }
+    recipe.converted.push_back(std::move(converted));
   }
-  if (!refused.empty()) {
-    return MismatchError(fmt::format(
-        "{} parameters are in only one of the two strategies: {}; --unmatched copy takes them as "
-        "they stand, --unmatched drop leaves them out",
-        refused.size(), FirstOf({refused.begin(), refused.end()})));
-  }
-
-  if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
-  const std::unordered_set<std::string_view> seen(names.begin(), names.end());
-  RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
-  const auto note_absent = [&](const StrategyStage& layouts) {
-    for (const NamedLayout& layout : layouts.layouts()) {
-      if (!seen.contains(layout.name)) notes.absent.insert(Quote(layout.name));
-    }
-  };
-  if (rule.target() != nullptr) {
-    note_absent(rule.target()->stages()[static_cast<size_t>(stage)]);
-  } else if (rule.source() != nullptr) {
-    for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
-  }
-  return selection;
+  return recipe;
 }
 
-// Where files that are there differ, as when each parameter was saved once, one that is in none of
-// them is in those that are missing.
-Status Planner::CheckMissingRanks(int64_t target_stage,
-                                  const std::unordered_set<std::string_view>& seen) const {
-  const ConversionRule& rule = sources_.rule();
-  if (rule.source() == nullptr) return {};
-  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
-    std::vector<std::string> lost;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name)) {
-        lost.push_back(Quote(layout.name));
-      }
-    }
-    if (lost.empty()) continue;
-    RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
-    if (!census->files_differ || census->files == rule.source_devices()) continue;
-    std::vector<std::string> missing;
-    for (int64_t local = 0; local < rule.source_devices(); ++local) {
-      const int64_t rank = rule.SourceRank(stage, local);
-      if (!sources_.rank_files().contains(rank)) missing.push_back(std::to_string(rank));
-    }
-    return MismatchError(fmt::format(
-        "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
-        "ones: {}; add the "
-        "folders of the missing ranks {}",
-        lost.size(), Escape(rule.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
+// Says how the target cuts a tensor.
+Status Planner::Cut(const ParameterLayout* layout, Converted& converted) const {
+  const SourceTensor& tensor = converted.tensor;
+  converted.grid = ShardGrid::Whole(tensor.full_shape.size());
+  converted.shard_shape = tensor.full_shape;
+  if (layout == nullptr) return {};
+  const std::string where =
+      fmt::format("{}: parameter {}", Escape(sources_.rule().target()->path()), Quote(tensor.name));
+  RESHARD_ASSIGN_OR_RETURN(converted.grid,
+                           ShardGrid::Make(*layout, tensor.full_shape.size(), where));
+  auto shard_shape = converted.grid.ShardShape(tensor.full_shape, where);
+  if (!shard_shape.ok()) {
+    return MismatchError(
+        fmt::format("{}; the full shape follows from the source's shards and "
+                    "strategy: are the two strategies swapped?",
+                    shard_shape.status().message()));
   }
-  return {};
-}
-
-Status Planner::CheckStages(int64_t target_stage) const {
-  const ConversionRule& rule = sources_.rule();
-  if (rule.source() == nullptr) return {};
-  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
-    if (sources_.HasFiles(stage)) continue;
-    std::vector<std::string> lost;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.LowestSourceStage(layout.name) != stage) continue;
-      const Fate fate = rule.FateOf(layout.name, target_stage);
-      if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
-        lost.push_back(Quote(layout.name));
-      }
-    }
-    if (lost.empty()) continue;
-    const int64_t first = rule.SourceRank(stage, 0);
-    return MismatchError(fmt::format(
-        "{}: stage {} has {} parameters of the target, but no file of its ranks {} to {} is there; "
-        "add their folders; the parameters are {}",
-        Escape(rule.source()->path()), stage, lost.size(), first, first + rule.source_devices() - 1,
-        FirstOf(lost)));
-  }
+  converted.shard_shape = *std::move(shard_shape);
   return {};
 }
 
@@ -305,34 +234,16 @@ Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) cons
       sources_.Where(known.file, tensor.name)));
 }
 
-Status Planner::AddConverted(const std::string& name, int64_t rank, const Selection& selection,
+Status Planner::AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                              TargetPlan& plan, PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
-  const int64_t stage = rule.TargetStage(rank);
-  const int64_t preferred = rule.CopyRank(rank);
-  RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, sources_.Describe(name, preferred));
+  const SourceTensor& tensor = converted.tensor;
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
-  if (tensor.kind != ParameterKind::kTensor) return AddCopied(name, rank, selection, plan, notes);
-
-  const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
-  NoteStatedShape(FindLayout(rule.source(), tensor.stage, name), rule.source(), tensor, notes);
-  NoteStatedShape(layout, rule.target(), tensor, notes);
-  Box box = Box::Whole(tensor.full_shape);
-  if (layout != nullptr) {
-    const std::string where =
-        fmt::format("{}: parameter {}", Escape(rule.target()->path()), Quote(name));
-    RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
-                             ShardGrid::Make(*layout, tensor.full_shape.size(), where));
-    const auto shard_shape = grid.ShardShape(tensor.full_shape, where);
-    if (!shard_shape.ok()) {
-      return MismatchError(
-          fmt::format("{}; the full shape follows from the source's shards and "
-                      "strategy: are the two strategies swapped?",
-                      shard_shape.status().message()));
-    }
-    box = grid.BoxOf(rule.TargetLocalRank(rank), *shard_shape);
+  if (tensor.kind != ParameterKind::kTensor) {
+    return AddCopied(tensor.name, rank, selection, plan, notes);
   }
-  RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, preferred));
+  const Box box = converted.grid.BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
+  RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, rule.CopyRank(rank)));
   return AppendTensor(tensor, shards, box, plan);
 }
 

@@ -7,6 +7,8 @@
 #define RESHARD_SRC_PLAN_PLANNER_H_
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +20,8 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
+#include "src/layout/rank_list.h"
+#include "src/layout/shard_grid.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/source_shards.h"
 #include "src/plan/target_plan.h"
@@ -56,9 +60,37 @@ class Planner {
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
 
  private:
-  // Returns the names in the files of `ranks`, all of source stage `stage`, as first seen, or
+  // A parameter that is cut anew.
+  struct Converted {
+    SourceTensor tensor;
+    ShardGrid grid;  // of the target; of a note or a map neither this nor the next
+    Shape shard_shape;
+  };
+  // What ranks of a target stage have in common whose source files hold the same.
+  struct Recipe {
+    Selection selection;
+    std::vector<Converted> converted;  // as selection.converted
+    PlanNotes findings;
+  };
+  struct Stage {
+    RankLists needed;
+    std::optional<Recipe> recipe;  // for ranks of these tables; once there, it never changes
+    std::vector<uint64_t> tables;
+  };
+
+  // Returns the target stage of a rank. Errors: those of RankLists::Make.
+  Result<Stage*> StageOf(int64_t rank) const;
+  // Returns the table of each source stage (SourceShards::TableOf), which all files that the rank
+  // needs of that stage have in common; nothing where some do not or are not there.
+  Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
+  // Returns the rank's recipe: that of its stage, or its own, then in `own`.
+  Result<const Recipe*> RecipeOf(int64_t rank, std::optional<Recipe>& own) const;
+  Result<Recipe> MakeRecipe(int64_t rank) const;
+  Status Cut(const ParameterLayout* layout, Converted& converted) const;
+
+  // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
   // nothing where a file is missing or they do not hold the same.
-  Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& ranks,
+  Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& locals,
                                                                int64_t stage,
                                                                int64_t target_stage) const;
   // Fails where no file of a source stage is there that the target stage gets parameters from.
@@ -67,7 +99,7 @@ class Planner {
                            const std::unordered_set<std::string_view>& seen) const;
   // Fails where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
-  Status AddConverted(const std::string& name, int64_t rank, const Selection& selection,
+  Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;
   Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
                    TargetPlan& plan, PlanNotes& notes) const;
@@ -75,6 +107,8 @@ class Planner {
   const SourceShards& sources_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay
 };
 
 // Copies, and for each the shard that it reads from, placed in its file.

@@ -13,7 +13,9 @@
 namespace reshard {
 SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
                            std::map<int64_t, FileId> rank_files)
-    : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {}
+    : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {
+  for (const auto& [rank, file] : rank_files_) ranks_.emplace_back(rank, file);
+}
 
 std::string SourceShards::Where(FileId file, std::string_view name) const {
   return fmt::format("{}: parameter {}", Escape(files_.path(file)), Quote(name));
@@ -26,9 +28,38 @@ bool SourceShards::HasFiles(int64_t stage) const {
 }
 
 Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
-  const auto file = rank_files_.find(rule_.SourceRank(stage, local));
-  if (file == rank_files_.end()) return IndexHandle();
-  return indexes_.Get(file->second);
+  RankEntry* entry = Find(rule_.SourceRank(stage, local));
+  if (entry == nullptr) return IndexHandle();
+  auto index = indexes_.Get(entry->file);
+  if (index.ok()) entry->table = (*index)->table().id();
+  return index;
+}
+
+Result<uint64_t> SourceShards::TableOf(int64_t stage, int64_t local) const {
+  RankEntry* entry = Find(rule_.SourceRank(stage, local));
+  return entry == nullptr ? 0 : TableOf(*entry);
+}
+
+Result<uint64_t> SourceShards::TableOf(RankEntry& entry) const {
+  if (const uint64_t known = entry.table) return known;
+  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes_.Get(entry.file));
+  entry.table = index->table().id();
+  return index->table().id();
+}
+
+SourceShards::RankEntry* SourceShards::Find(int64_t rank) const {
+  if (ranks_.empty()) return nullptr;
+  // Where no rank is missing, this is its place.
+  const auto guess = static_cast<size_t>(rank - ranks_.front().rank);
+  if (guess < ranks_.size() && ranks_[guess].rank == rank) return &ranks_[guess];
+  const auto place = LowerBound(rank);
+  return place == ranks_.end() || place->rank != rank ? nullptr : &*place;
+}
+
+std::deque<SourceShards::RankEntry>::iterator SourceShards::LowerBound(int64_t rank) const {
+  return std::lower_bound(
+      ranks_.begin(), ranks_.end(), rank,
+      [](const RankEntry& entry, int64_t wanted) { return entry.rank < wanted; });
 }
 
 Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const {
@@ -85,6 +116,8 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
   }
 
   SourceTensor tensor = Standalone(*parameter, stage, index->file());
+  tensor.table = index->table().id();
+  tensor.content = parameter->content;
   if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
   const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
   const std::string where = Where(index->file(), name);
@@ -164,19 +197,47 @@ Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
 Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
                                          const std::vector<int64_t>& parts,
                                          int64_t preferred) const {
+  const int64_t rank = rule_.SourceRank(tensor.stage, tensor.grid.RankOf(parts, preferred));
+  RankEntry* entry = Find(rank);
+  if (entry == nullptr) return LocateElsewhere(tensor, parts, preferred);
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  if (table != tensor.table) return LocateElsewhere(tensor, parts, preferred);
+  return SourceShard{rank, entry->file, ShardGrid::BoxOfParts(parts, tensor.shard_shape),
+                     tensor.content};
+}
+
+std::vector<int64_t> SourceShards::FilesOf(const SourceTensor& tensor,
+                                           const std::vector<int64_t>& parts) const {
+  // A strategy may claim a million replicas where there are few files.
+  const int64_t first = rule_.SourceRank(tensor.stage, 0);
+  const auto begin = LowerBound(first);
+  const auto end = LowerBound(first + rule_.source_devices());
+  std::vector<int64_t> locals;
+  if (end - begin < tensor.grid.replicas()) {
+    for (auto entry = begin; entry != end; ++entry) {
+      if (tensor.grid.PartsOf(entry->rank - first) == parts) locals.push_back(entry->rank - first);
+    }
+  } else {
+    locals = tensor.grid.Replicas(parts);
+    std::erase_if(locals, [&](int64_t local) { return Find(first + local) == nullptr; });
+  }
+  return locals;
+}
+
+Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
+                                                  const std::vector<int64_t>& parts,
+                                                  int64_t preferred) const {
   const Box box = ShardGrid::BoxOfParts(parts, tensor.shard_shape);
   int64_t local = tensor.grid.RankOf(parts, preferred);
   RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(tensor.stage, local));
   const ParameterInfo* parameter = index ? index->Find(tensor.name) : nullptr;
   if (parameter == nullptr) {
     // Another replica, the lowest that has it.
-    const int64_t first = rule_.SourceRank(tensor.stage, 0);
-    const auto end = rank_files_.lower_bound(first + rule_.source_devices());
-    for (auto file = rank_files_.lower_bound(first); file != end && parameter == nullptr; ++file) {
-      local = file->first - first;
-      if (tensor.grid.PartsOf(local) != parts) continue;
-      RESHARD_ASSIGN_OR_RETURN(index, indexes_.Get(file->second));
+    for (const int64_t replica : FilesOf(tensor, parts)) {
+      local = replica;
+      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(tensor.stage, local));
       parameter = index->Find(tensor.name);
+      if (parameter != nullptr) break;
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
@@ -191,12 +252,11 @@ Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
           rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks)));
     }
   }
-  const std::string where = Where(index->file(), tensor.name);
   if (parameter->kind != ParameterKind::kTensor || parameter->dtype != tensor.dtype ||
       parameter->shape != tensor.shard_shape) {
     return MismatchError(fmt::format(
         "{}: expected {} {} as in the other ranks, found {} {}; are these ranks of one checkpoint?",
-        where, DTypeName(tensor.dtype), ToString(tensor.shard_shape),
+        Where(index->file(), tensor.name), DTypeName(tensor.dtype), ToString(tensor.shard_shape),
         parameter->kind == ParameterKind::kMap ? "a map" : DTypeName(parameter->dtype),
         ToString(parameter->shape)));
   }

@@ -6,7 +6,9 @@
 #ifndef RESHARD_SRC_PLAN_SOURCE_SHARDS_H_
 #define RESHARD_SRC_PLAN_SOURCE_SHARDS_H_
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -35,6 +37,10 @@ struct SourceTensor {
   Shape shard_shape;
   int64_t stage = 0;  // the source stage that its values come from
   FileId file = 0;    // whose shard tells dtype and shapes
+  // The table of that file, ParameterTable::id(), and where the Values' content is there: equal
+  // tables say the same of all files that have them.
+  uint64_t table = 0;
+  std::vector<ByteRange> content;
   ShardGrid grid = ShardGrid::Whole(0);
 };
 
@@ -61,6 +67,11 @@ class SourceShards {
   // Returns the index of the file of local rank `local` of source stage `stage`, null where there
   // is no file.
   Result<IndexHandle> IndexOf(int64_t stage, int64_t local) const;
+
+  // Returns the ParameterTable::id() of that index, 0 where there is no file. Files of one id hold
+  // the same parameters at the same places, whatever indexes are there still. Opens the file the
+  // first time only. Errors: as IndexOf.
+  Result<uint64_t> TableOf(int64_t stage, int64_t local) const;
 
   // Which files of one stage hold which parameters.
   struct Census {
@@ -112,13 +123,32 @@ class SourceShards {
   std::string Where(FileId file, std::string_view name) const;
 
  private:
+  // What is known of the file of one rank.
+  struct RankEntry {
+    RankEntry(int64_t r, FileId f) : rank(r), file(f) {}
+    int64_t rank;
+    FileId file;
+    std::atomic<uint64_t> table = 0;  // 0: not yet opened
+  };
+
+  // Returns the entry of a rank as the folders are numbered, or null. Costs the same for any number
+  // of ranks, where none is missing.
+  RankEntry* Find(int64_t rank) const;
+  std::deque<RankEntry>::iterator LowerBound(int64_t rank) const;
+  Result<uint64_t> TableOf(RankEntry& entry) const;
+  // Returns the local ranks whose grid part is `parts` and whose files are there, ascending.
+  std::vector<int64_t> FilesOf(const SourceTensor& tensor, const std::vector<int64_t>& parts) const;
   Result<SourceShard> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
                              int64_t preferred) const;
+  // Looks for another replica where the file of the preferred one does not have the tensor.
+  Result<SourceShard> LocateElsewhere(const SourceTensor& tensor, const std::vector<int64_t>& parts,
+                                      int64_t preferred) const;
 
   SourceFiles& files_;
   IndexCache& indexes_;
   const ConversionRule& rule_;
   const std::map<int64_t, FileId> rank_files_;
+  mutable std::deque<RankEntry> ranks_;  // ascending; a deque, as entries cannot be moved
   mutable std::mutex census_mutex_;
   mutable std::map<int64_t, Census>
       census_;  // by stage; guarded by census_mutex_, entries never change
