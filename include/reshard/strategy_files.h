@@ -9,6 +9,7 @@
 #define RESHARD_STRATEGY_FILES_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,6 +59,13 @@ Result<MergeReport> MergeStrategies(const std::string& folder, const std::string
 // target rank or both paths are empty.
 Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
                                          const std::string& target_strategy);
+
+// Calls `visit` with each target rank, ascending, and what SourceRanks returns for it; the
+// strategies are read once. Errors: as SourceRanks; those that concern one target stage may come
+// after calls for the stages before it.
+Status ForEachSourceRanks(
+    const std::string& source_strategy, const std::string& target_strategy,
+    const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
 }  // namespace reshard
 

@@ -35,6 +35,27 @@ StrategySummary Summarize(const Strategy& strategy) {
   return summary;
 }
 
+struct StrategyPair {
+  std::optional<Strategy> source;
+  std::optional<Strategy> target;
+
+  ConversionRule Rule() const { return {source ? &*source : nullptr, target ? &*target : nullptr}; }
+};
+
+Result<StrategyPair> LoadStrategies(const std::string& source, const std::string& target) {
+  if (source.empty() && target.empty()) {
+    return InvalidArgumentError("neither a source strategy nor a target strategy is given");
+  }
+  StrategyPair strategies;
+  if (!source.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(strategies.source, LoadStrategy(source));
+  }
+  if (!target.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(strategies.target, LoadStrategy(target));
+  }
+  return strategies;
+}
+
 }  // namespace
 
 Result<StrategySummary> ReadStrategy(const std::string& path) {
@@ -56,19 +77,27 @@ Result<MergeReport> MergeStrategies(const std::string& folder, const std::string
 Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
                                          const std::string& target_strategy) {
   return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
-    if (source_strategy.empty() && target_strategy.empty()) {
-      return InvalidArgumentError("neither a source strategy nor a target strategy is given");
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
+                             LoadStrategies(source_strategy, target_strategy));
+    return RankList(strategies.Rule(), rank);
+  });
+}
+
+Status ForEachSourceRanks(
+    const std::string& source_strategy, const std::string& target_strategy,
+    const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit) {
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
+                             LoadStrategies(source_strategy, target_strategy));
+    const ConversionRule rule = strategies.Rule();
+    std::optional<RankLists> lists;
+    for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) {
+      if (!lists || rule.TargetLocalRank(rank) == 0) {
+        RESHARD_ASSIGN_OR_RETURN(lists, RankLists::Make(rule, rule.TargetStage(rank)));
+      }
+      visit(rank, lists->RanksOf(rank));
     }
-    std::optional<Strategy> source;
-    std::optional<Strategy> target;
-    if (!source_strategy.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(source, LoadStrategy(source_strategy));
-    }
-    if (!target_strategy.empty()) {
-      RESHARD_ASSIGN_OR_RETURN(target, LoadStrategy(target_strategy));
-    }
-    const ConversionRule rule(source ? &*source : nullptr, target ? &*target : nullptr);
-    return RankList(rule, rank);
+    return {};
   });
 }
 

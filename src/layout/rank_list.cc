@@ -124,14 +124,18 @@ std::vector<RankLists::Source> RankLists::SourcesOf(int64_t rank) const {
   return sources;
 }
 
+std::vector<int64_t> RankLists::RanksOf(int64_t rank) const {
+  std::vector<int64_t> ranks;
+  for (const auto& [stage, local] : SourcesOf(rank)) {
+    ranks.push_back(rule_->SourceRank(stage, local));
+  }
+  return ranks;
+}
+
 Result<std::vector<int64_t>> RankList(const ConversionRule& rule, int64_t rank) {
   RESHARD_RETURN_IF_ERROR(CheckTargetRank(rule, rank));
   RESHARD_ASSIGN_OR_RETURN(const RankLists lists, RankLists::Make(rule, rule.TargetStage(rank)));
-  std::vector<int64_t> ranks;
-  for (const auto& [stage, local] : lists.SourcesOf(rank)) {
-    ranks.push_back(rule.SourceRank(stage, local));
-  }
-  return ranks;
+  return lists.RanksOf(rank);
 }
 
 }  // namespace reshard

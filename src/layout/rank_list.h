@@ -30,6 +30,8 @@ class RankLists {
   // of what MindSpore's rank_list_for_transform returns. `rank` is one of the target stage. Costs
   // as much as there are overlaps in a few pairs of layouts, for any number of ranks.
   std::vector<Source> SourcesOf(int64_t rank) const;
+  // Returns the same, as the folders of the ranks are numbered.
+  std::vector<int64_t> RanksOf(int64_t rank) const;
 
  private:
   // Two layouts of parameters, as models repeat them in every layer.

@@ -89,6 +89,13 @@ Result<ShardGrid> ShardGrid::Make(const ParameterLayout& layout, size_t dims,
   for (const Digit& axis : axes) {
     if (axis.dim == kFree && axis.size > 1) grid.digits_.push_back(axis);
   }
+  std::vector<int64_t> weights(dims, 1);
+  for (size_t i = grid.digits_.size(); i-- > 0;) {
+    Digit& digit = grid.digits_[i];
+    if (digit.dim == kFree) continue;
+    digit.weight = weights[static_cast<size_t>(digit.dim)];
+    weights[static_cast<size_t>(digit.dim)] *= digit.size;
+  }
   return grid;
 }
 
@@ -214,19 +221,12 @@ int64_t ShardGrid::RankOf(const std::vector<int64_t>& parts, int64_t preferred) 
     }
     return best;
   }
-  // The free digits are the preferred rank's, the others follow from the parts: fastest digit
-  // first.
+  // The free digits are the preferred rank's, the others follow from the parts.
   int64_t rank = 0;
-  std::vector<int64_t> rest = parts;
-  for (size_t i = digits_.size(); i-- > 0;) {
-    const Digit& digit = digits_[i];
-    if (digit.dim == kFree) {
-      rank += preferred / digit.stride % digit.size * digit.stride;
-    } else {
-      int64_t& part = rest[static_cast<size_t>(digit.dim)];
-      rank += part % digit.size * digit.stride;
-      part /= digit.size;
-    }
+  for (const Digit& digit : digits_) {
+    const int64_t value = digit.dim == kFree ? preferred / digit.stride
+                                             : parts[static_cast<size_t>(digit.dim)] / digit.weight;
+    rank += value % digit.size * digit.stride;
   }
   return rank;
 }

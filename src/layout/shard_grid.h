@@ -33,7 +33,7 @@ class ShardGrid {
 
   int64_t devices() const { return devices_; }
   const std::vector<int64_t>& cuts() const { return cuts_; }
-  // How many ranks hold each part.
+  // The least number of ranks that hold a part.
   int64_t replicas() const;
 
   // Returns the full shape of a tensor whose shards have this shape.
@@ -74,6 +74,7 @@ class ShardGrid {
     int64_t size = 1;
     int64_t stride = 1;
     int dim = kFree;
+    int64_t weight = 1;  // of the digit in the part: (part / weight) % size
   };
 
   Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& axes,

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -14,23 +16,42 @@ namespace {
 // A box of a shard that lies in one Value of its file, in bytes.
 struct SourcePiece {
   Box box;
-  PlacedBox
-      shard;  // the whole shard, placed so that the piece's bytes are where they are in the file
-  FileId file = 0;
+  int64_t offset = 0;  // of the whole shard, placed so that the piece's bytes are where they are
 };
 
-std::vector<SourcePiece> PiecesOf(const SourceShard& shard, DType dtype) {
-  const Box whole = ToByteBox(shard.box, dtype);
+std::vector<SourcePiece> PiecesOf(const SourceShard& shard, const Box& whole) {
   std::vector<SourcePiece> pieces;
   uint64_t begin = 0;  // of the Value in the bytes of the shard
   for (const ByteRange& value : shard.content) {
     const int64_t offset = static_cast<int64_t>(value.offset) - static_cast<int64_t>(begin);
-    for (Box& box : BoxesOfRange(whole, {begin, value.length})) {
-      pieces.push_back({std::move(box), {whole, offset}, shard.file});
+    if (value.length == Volume(whole) && !whole.empty()) {  // as most are
+      pieces.push_back({whole, offset});
+    } else {
+      for (Box& box : BoxesOfRange(whole, {begin, value.length})) {
+        pieces.push_back({std::move(box), offset});
+      }
     }
     begin += value.length;
   }
   return pieces;
+}
+
+// Orders the copies by their first target byte, each with its shard.
+void SortByTarget(ShardCopies& out) {
+  const auto is_before = [&](size_t a, size_t b) {
+    return out.copies[a].target_offset < out.copies[b].target_offset;
+  };
+  std::vector<size_t> order(out.copies.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // The parts of a grid come in row-major order.
+  if (std::is_sorted(order.begin(), order.end(), is_before)) return;
+  std::sort(order.begin(), order.end(), is_before);
+  ShardCopies sorted;
+  for (const size_t i : order) {
+    sorted.copies.push_back(std::move(out.copies[i]));
+    sorted.shards.push_back(std::move(out.shards[i]));
+  }
+  out = std::move(sorted);
 }
 
 }  // namespace
@@ -42,15 +63,19 @@ Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<Sou
       target, static_cast<int64_t>(target_offset) - static_cast<int64_t>(part.offset)};
   const std::vector<Box> target_boxes = BoxesOfRange(target, part);
 
-  std::vector<std::pair<BlockCopy, PlacedBox>> found;
+  ShardCopies out;
+  out.copies.reserve(shards.size());
+  out.shards.reserve(shards.size());
   std::vector<std::vector<Box>> written(target_boxes.size());
   for (const SourceShard& shard : shards) {
-    for (const SourcePiece& piece : PiecesOf(shard, tensor.dtype)) {
+    const Box whole = ToByteBox(shard.box, tensor.dtype);
+    for (const SourcePiece& piece : PiecesOf(shard, whole)) {
       for (size_t i = 0; i < target_boxes.size(); ++i) {
         auto overlap = Intersect(piece.box, target_boxes[i]);
         if (!overlap) continue;
-        found.emplace_back(MakeBlockCopy(*overlap, piece.shard, placed), piece.shard);
-        found.back().first.source = piece.file;
+        out.shards.push_back({whole, piece.offset});
+        out.copies.push_back(MakeBlockCopy(*overlap, out.shards.back(), placed));
+        out.copies.back().source = shard.file;
         written[i].push_back(*std::move(overlap));
       }
     }
@@ -62,14 +87,7 @@ Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<Sou
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape)));
     }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.first.target_offset < b.first.target_offset;
-  });
-  ShardCopies out;
-  for (auto& [copy, shard] : found) {
-    out.copies.push_back(std::move(copy));
-    out.shards.push_back(std::move(shard));
-  }
+  SortByTarget(out);
   return out;
 }
 

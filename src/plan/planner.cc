@@ -122,7 +122,7 @@ std::string Planner::TargetPath(int64_t rank) const {
 
 Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   std::optional<Recipe> own;
-  RESHARD_ASSIGN_OR_RETURN(const Recipe* recipe, RecipeOf(rank, own));
+  RESHARD_ASSIGN_OR_RETURN(const Recipe* recipe, RecipeOf(rank, notes, own));
   notes.AddFindings(recipe->findings);
   TargetPlan plan;
   plan.rank = rank;
@@ -149,14 +149,15 @@ Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
   return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
 }
 
-Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, std::optional<Recipe>& own) const {
+Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, PlanNotes& notes,
+                                                 std::optional<Recipe>& own) const {
   RESHARD_ASSIGN_OR_RETURN(Stage* const stage, StageOf(rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<uint64_t> tables, CommonTables(*stage, rank));
   {
     const std::lock_guard lock(mutex_);
     if (stage->recipe && stage->tables == tables) return &*stage->recipe;
   }
-  RESHARD_ASSIGN_OR_RETURN(own, MakeRecipe(rank));
+  RESHARD_ASSIGN_OR_RETURN(own, MakeRecipe(rank, notes));
   const std::lock_guard lock(mutex_);
   // The first one stays for good: others may be using it.
   if (tables.empty() || stage->recipe) return &*own;
@@ -168,9 +169,7 @@ Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, std::optional<Rec
 Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t rank) const {
   std::vector<uint64_t> tables;
   int64_t last = -1;
-  Status status;
-  const std::vector<RankLists::Source> needed = stage.needed.SourcesOf(rank);
-  for (const auto& [source_stage, local] : needed) {
+  for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
     RESHARD_ASSIGN_OR_RETURN(const uint64_t table, sources_.TableOf(source_stage, local));
     if (table == 0) return std::vector<uint64_t>();
     if (source_stage != last) tables.push_back(table);
@@ -180,13 +179,15 @@ Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t 
   return tables;
 }
 
-Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank) const {
+Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
   const int64_t stage = rule.TargetStage(rank);
   Recipe recipe;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
   for (const std::string& name : recipe.selection.converted) {
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, sources_.Describe(name, rule.CopyRank(rank)));
+    // Before the target's layout is asked, whose words on another full shape would say less.
+    RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
     const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
     Converted converted{std::move(tensor), ShardGrid::Whole(0), {}};
     if (converted.tensor.kind == ParameterKind::kTensor) {

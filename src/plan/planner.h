@@ -84,8 +84,8 @@ class Planner {
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
   // Returns the rank's recipe: that of its stage, or its own, then in `own`.
-  Result<const Recipe*> RecipeOf(int64_t rank, std::optional<Recipe>& own) const;
-  Result<Recipe> MakeRecipe(int64_t rank) const;
+  Result<const Recipe*> RecipeOf(int64_t rank, PlanNotes& notes, std::optional<Recipe>& own) const;
+  Result<Recipe> MakeRecipe(int64_t rank, PlanNotes& notes) const;
   Status Cut(const ParameterLayout* layout, Converted& converted) const;
 
   // Returns the names in the files of local ranks of source stage `stage`, as first seen, or

@@ -6,6 +6,16 @@
 namespace reshard {
 namespace {
 
+bool Contains(const Box& whole, const Box& part) {
+  for (size_t d = 0; d < whole.dims(); ++d) {
+    if (part.begin[d] < whole.begin[d] ||
+        part.begin[d] + part.extent[d] > whole.begin[d] + whole.extent[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // A group of boxes that no cut has told apart so far: boxes [begin, end), to be looked at along
 // `dim`. `stuck` is in how many dimensions one after the other nothing came apart.
 struct Group {
@@ -66,7 +76,7 @@ bool CoversExactly(const Box& whole, const std::vector<Box>& parts) {
   boxes.reserve(parts.size());
   for (const Box& part : parts) {
     if (part.empty()) continue;
-    if (Intersect(whole, part) != part) return false;
+    if (!Contains(whole, part)) return false;
     volume += Volume(part);
     boxes.push_back(&part);
   }

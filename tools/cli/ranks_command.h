@@ -1,4 +1,4 @@
-// `reshard ranks`: which source ranks a target rank needs.
+// `reshard ranks`: which source ranks a target rank, or each of them, needs.
 #ifndef RESHARD_TOOLS_CLI_RANKS_COMMAND_H_
 #define RESHARD_TOOLS_CLI_RANKS_COMMAND_H_
 
@@ -16,7 +16,10 @@ class RanksCommand : public Command {
   int Run() override;
 
  private:
-  int64_t rank_ = 0;
+  int RunAll();
+
+  int64_t rank_ = -1;  // until it is given
+  bool all_ = false;
   std::string source_strategy_;
   std::string target_strategy_;
 };
