@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 #include <variant>
@@ -67,17 +68,26 @@ Status PrintCopies(const OpenedSource::Paths& paths) {
   return {};
 }
 
-}  // namespace
-}  // namespace reshard
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   if (argc != 4) {
     std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY\n", stderr);
     return 2;
   }
-  const reshard::Status status = reshard::PrintCopies(
+  const Status status = PrintCopies(
       {.source = argv[1], .source_strategy = argv[2], .target_strategy = argv[3], .suffix = ""});
   if (status.ok()) return 0;
   std::fprintf(stderr, "copy_list: %s\n", status.message().c_str());
   return 1;
+}
+
+}  // namespace
+}  // namespace reshard
+
+int main(int argc, char** argv) {
+  try {
+    return reshard::Main(argc, argv);
+  } catch (const std::exception& error) {  // no memory, or nowhere to print to
+    std::fprintf(stderr, "copy_list: %s\n", error.what());
+    return 1;
+  }
 }
