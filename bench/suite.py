@@ -3,7 +3,7 @@
 
     bench/suite.py                                        all cases, warm and cold
     bench/suite.py --case rows --case giant --runs 7      two of them
-    bench/suite.py --table FILE.json                      the tables of an earlier run
+    bench/suite.py --table FILE.json                      the tables of earlier runs
 
 For each case reshard-gen makes a sample; then the contenders take turns, one round that does not
 count and --runs rounds that do, first with the sources in the page cache (warm), then without
@@ -232,8 +232,9 @@ def parse_arguments():
                         help="convert_paths: each path of the logical digest beside the others")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="write everything to a file, anew after each case")
-    parser.add_argument("--table", type=pathlib.Path, metavar="FILE",
-                        help="measure nothing; print the tables of what --json has written")
+    parser.add_argument("--table", type=pathlib.Path, metavar="FILE", nargs="+",
+                        help="measure nothing; print the tables of what --json has written, "
+                        "in several runs of some cases each")
     arguments = parser.parse_args()
     arguments.bin, arguments.work = arguments.bin.resolve(), arguments.work.resolve()
     arguments.cache = arguments.cache or ["warm", "cold"]
@@ -242,10 +243,25 @@ def parse_arguments():
     return arguments
 
 
+def join(runs):
+    """Joins the results of several runs on one machine: cases of all, and both modes of a case."""
+    joined = runs[0]
+    for run in runs[1:]:
+        cases = {case["name"]: case for case in joined["cases"]}
+        for case in run["cases"]:
+            if case["name"] in cases:
+                cases[case["name"]]["modes"].update(case["modes"])
+            else:
+                joined["cases"].append(case)
+        joined["jobs_cases"] += run["jobs_cases"]
+        joined["load_average"] = max(joined["load_average"], run["load_average"])
+    return joined
+
+
 def main():
     arguments = parse_arguments()
     if arguments.table:
-        suite_tables.print_all(json.loads(arguments.table.read_text()))
+        suite_tables.print_all(join([json.loads(path.read_text()) for path in arguments.table]))
         return
     chosen = arguments.case or [case.name for case in (*CASES, *JOBS_CASES)]
     cases = [case for case in CASES if case.name in chosen]

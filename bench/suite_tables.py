@@ -129,7 +129,7 @@ def print_all(results):
     machine = results["machine"]
     print(f"{results['reshard']}; {machine['processor']}, {machine['cores']} cores, "
           f"{machine['memory_bytes'] / GIB:.0f} GiB, Linux {machine['kernel']}, "
-          f"{machine['file_system']}; {results['runs']} runs each; load average "
+          f"{machine['file_system']}; medians; load average "
           f"{results['load_average']:.1f}\n")
     verdicts = Verdicts()
     for mode in ("warm", "cold"):

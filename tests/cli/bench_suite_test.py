@@ -56,6 +56,9 @@ def main():
         for line in ("row cut, warm", "bare pipeline", "10,000 tiny parameters", "in memory"):
             check(line in printed, f"the tables say nothing of {line}")
         check(suite("--table", found) == printed, "--table prints what the run printed")
+        doubled = suite("--table", found, found)
+        check(doubled.count("row cut, warm") == printed.count("row cut, warm"),
+              "a case of two runs stands once in the tables")
         left = [path.name for path in pathlib.Path(folder).iterdir()]
         check(left == ["found.json"], f"left behind: {left}")
 
