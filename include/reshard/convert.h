@@ -17,6 +17,7 @@
 #include "reshard/box.h"
 #include "reshard/differences.h"
 #include "reshard/dtype.h"
+#include "reshard/io_choice.h"
 #include "reshard/progress.h"
 #include "reshard/resume.h"
 #include "reshard/status.h"
@@ -34,8 +35,11 @@ struct ConvertOptions {
   std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
   std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
-  int jobs = 2;                // lanes that gather and write, up to 8 MiB each; 0: one for each core
-  bool force = false;          // replace existing outputs
+  int jobs = 2;               // lanes that gather and write, up to 8 MiB each; 0: one for each core
+  uint64_t memory_limit = 0;  // bytes that the run may hold in all, page cache included; 0: 256
+                              // MiB, or a quarter of the memory there is when that is less
+  IoChoice io;
+  bool force = false;    // replace existing outputs
   bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
                          // check the CRC trailers of source files before they are used
   bool check_replicas = false;  // before anything is written, compare the shards that source ranks
@@ -71,6 +75,11 @@ struct ConvertReport {
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
   std::optional<ReplicaReport> replicas;  // when they were compared: all equal
+  uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
+  uint64_t memory_peak =
+      0;                    // the sum of the most anonymous memory, source windows and target pages
+                            // on their way to the disk that were seen; 0 when nothing was written
+  IoUsed io;                // of what was read and written, not of files kept
   uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;  // only the publication of a run that was killed was left to do
@@ -109,8 +118,10 @@ struct PlanReport {
   uint64_t runs = 0;           // contiguous stretches that are copied
   uint64_t shortest_run = 0;   // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t memory_bytes = 0;      // about the anonymous memory that Convert would take
-  uint64_t free_space_bytes = 0;  // where the target folder is or would be
+  uint64_t largest_plan_bytes = 0;  // of memory, for one target file
+  uint64_t memory_limit = 0;        // that Convert would keep
+  uint64_t memory_bytes = 0;        // about what it would hold of it at the most
+  uint64_t free_space_bytes = 0;    // where the target folder is or would be
 };
 
 // Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert

@@ -67,6 +67,7 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
     }
     std::sort(target.source_ranks.begin(), target.source_ranks.end());
     report.bytes_written += plan.size;
+    report.largest_plan_bytes = std::max<uint64_t>(report.largest_plan_bytes, plan.MemoryBytes());
     report.targets.push_back(std::move(target));
   }
   if (options.stop.stop_requested()) return CancelledError("stopped while planning");

@@ -10,6 +10,7 @@
 #include "src/api/conversion_plan.h"
 #include "src/api/counted_work.h"
 #include "src/api/crc_files.h"
+#include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
 #include "src/api/replica_check.h"
@@ -18,7 +19,6 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
-#include "src/exec/part_writer.h"
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
 #include "src/plan/planner.h"
@@ -26,8 +26,6 @@
 
 namespace reshard {
 namespace {
-
-constexpr uint64_t kMemoryOfProgram = uint64_t{16} << 20;
 
 Status CheckOptions(const ConvertOptions& options) {
   if (options.source.empty() || options.target.empty()) {
@@ -62,10 +60,32 @@ Status CheckOptions(const ConvertOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options) {
+Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                           DivideMemory(options.memory_limit, Workers(options.jobs)));
   RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+  return budget;
+}
+
+SourceAccess AccessOf(SourceIo io) {
+  switch (io) {
+    case SourceIo::kMap:
+      return SourceAccess::kMap;
+    case SourceIo::kPread:
+      return SourceAccess::kPread;
+    case SourceIo::kAuto:
+      break;
+  }
+  return SourceAccess::kAuto;
+}
+
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
+                                                 const MemoryBudget& budget) {
   return OpenedSource::Open(
-      {options.source, options.source_strategy, options.target_strategy, options.suffix});
+      {options.source, options.source_strategy, options.target_strategy, options.suffix},
+      {.index_bytes = budget.index_bytes,
+       .window_bytes = budget.window_bytes,
+       .access = AccessOf(options.io.source)});
 }
 
 // A file that is read must not be one that is replaced, whatever the names it is reached by.
@@ -143,7 +163,7 @@ Status WithHint(Status status, const TargetJob& job) {
 struct Work {
   CrcFiles checked;
   std::optional<ReplicaReport> replicas;
-  uint64_t kept = 0;
+  Written written;
   bool completes_earlier_run = false;
 };
 
@@ -166,7 +186,7 @@ std::vector<int64_t> StagesToRead(const OpenedSource& source, const PlanReport& 
 
 Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                            const TargetJob& job, const std::string& fingerprint,
-                           const ConvertOptions& options) {
+                           const ConvertOptions& options, const MemoryBudget& budget) {
   const bool write = !job.already_staged();
   Work done;
   done.completes_earlier_run = !write;
@@ -187,8 +207,8 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
   }
   if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
   if (!write) return done;
-  RESHARD_ASSIGN_OR_RETURN(done.kept, WriteTargets(source, planner, plan, job, fingerprint, options,
-                                                   count.work().progress));
+  RESHARD_ASSIGN_OR_RETURN(done.written, WriteTargets(source, planner, plan, job, fingerprint,
+                                                      options, budget, count.work().progress));
   return done;
 }
 
@@ -209,7 +229,9 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   report.crc_files = done.checked.files.size();
   report.crc_bytes = done.checked.bytes;
   report.replicas = std::move(done.replicas);
-  report.files_kept = done.kept;
+  report.files_kept = done.written.kept;
+  report.memory_peak = done.written.memory_peak;
+  report.io = done.written.io;
   report.completed_earlier_run = done.completes_earlier_run;
   return report;
 }
@@ -218,28 +240,32 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
 
 Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-    auto done = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options);
+    auto done = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options, budget);
     if (!done.ok()) return WithHint(done.status(), job);
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-    return MakeReport(plan, *std::move(done), published);
+    ConvertReport report = MakeReport(plan, *std::move(done), published);
+    report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory());
+    return report;
   });
 }
 
 Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
-    plan.memory_bytes =
-        kMemoryOfProgram + source->indexes().memory() + Workers(options.jobs) * 2 * kChunkBytes;
+    plan.memory_limit = budget.limit;
+    plan.memory_bytes = PlannedPeak(budget, plan, source->indexes().memory());
     return plan;
   });
 }

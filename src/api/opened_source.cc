@@ -14,8 +14,6 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kIndexBudget = size_t{256} << 20;
-
 // Ranks to be listed in a message: how many, and the first of them.
 class RankTally {
  public:
@@ -51,11 +49,12 @@ Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
 
 }  // namespace
 
-OpenedSource::OpenedSource()
-    : files_(SourceFiles::DefaultMaxOpen()), indexes_(files_, kIndexBudget) {}
+OpenedSource::OpenedSource(const Limits& limits)
+    : files_({.window_budget = limits.window_bytes, .access = limits.access}),
+      indexes_(files_, limits.index_bytes) {}
 
-Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths) {
-  std::unique_ptr<OpenedSource> source(new OpenedSource);
+Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, const Limits& limits) {
+  std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
   RESHARD_RETURN_IF_ERROR(
       LoadIfGiven(paths.source_strategy, source->source_strategy_, source->warnings_));
   RESHARD_RETURN_IF_ERROR(

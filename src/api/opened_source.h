@@ -31,10 +31,18 @@ class OpenedSource {
     std::string suffix;
   };
 
+  // What its parts may hold, and how files are reached.
+  struct Limits {
+    uint64_t index_bytes = uint64_t{256} << 20;
+    uint64_t window_bytes = uint64_t{64} << 20;
+    SourceAccess access = SourceAccess::kAuto;
+  };
+
   // Loads the strategies and chooses the files. No checkpoint is opened yet.
   // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
   // is there.
-  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths);
+  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths, const Limits& limits);
+  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths) { return Open(paths, {}); }
 
   OpenedSource(const OpenedSource&) = delete;
   OpenedSource& operator=(const OpenedSource&) = delete;
@@ -59,7 +67,7 @@ class OpenedSource {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  OpenedSource();
+  explicit OpenedSource(const Limits& limits);
   Status ChooseFiles(const Paths& paths);
 
   SourceFiles files_;

@@ -13,32 +13,40 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/part_writer.h"
-#include "src/os/descriptor_limit.h"
+#include "src/os/memory_usage.h"
 #include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {
 
-constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
-
-// The files of a group are all open at a time.
-size_t MaxGroup() { return std::clamp<size_t>(DescriptorLimit() / 8, 1, 64); }
-
 // Returns the lanes that have something to do, with chunks no larger than the files.
-LaneOptions Lanes(const ConvertOptions& options, const PlanReport& plan, StorageKind storage) {
+LaneOptions Lanes(const MemoryBudget& budget, const PlanReport& plan, StorageKind storage) {
   LaneOptions lanes;
   uint64_t chunks = 0;
   uint64_t largest = 0;
   for (const TargetFileSummary& target : plan.targets) {
-    chunks += target.size / kChunkBytes + 1;
+    chunks += target.size / budget.chunk_bytes + 1;
     largest = std::max(largest, target.size);
   }
-  lanes.lanes = std::min<uint64_t>(Workers(options.jobs), chunks);
+  lanes.lanes = std::min<uint64_t>(budget.lanes, chunks);
   lanes.writer_threads = storage != StorageKind::kMemory && chunks > lanes.lanes;
-  lanes.chunk_bytes =
-      std::min(kChunkBytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
+  lanes.chunk_bytes = std::min(
+      budget.chunk_bytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
   lanes.chunk_bytes = std::max<uint64_t>(lanes.chunk_bytes, StagedFile::kAlignment);
+  lanes.window_bytes = budget.window_bytes;
   return lanes;
+}
+
+WriteMode WriteModeOf(TargetIo io) {
+  switch (io) {
+    case TargetIo::kDirect:
+      return WriteMode::kDirect;
+    case TargetIo::kBuffered:
+      return WriteMode::kBuffered;
+    case TargetIo::kAuto:
+      break;
+  }
+  return WriteMode::kAuto;
 }
 
 // Whether an interrupted run has left the file so that it may be kept.
@@ -66,16 +74,23 @@ SourceNames NamesOf(const OpenedSource& source) {
   return names;
 }
 
-Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                              const TargetJob& job, const std::string& fingerprint,
-                              const ConvertOptions& options,
-                              const std::function<void(uint64_t)>& progress) {
+Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                             const TargetJob& job, const std::string& fingerprint,
+                             const ConvertOptions& options, const MemoryBudget& budget,
+                             const std::function<void(uint64_t)>& progress) {
   const SourceNames names = NamesOf(source);
   std::atomic<uint64_t> kept = 0;
-  WriteBack write_back(kWriteBackBytes);
+  std::atomic<uint64_t> direct = 0;
+  std::atomic<uint64_t> buffered = 0;
+  AnonymousPeak anonymous;
+  WriteBack write_back(budget.write_back_bytes);
+  const WriteOptions write{WriteModeOf(options.io.target), &write_back};
   PartWork work;
-  work.groups = GroupTargets(plan.targets, MaxGroup());
-  work.progress = progress;
+  work.groups = GroupTargets(plan.targets, MaxGroup(budget, plan));
+  work.progress = [&](uint64_t bytes) {
+    anonymous.Look();
+    if (progress) progress(bytes);
+  };
   work.open = [&](size_t i, const std::stop_token& stop) -> Result<std::unique_ptr<TargetPart>> {
     const TargetFileSummary& expected = plan.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool is_kept, IsKept(job, expected.path, options.resume, stop));
@@ -90,8 +105,7 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
       return InternalError(
           fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
     }
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file,
-                             job.Create(target.path, target.size, {.write_back = &write_back}));
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size, write));
     return std::make_unique<TargetPart>(std::move(target), ByteRange{0, expected.size},
                                         std::move(file), options.checksum);
   };
@@ -100,11 +114,18 @@ Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, cons
     RESHARD_ASSIGN_OR_RETURN(
         const std::string record,
         EncodeTargetRecord(part.plan, fingerprint, names, part.digest ? &*part.digest : nullptr));
+    ++(part.file.direct() ? direct : buffered);
     return job.Finish(std::move(part.file), part.plan.path, record);
   };
   RESHARD_RETURN_IF_ERROR(
-      WriteParts(source.files(), work, Lanes(options, plan, job.storage()), options.stop));
-  return kept.load();
+      WriteParts(source.files(), work, Lanes(budget, plan, job.storage()), options.stop));
+  const SourceAccessCounts sources = source.files().access_counts();
+  return Written{.kept = kept,
+                 .memory_peak = anonymous.bytes() + source.files().HeldPeak() + write_back.peak(),
+                 .io = {.sources_mapped = sources.mapped,
+                        .sources_read = sources.read,
+                        .targets_direct = direct,
+                        .targets_buffered = buffered}};
 }
 
 Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,

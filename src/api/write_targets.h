@@ -9,6 +9,7 @@
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
 #include "src/exec/target_job.h"
 #include "src/exec/target_record.h"
@@ -16,18 +17,24 @@
 
 namespace reshard {
 
+struct Written {
+  uint64_t kept = 0;         // files that need not be written
+  uint64_t memory_peak = 0;  // as in ConvertReport
+  IoUsed io;
+};
+
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
 // Writes every file of `plan` and stages its part record, on several threads; files are planned
 // when their turn comes, so that few plans are in memory at a time. Files that an interrupted run
 // has finished are kept as options.resume says. `progress`, which may be empty, is called with the
-// bytes written since its last call. Returns how many files were kept. Errors: those of planning,
+// bytes written since its last call. Errors: those of planning,
 // reading and writing; kInternal when the digests of both sides differ; kCancelled.
-Result<uint64_t> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                              const TargetJob& job, const std::string& fingerprint,
-                              const ConvertOptions& options,
-                              const std::function<void(uint64_t)>& progress);
+Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                             const TargetJob& job, const std::string& fingerprint,
+                             const ConvertOptions& options, const MemoryBudget& budget,
+                             const std::function<void(uint64_t)>& progress);
 
 // Reads the files of `plan` that an interrupted publication left, and compares them with the
 // digests of its manifest; several at a time. `progress` as above. Errors: kCorrupt, naming one

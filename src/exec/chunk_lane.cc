@@ -22,11 +22,15 @@ ChunkLane::ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed,
 
 void ChunkLane::Run() {
   std::optional<Thread> writer;
-  if (buffers_[1] != nullptr) {
+  Status status = CatchOutOfMemory([&]() -> Status {
+    if (buffers_[1] == nullptr) return {};
     auto started = Thread::Start([this] { WriteAll(); });
     if (started.ok()) writer.emplace(std::move(*started));  // else this thread does it all
+    return {};
+  });
+  if (status.ok()) {
+    status = CatchOutOfMemory([&] { return FillAll(writer.has_value()); });
   }
-  Status status = CatchOutOfMemory([&] { return FillAll(writer.has_value()); });
   if (!status.ok()) feed_.Fail(std::move(status));
   const std::scoped_lock lock(mutex_);
   closed_ = true;

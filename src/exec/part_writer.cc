@@ -20,6 +20,7 @@ Status WriteParts(SourceFiles& files, const PartWork& work, const LaneOptions& o
   {
     const std::stop_callback cancel(stop, [&feed] { feed.Cancel(); });
     std::vector<Thread> threads;
+    threads.reserve(lanes.size());
     for (size_t i = 1; i < lanes.size(); ++i) {
       auto thread = Thread::Start([lane = lanes[i].get()] { lane->Run(); });
       if (!thread.ok()) break;  // those there are do the same work

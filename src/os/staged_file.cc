@@ -95,15 +95,16 @@ StagedFile::~StagedFile() {
 }
 
 Status StagedFile::ChooseMode(const WriteOptions& options) {
-  write_back_ = options.write_back;
   const int fd = file_.get();
+  const StorageKind storage = StorageOf(fd);
+  if (storage != StorageKind::kMemory) write_back_ = options.write_back;
   if (options.mode == WriteMode::kDirect && !SetDirect(fd, true)) {
     return InvalidArgumentError(fmt::format(
         "{}: this file system takes no direct writes; leave --io to choose, or say --io buffered",
         Escape(path_)));
   }
   direct_ = options.mode == WriteMode::kDirect ||
-            (options.mode == WriteMode::kAuto && StorageOf(fd) == StorageKind::kLocalDisk &&
+            (options.mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk &&
              SetDirect(fd, true));
   return {};
 }

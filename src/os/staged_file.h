@@ -59,6 +59,8 @@ class StagedFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
+  // Whether the bytes so far were written directly.
+  bool direct() const { return direct_; }
   // The bytes written so far.
   uint64_t written() const { return written_; }
 

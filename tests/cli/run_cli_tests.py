@@ -28,11 +28,14 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE.parent / "golden" / "data"
 WIDEST_JSON_LINE = 96
-VARYING_JSON = {"seconds", "memory_bytes", "space_free"}
+VARYING_JSON = {"seconds", "memory_bytes", "memory_limit", "memory_planned", "memory_peak", "io",
+                "space_free"}
 VARYING_TEXT = [
     (re.compile(r"in [\d.:]+( s)? \([\d.]+ \w+/s\)"), "in <TIME> (<RATE>)"),
     (re.compile(r"planned in [\d.:]+( s)?"), "planned in <TIME>"),
-    (re.compile(r"about [\d.]+ \w+$"), "about <MEMORY>"),
+    (re.compile(r"about [\d.]+ \w+ of at most [\d.]+ \w+$"), "about <MEMORY>"),
+    (re.compile(r"memory: [\d.]+ \w+ planned, [\d.]+ \w+ used; sources .*, targets .*$"),
+     "memory: <MEMORY>"),
     (re.compile(r"[\d.]+ \w+ free"), "<SPACE> free"),
     (re.compile(r"\d+ bytes free"), "<SPACE> bytes free"),
 ]

@@ -198,15 +198,16 @@ def main():
         (folder / "replace").mkdir()
         replace = Scenario("--force over another set", small, folder / "replace", old, ("--force",))
         total += survive(replace, options.every)
-    # Here files are written directly on ext4 and XFS, and with early write-back in memory.
-    for place in (harness.scratch(), harness.scratch_in_memory()):
+    # Here files are written directly on ext4 and XFS, with early write-back, and in memory.
+    for place, io in ((harness.scratch(), "auto"), (harness.scratch(), "buffered"),
+                      (harness.scratch_in_memory(), "auto")):
         with place as folder:
             folder = pathlib.Path(folder)
             harness.generate(options.gen, folder / "src", "--layers", "1", "--hidden", "896",
                              "--ffn", "2560", "--vocab", "4096", "--tp", "2", "--no-optimizer")
             job = harness.Job(options.reshard, folder / "src", folder / "src" / "strategy", None,
-                              "--jobs", "1")
-            large = Scenario(f"large file in {folder.parent}", job, folder)
+                              "--jobs", "1", "--io", io)
+            large = Scenario(f"large file in {folder.parent}, --io {io}", job, folder)
             total += survive(large, options.every, OF_LARGE_FILES)
             missing = [(call, error) for call in MISSING for error in MISSING[call].split()]
             missed = harness.run_all(large.miss, missing)

@@ -1,10 +1,67 @@
 #include "tools/cli/conversion_arguments.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
 #include "tools/cli/command.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
+namespace {
+
+struct ParsedIo {
+  IoChoice io;
+  std::string error;
+};
+
+ParsedIo ParseIo(std::string_view text) {
+  ParsedIo parsed;
+  if (text == "auto") return parsed;
+  while (parsed.error.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view how = text.substr(0, comma);
+    SourceIo& source = parsed.io.source;
+    TargetIo& target = parsed.io.target;
+    if ((how == "map" || how == "pread") && source == SourceIo::kAuto) {
+      source = how == "map" ? SourceIo::kMap : SourceIo::kPread;
+    } else if ((how == "direct" || how == "buffered") && target == TargetIo::kAuto) {
+      target = how == "direct" ? TargetIo::kDirect : TargetIo::kBuffered;
+    } else {
+      parsed.error = fmt::format(
+          "has to be auto, or map or pread, direct or buffered, or one of each; found {}",
+          PrintableName(how));
+    }
+    if (comma == text.size()) break;
+    text.remove_prefix(comma + 1);
+  }
+  return parsed;
+}
+
+// A number of bytes with one of the suffixes K, M, G, T, also as KB or KiB.
+CLI::Validator ByteSize() {
+  const auto check = [](std::string& text) -> std::string {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    std::string unit = text.substr(digits);
+    for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
+    if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
+    if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
+    const bool bare = unit.empty() || unit == "B";
+    const size_t power = bare ? 0 : std::string_view("KMGT").find(unit) + 1;
+    const size_t most_digits = bare ? 15 : 6;  // never an overflow
+    if (digits == 0 || digits > most_digits || unit.size() > 1 || (!bare && power == 0)) {
+      return "has to be a size such as 200M or 2G; found " + text;
+    }
+    text = std::to_string(std::stoull(text.substr(0, digits)) << (10 * power));
+    return text == "0" ? "has to be more than 0" : "";
+  };
+  return {check, ""};
+}
+
+}  // namespace
 
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source,
@@ -30,6 +87,16 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->allow_extra_args(false)
       ->transform(WholeNumber());
   AddJobsOption(app, options_.jobs, "Lanes that gather and write; 0 is one for each core (2)");
+  app.add_option("--memory-limit", options_.memory_limit,
+                 "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
+                 "1024 (256M, or a quarter of the memory where that is less)")
+      ->type_name("SIZE")
+      ->transform(ByteSize());
+  app.add_option("--io", io_,
+                 "How files are reached: map or pread for sources, direct or buffered for targets, "
+                 "or one of each as in map,buffered (auto)")
+      ->type_name("auto|HOW[,HOW]")
+      ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
   app.add_flag("--force", options_.force, "Replace existing outputs");
   app.add_flag("--no-checksum", no_checksum_,
                "Neither check nor write checksums; see reshard verify");
@@ -49,6 +116,7 @@ ConvertOptions ConversionArguments::Options() const {
   options.unmatched = unmatched_ == "drop"    ? UnmatchedPolicy::kDrop
                       : unmatched_ == "error" ? UnmatchedPolicy::kError
                                               : UnmatchedPolicy::kCopy;
+  options.io = ParseIo(io_).io;
   options.checksum = !no_checksum_;
   options.resume = resume_ == "true"     ? Resume::kTrust
                    : resume_ == "verify" ? Resume::kVerify

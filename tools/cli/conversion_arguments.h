@@ -24,6 +24,7 @@ class ConversionArguments {
   ConvertOptions options_;
   std::string unmatched_ = "copy";
   std::string resume_;  // "true" for --resume alone, "verify", or nothing
+  std::string io_ = "auto";
   bool no_checksum_ = false;
 };
 

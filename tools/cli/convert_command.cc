@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
@@ -12,6 +13,22 @@
 #include "tools/cli/text_format.h"
 
 namespace reshard {
+namespace {
+
+// "sources mapped, targets written directly", with counts where there are both.
+std::string IoInWords(const IoUsed& io) {
+  const auto words = [](std::string_view noun, uint64_t a, std::string_view how_a, uint64_t b,
+                        std::string_view how_b) {
+    if (a == 0 || b == 0) return fmt::format("{} {}", noun, a > 0 ? how_a : how_b);
+    return fmt::format("{} {} {}, {} {}", a, noun, how_a, b, how_b);
+  };
+  return fmt::format("{}, {}",
+                     words("sources", io.sources_mapped, "mapped", io.sources_read, "read"),
+                     words("targets", io.targets_direct, "written directly", io.targets_buffered,
+                           "written with buffers"));
+}
+
+}  // namespace
 
 ConvertCommand::ConvertCommand(CLI::App& parent)
     : Command(parent, "convert", "Convert a checkpoint to another sharding, as a copy",
@@ -53,6 +70,12 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
+  document["memory_planned"] = report.memory_planned;
+  document["memory_peak"] = report.memory_peak;
+  document["io"] = {{"sources_mapped", report.io.sources_mapped},
+                    {"sources_read", report.io.sources_read},
+                    {"targets_direct", report.io.targets_direct},
+                    {"targets_buffered", report.io.targets_buffered}};
   document["crc_files"] = report.crc_files;
   document["crc_bytes"] = report.crc_bytes;
   document["replicas"] = nullptr;  // not compared
@@ -73,6 +96,10 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
         FormatBytes(report.bytes_written), FormatSeconds(seconds),
         FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
+  }
+  if (report.memory_peak > 0) {
+    PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),
+                           FormatBytes(report.memory_peak), IoInWords(report.io)));
   }
   if (report.crc_files > 0) {
     PrintWords(fmt::format("CRC trailers checked first: {}, {}",

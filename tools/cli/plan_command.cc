@@ -103,6 +103,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
                       {"mean", MeanRun(report)},
                       {"longest", report.longest_run}};
   document["memory_bytes"] = report.memory_bytes;
+  document["memory_limit"] = report.memory_limit;
   document["space_needed"] = report.bytes_written;
   document["space_free"] = report.free_space_bytes;
   document["warnings"] = report.warnings;
@@ -120,7 +121,8 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   totals.AddRow({"runs", fmt::format("{}: shortest {}, mean {}, longest {}", report.runs,
                                      FormatBytes(report.shortest_run), FormatBytes(MeanRun(report)),
                                      FormatBytes(report.longest_run))});
-  totals.AddRow({"memory", "about " + FormatBytes(report.memory_bytes)});
+  totals.AddRow({"memory", fmt::format("about {} of at most {}", FormatBytes(report.memory_bytes),
+                                       FormatBytes(report.memory_limit))});
   totals.AddRow({"space", fmt::format("{} needed, {} free", FormatBytes(report.bytes_written),
                                       FormatBytes(report.free_space_bytes))});
   out += totals.ToText();

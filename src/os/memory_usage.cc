@@ -1,0 +1,96 @@
+#include "src/os/memory_usage.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/os/file_descriptor.h"
+#include "src/os/map_advice.h"
+
+namespace reshard {
+namespace {
+
+// The beginning of a small file of the kernel's; empty where it cannot be read.
+std::string ReadSmall(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return {};
+  std::array<char, 4096> text;
+  const ssize_t size = read(file.get(), text.data(), text.size());
+  return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
+}
+
+// The number that a text begins with; nothing for "max" and the like.
+std::optional<uint64_t> Number(std::string_view text) {
+  uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+// The least limit of the control group at `path`, as a line of /proc/self/cgroup has it, and of
+// those above it. Where the process sees only a part of them, `path` may lead nowhere below `root`:
+// then that of `root` counts.
+uint64_t LimitOfGroup(const std::string& root, std::string path, const char* file) {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  while (true) {
+    const std::string folder = path == "/" ? root : root + path;
+    least = std::min(least, Number(ReadSmall(folder + "/" + file)).value_or(least));
+    if (path.size() <= 1) return least;
+    path.erase(std::max<size_t>(path.find_last_of('/'), 1));
+  }
+}
+
+uint64_t LimitOfGroups() {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  const std::string groups = ReadSmall("/proc/self/cgroup");
+  for (size_t begin = 0; begin < groups.size();) {
+    const size_t end = std::min(groups.find('\n', begin), groups.size());
+    const std::string_view line = std::string_view(groups).substr(begin, end - begin);
+    begin = end + 1;
+    const size_t path = line.find('/');
+    if (path == std::string_view::npos) continue;
+    if (line.starts_with("0::")) {
+      least = std::min(
+          least, LimitOfGroup("/sys/fs/cgroup", std::string(line.substr(path)), "memory.max"));
+    } else if (line.find(":memory:") != std::string_view::npos) {
+      least = std::min(least, LimitOfGroup("/sys/fs/cgroup/memory", std::string(line.substr(path)),
+                                           "memory.limit_in_bytes"));
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+uint64_t MemoryOfHost() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const uint64_t host =
+      pages > 0 ? static_cast<uint64_t>(pages) * PageSize() : std::numeric_limits<uint64_t>::max();
+  return std::min(host, LimitOfGroups());
+}
+
+uint64_t AnonymousMemory() {
+  // Pages: all, resident, of these those of files; and more.
+  const std::string text = ReadSmall("/proc/self/statm");
+  const size_t second = text.find(' ') + 1;
+  const size_t third = text.find(' ', second) + 1;
+  if (second == 0 || third == 0) return 0;
+  const uint64_t resident = Number(std::string_view(text).substr(second)).value_or(0);
+  const uint64_t of_files = Number(std::string_view(text).substr(third)).value_or(0);
+  return resident > of_files ? (resident - of_files) * PageSize() : 0;
+}
+
+void AnonymousPeak::Look() {
+  const uint64_t now = AnonymousMemory();
+  uint64_t before = bytes_;
+  while (before < now && !bytes_.compare_exchange_weak(before, now)) {
+  }
+}
+
+}  // namespace reshard

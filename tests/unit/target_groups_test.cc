@@ -1,0 +1,32 @@
+// Which target files advance together.
+#include "src/api/target_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reshard {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<TargetFileSummary> Reading(const std::vector<std::vector<int64_t>>& ranks) {
+  std::vector<TargetFileSummary> targets;
+  for (const auto& of_target : ranks) targets.push_back({0, "", 0, 0, 0, of_target});
+  return targets;
+}
+
+TEST(TargetGroups, AreFilesOfTheSameSources) {
+  const auto targets = Reading({{0, 1}, {2, 3}, {0, 1}, {0}, {2, 3}, {0, 1}});
+  EXPECT_THAT(GroupTargets(targets, 64),
+              ElementsAre(ElementsAre(0, 2, 5), ElementsAre(1, 4), ElementsAre(3)));
+}
+
+TEST(TargetGroups, AreNotLargerThanAllowed) {
+  const auto targets = Reading({{0}, {0}, {1}, {0}, {0}, {0}});
+  EXPECT_THAT(GroupTargets(targets, 2),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3, 4), ElementsAre(5)));
+  EXPECT_THAT(GroupTargets({}, 2), ElementsAre());
+}
+
+}  // namespace
+}  // namespace reshard
