@@ -1,0 +1,154 @@
+// What planning costs, counted: files looked at and memory held, whatever the number of ranks.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "reshard/checkpoint.h"
+#include "reshard/rank_files.h"
+#include "src/index/index_cache.h"
+#include "src/index/strategy_loader.h"
+#include "src/layout/conversion_rule.h"
+#include "src/plan/planner.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/gen/sample_files.h"
+
+namespace reshard {
+namespace {
+
+SampleModel ModelOf(int64_t tp, int64_t dp, int64_t pp) {
+  SampleModel model;
+  model.layers = 2;
+  model.hidden = 256;
+  model.ffn = 512;
+  model.vocab = 256;
+  model.tp = tp;
+  model.dp = dp;
+  model.pp = pp;
+  return model;
+}
+
+// The bytes that this process has read so far.
+uint64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+// A sample without content, opened for planning; counts the files that are indexed.
+class Opened {
+ public:
+  Opened(const SampleModel& source, const SampleModel& target) {
+    const std::string from = (folder_.path() / "from").string();
+    const std::string to = (folder_.path() / "to").string();
+    EXPECT_TRUE(WriteSample({.folder = from, .model = source, .sparse = true}).ok());
+    EXPECT_TRUE(WriteSample({.folder = to, .model = target, .strategy_only = true}).ok());
+    source_ = *LoadStrategy(from + "/strategy");
+    target_ = *LoadStrategy(to + "/strategy");
+    rule_.emplace(&*source_, &*target_);
+    std::map<int64_t, FileId> rank_files;
+    for (int64_t rank = 0; rank < source_->ranks(); ++rank) {
+      rank_files[rank] = files_.Add(from + "/rank_" + std::to_string(rank) + "/llama-1_100.ckpt");
+    }
+    shards_.emplace(files_, indexes_, *rule_, std::move(rank_files));
+    planner_.emplace(*shards_, "checkpoint_", UnmatchedPolicy::kCopy);
+  }
+
+  TargetPlan Plan(int64_t rank) {
+    auto plan = planner_->PlanTarget(rank, notes_);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return *std::move(plan);
+  }
+  void PlanAll() {
+    for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) Plan(rank);
+  }
+  int64_t source_ranks() const { return source_->ranks(); }
+  int64_t indexed() const { return indexed_; }
+  size_t index_memory() const { return indexes_.memory(); }
+
+ private:
+  const TemporaryFolder folder_;
+  SourceFiles files_{4};
+  int64_t indexed_ = 0;
+  IndexCache indexes_{[this](FileId file) {
+                        ++indexed_;
+                        return CheckpointIndex::Make(files_, file);
+                      },
+                      size_t{1} << 30};
+  std::optional<Strategy> source_;
+  std::optional<Strategy> target_;
+  std::optional<ConversionRule> rule_;
+  std::optional<SourceShards> shards_;
+  std::optional<Planner> planner_;
+  PlanNotes notes_;
+};
+
+TEST(PlanScaleTest, ARankLooksAtTheFilesThatItNeedsHoweverManyThereAre) {
+  for (const int64_t dp : {1, 8, 32}) {
+    Opened opened(ModelOf(4, dp, 2), ModelOf(2, dp, 2));
+    const TargetPlan plan = opened.Plan(0);
+    EXPECT_EQ(opened.indexed(), 2) << opened.source_ranks() << " source ranks";
+    EXPECT_EQ(plan.sources.size(), 2U);
+  }
+}
+
+TEST(PlanScaleTest, AFileIsIndexedOnceForAllRanks) {
+  SampleModel source = ModelOf(4, 8, 2);
+  source.optimizer_sharding = true;
+  Opened opened(source, ModelOf(2, 4, 2));
+  opened.PlanAll();
+  EXPECT_EQ(opened.indexed(), opened.source_ranks());
+  opened.PlanAll();
+  EXPECT_EQ(opened.indexed(), opened.source_ranks());
+}
+
+// The files of one stage have the same headers, so their number hardly counts.
+TEST(PlanScaleTest, IndexesTakeMemoryByStagesNotByRanks) {
+  SampleModel few = ModelOf(2, 4, 2);
+  few.optimizer_sharding = true;
+  SampleModel many = ModelOf(2, 32, 2);
+  many.optimizer_sharding = true;
+  Opened small(few, ModelOf(2, 1, 2));
+  Opened large(many, ModelOf(2, 1, 2));
+  small.PlanAll();
+  large.PlanAll();
+  const auto more = static_cast<size_t>(large.indexed() - small.indexed());
+  ASSERT_EQ(more, 112U);
+  EXPECT_LE(large.index_memory() - small.index_memory(), more * sizeof(CheckpointIndex) + 1024);
+}
+
+// What the command inspect does with a folder of ranks.
+TEST(PlanScaleTest, InspectingManyRanksReadsHeadersOnly) {
+  SampleModel model = ModelOf(8, 8, 1);
+  model.hidden = 8192;
+  model.ffn = 16384;
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "ranks").string();
+  const auto bytes = WriteSample({.folder = path, .model = model, .sparse = true});
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  ASSERT_GT(*bytes, uint64_t{64} << 30);
+  const auto ranks = ListRankFiles(path, "");
+  ASSERT_TRUE(ranks.ok());
+  ASSERT_EQ(ranks->files.size(), 64U);
+
+  uint64_t parameters = 0;
+  const uint64_t before = BytesRead();
+  for (const RankFileSummary& file : ranks->files) {
+    const auto checkpoint = Checkpoint::Open(file.path);
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    parameters += checkpoint->parameters().size();
+  }
+  // A header lies in one page, or in two.
+  EXPECT_LE(BytesRead() - before, parameters * 2 * 4096);
+}
+
+}  // namespace
+}  // namespace reshard
