@@ -22,6 +22,7 @@
 #include "reshard/resume.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
+#include "reshard/work_shard.h"
 
 namespace reshard {
 
@@ -46,6 +47,8 @@ struct ConvertOptions {
                                 // ought to share, in the stages that the target ranks need; not
                                 // looked at by Plan
   Resume resume = Resume::kNo;
+  std::optional<WorkShard> shard;  // do this share only, together with processes that do the
+                                   // others; a shard goes on with what it has finished before
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published
   std::function<void(const Progress&)>
@@ -62,6 +65,12 @@ struct ParameterSummary {
   DType dtype = DType::kFloat32;
   Shape full_shape;
   uint64_t bytes = 0;  // of the full tensor
+};
+
+struct ShardReport {
+  WorkShard shard;
+  bool published = false;             // the whole set is in place
+  std::vector<uint64_t> outstanding;  // shards that have not finished, where it is not
 };
 
 struct ConvertReport {
@@ -82,14 +91,15 @@ struct ConvertReport {
   IoUsed io;                // of what was read and written, not of files kept
   uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
-      false;  // only the publication of a run that was killed was left to do
+      false;                         // only the publication of a run that was killed was left to do
+  std::optional<ShardReport> shard;  // of a shard, whose share all numbers are of
 };
 
-// Converts. Reads as: open, index, plan, execute, verify, commit.
-// Errors: every code, kMismatch for replicas that differ among them; after any of them the target's
-// names are as they were, but for a failure while publishing, which leaves whole files and no
-// manifest, and which the same call completes. Files that were finished stay staged for a call with
-// options.resume; they do not outlive one without.
+// Converts. A shard publishes when all have finished. Reads as: open, index, plan, execute, verify,
+// commit. Errors: every code, kMismatch for replicas that differ among them; after any of them the
+// target's names are as they were, but for a failure while publishing, which leaves whole files and
+// no manifest, and which the same call completes. Files that were finished stay staged for a call
+// with options.resume; they do not outlive one without.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct SourceFileSummary {

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "src/api/conversion_plan.h"
+#include "src/api/convert_shard.h"
 #include "src/api/counted_work.h"
-#include "src/api/crc_files.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
-#include "src/api/replica_check.h"
+#include "src/api/source_checks.h"
 #include "src/api/write_targets.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -22,7 +22,6 @@
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
 #include "src/plan/planner.h"
-#include "src/verify/replica_comparison.h"
 
 namespace reshard {
 namespace {
@@ -49,6 +48,11 @@ Status CheckOptions(const ConvertOptions& options) {
   if (options.resume == Resume::kVerify && !options.checksum) {
     return InvalidArgumentError(
         "--resume=verify compares digests, --no-checksum leaves them out; choose one");
+  }
+  if (options.resume == Resume::kVerify && options.shard) {
+    return InvalidArgumentError(
+        "--resume=verify is for a run alone; a shard keeps what it has finished, and what several "
+        "shards have written is read back before it is published");
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(options.target, options.source));
@@ -139,7 +143,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
   for (const OpenedSource::File& file : source.chosen()) {
     if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
   }
-  spec.source_identities = IdentityLines(source);
+  spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   spec.checksum = options.checksum;
   spec.force = options.force;
   spec.resume = options.resume;
@@ -178,12 +182,6 @@ std::set<int64_t> RanksToRead(const PlanReport& plan, const TargetJob& job, Resu
   return ranks;
 }
 
-std::vector<int64_t> StagesToRead(const OpenedSource& source, const PlanReport& plan) {
-  std::vector<int64_t> ranks;
-  for (const TargetFileSummary& target : plan.targets) ranks.push_back(target.rank);
-  return StagesOf(source.rule(), ranks);
-}
-
 Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                            const TargetJob& job, const std::string& fingerprint,
                            const ConvertOptions& options, const MemoryBudget& budget) {
@@ -191,24 +189,21 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
   Work done;
   done.completes_earlier_run = !write;
   const bool check = !write && options.resume == Resume::kVerify;
-  const std::vector<int64_t> stages = StagesToRead(source, plan);
-  if (write && options.checksum) {
-    RESHARD_ASSIGN_OR_RETURN(done.checked,
-                             FindCrcFiles(source, RanksToRead(plan, job, options.resume)));
-  }
+  std::set<int64_t> source_ranks;
+  if (write) source_ranks = RanksToRead(plan, job, options.resume);
+  std::vector<int64_t> target_ranks;
+  for (const TargetFileSummary& target : plan.targets) target_ranks.push_back(target.rank);
+  RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
+                           FindChecks(source, source_ranks, target_ranks, options));
   const CountedWork count(options.jobs, options.stop, options.progress,
-                          (options.check_replicas ? ReplicaBytes(source, stages) : 0) +
-                              done.checked.bytes + (write || check ? plan.bytes_written : 0));
-  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, done.checked, count.work()));
-  if (options.check_replicas) {
-    RESHARD_ASSIGN_OR_RETURN(
-        done.replicas, CompareReplicas(source.files(), source.shards(), stages, count.work()));
-    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*done.replicas));
-  }
+                          checks.bytes + (write || check ? plan.bytes_written : 0));
+  RESHARD_ASSIGN_OR_RETURN(done.replicas, RunChecks(source, checks, options, count.work()));
+  done.checked = checks.crc;
   if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
   if (!write) return done;
-  RESHARD_ASSIGN_OR_RETURN(done.written, WriteTargets(source, planner, plan, job, fingerprint,
-                                                      options, budget, count.work().progress));
+  RESHARD_ASSIGN_OR_RETURN(done.written,
+                           WriteTargets(source, planner, plan, OutputOf(plan, job, options.resume),
+                                        fingerprint, options, budget, count.work().progress));
   return done;
 }
 
@@ -245,6 +240,11 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
+    if (options.shard) {
+      auto shard = ConvertShard(*source, planner, plan, spec, options, budget);
+      if (shard.ok()) shard->memory_planned = PlannedPeak(budget, plan, source->indexes().memory());
+      return shard;
+    }
     RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
     auto done = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options, budget);
     if (!done.ok()) return WithHint(done.status(), job);

@@ -57,4 +57,13 @@ std::vector<std::string> IdentityLines(const OpenedSource& source) {
   return lines;
 }
 
+std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
+  std::vector<std::string> lines;
+  for (const auto& [rank, path, id, identity] : source.chosen()) {
+    lines.push_back(
+        fmt::format("{}size={} mtime={}", Delimited(path), identity.size, identity.mtime_ns));
+  }
+  return lines;
+}
+
 }  // namespace reshard

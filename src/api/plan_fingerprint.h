@@ -22,6 +22,10 @@ std::string StrategyDigest(const Strategy& strategy);
 // Returns a line for each chosen file that tells whether it is still the same one on this host.
 std::vector<std::string> IdentityLines(const OpenedSource& source);
 
+// As IdentityLines, but equal on all hosts that share the file, which call its file system and the
+// file by numbers of their own.
+std::vector<std::string> SharedIdentityLines(const OpenedSource& source);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_API_PLAN_FINGERPRINT_H_

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "src/api/target_output.h"
 
 namespace reshard {
 
-// Returns the numbers of `targets` in groups of at most `most`: files whose source ranks are the
-// same are in one group, in order; a file that shares its sources with nobody is alone. Groups are
-// ordered by their first file. Any thread.
+// Returns the numbers of `parts`, which are parts of `targets`, in groups of at most `most`: those
+// whose source ranks are the same are in one group, in order; one that shares its sources with
+// nobody is alone. Groups are ordered by their first part. Any thread.
 std::vector<std::vector<size_t>> GroupTargets(const std::vector<TargetFileSummary>& targets,
-                                              size_t most);
+                                              const std::vector<TargetShare>& parts, size_t most);
 
 }  // namespace reshard
 

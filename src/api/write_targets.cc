@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <utility>
+#include <variant>
 
 #include "src/api/counted_work.h"
 #include "src/api/target_groups.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/exec/block_joining.h"
 #include "src/exec/part_writer.h"
 #include "src/os/memory_usage.h"
 #include "src/os/worker_pool.h"
@@ -20,16 +21,16 @@ namespace reshard {
 namespace {
 
 // Returns the lanes that have something to do, with chunks no larger than the files.
-LaneOptions Lanes(const MemoryBudget& budget, const PlanReport& plan, StorageKind storage) {
+LaneOptions Lanes(const MemoryBudget& budget, const TargetOutput& output) {
   LaneOptions lanes;
   uint64_t chunks = 0;
   uint64_t largest = 0;
-  for (const TargetFileSummary& target : plan.targets) {
-    chunks += target.size / budget.chunk_bytes + 1;
-    largest = std::max(largest, target.size);
+  for (const TargetShare& part : output.parts) {
+    chunks += part.range.length / budget.chunk_bytes + 1;
+    largest = std::max(largest, part.range.length);
   }
   lanes.lanes = std::min<uint64_t>(budget.lanes, chunks);
-  lanes.writer_threads = storage != StorageKind::kMemory && chunks > lanes.lanes;
+  lanes.writer_threads = output.storage != StorageKind::kMemory && chunks > lanes.lanes;
   lanes.chunk_bytes = std::min(
       budget.chunk_bytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
   lanes.chunk_bytes = std::max<uint64_t>(lanes.chunk_bytes, StagedFile::kAlignment);
@@ -49,19 +50,24 @@ WriteMode WriteModeOf(TargetIo io) {
   return WriteMode::kAuto;
 }
 
-// Whether an interrupted run has left the file so that it may be kept.
-Result<bool> IsKept(const TargetJob& job, const std::string& path, Resume resume,
-                    const std::stop_token& stop) {
-  if (job.Finished(path) == nullptr) return false;
-  return resume == Resume::kVerify ? job.IsAsRecorded(path, stop) : true;
-}
-
 // Compares what was taken with what was written. A source that somebody writes to may have been
 // read twice with different bytes: then that is what is said.
 Status Prove(const TargetDigest& digest, const SourceFiles& sources) {
   Status proof = digest.Compare();
   if (!proof.ok()) RESHARD_RETURN_IF_ERROR(sources.VerifyUnchanged());
   return proof;
+}
+
+// Returns the bytes of `range` that come from the sources.
+uint64_t ContentBytes(const TargetPlan& plan, ByteRange range) {
+  uint64_t bytes = 0;
+  for (const Segment& segment : plan.segments) {
+    if (!std::holds_alternative<Content>(segment)) continue;
+    const ByteRange content = TargetRange(segment);
+    const uint64_t begin = std::max(content.offset, range.offset);
+    bytes += std::max(begin, std::min(content.end(), range.end())) - begin;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -75,28 +81,31 @@ SourceNames NamesOf(const OpenedSource& source) {
 }
 
 Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                             const TargetJob& job, const std::string& fingerprint,
+                             const TargetOutput& output, const std::string& fingerprint,
                              const ConvertOptions& options, const MemoryBudget& budget,
                              const std::function<void(uint64_t)>& progress) {
+  if (output.parts.empty()) return Written{};
   const SourceNames names = NamesOf(source);
   std::atomic<uint64_t> kept = 0;
+  std::atomic<uint64_t> bytes_read = 0;
   std::atomic<uint64_t> direct = 0;
   std::atomic<uint64_t> buffered = 0;
   AnonymousPeak anonymous;
   WriteBack write_back(budget.write_back_bytes);
   const WriteOptions write{WriteModeOf(options.io.target), &write_back};
   PartWork work;
-  work.groups = GroupTargets(plan.targets, MaxGroup(budget, plan));
+  work.groups = GroupTargets(plan.targets, output.parts, MaxGroup(budget, plan));
   work.progress = [&](uint64_t bytes) {
     anonymous.Look();
     if (progress) progress(bytes);
   };
   work.open = [&](size_t i, const std::stop_token& stop) -> Result<std::unique_ptr<TargetPart>> {
-    const TargetFileSummary& expected = plan.targets[i];
-    RESHARD_ASSIGN_OR_RETURN(const bool is_kept, IsKept(job, expected.path, options.resume, stop));
+    const auto& [number, range] = output.parts[i];
+    const TargetFileSummary& expected = plan.targets[number];
+    RESHARD_ASSIGN_OR_RETURN(const bool is_kept, output.is_kept(i, stop));
     if (is_kept) {
       ++kept;
-      if (progress) progress(expected.size);
+      if (progress) progress(range.length);
       return std::unique_ptr<TargetPart>();
     }
     PlanNotes notes;  // all has been said by the first pass
@@ -105,22 +114,26 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
       return InternalError(
           fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
     }
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file, job.Create(target.path, target.size, write));
-    return std::make_unique<TargetPart>(std::move(target), ByteRange{0, expected.size},
-                                        std::move(file), options.checksum);
+    bytes_read += ContentBytes(target, range);
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file, output.create(i, write));
+    return std::make_unique<TargetPart>(std::move(target), range, std::move(file),
+                                        options.checksum);
   };
-  work.finish = [&](size_t, TargetPart& part) -> Status {
-    if (part.digest) RESHARD_RETURN_IF_ERROR(Prove(*part.digest, source.files()));
+  work.finish = [&](size_t i, TargetPart& part) -> Status {
+    const TargetDigest* const digest = part.digest ? &*part.digest : nullptr;
+    if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, source.files()));
+    const bool whole = part.range.length == part.plan.size;
     RESHARD_ASSIGN_OR_RETURN(
         const std::string record,
-        EncodeTargetRecord(part.plan, fingerprint, names, part.digest ? &*part.digest : nullptr));
+        whole ? EncodeTargetRecord(part.plan, fingerprint, names, digest)
+              : EncodePartBlocks(part.plan, part.range, fingerprint, names, digest));
     ++(part.file.direct() ? direct : buffered);
-    return job.Finish(std::move(part.file), part.plan.path, record);
+    return output.finish(i, std::move(part.file), record);
   };
-  RESHARD_RETURN_IF_ERROR(
-      WriteParts(source.files(), work, Lanes(budget, plan, job.storage()), options.stop));
+  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, Lanes(budget, output), options.stop));
   const SourceAccessCounts sources = source.files().access_counts();
   return Written{.kept = kept,
+                 .bytes_read = bytes_read,
                  .memory_peak = anonymous.bytes() + source.files().HeldPeak() + write_back.peak(),
                  .io = {.sources_mapped = sources.mapped,
                         .sources_read = sources.read,

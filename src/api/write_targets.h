@@ -11,6 +11,7 @@
 #include "reshard/status.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
+#include "src/api/target_output.h"
 #include "src/exec/target_job.h"
 #include "src/exec/target_record.h"
 #include "src/plan/planner.h"
@@ -18,7 +19,8 @@
 namespace reshard {
 
 struct Written {
-  uint64_t kept = 0;         // files that need not be written
+  uint64_t kept = 0;         // parts that need not be written
+  uint64_t bytes_read = 0;   // content bytes taken from the sources for the others
   uint64_t memory_peak = 0;  // as in ConvertReport
   IoUsed io;
 };
@@ -26,13 +28,12 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Writes every file of `plan` and stages its part record, on several threads; files are planned
-// when their turn comes, so that few plans are in memory at a time. Files that an interrupted run
-// has finished are kept as options.resume says. `progress`, which may be empty, is called with the
-// bytes written since its last call. Errors: those of planning,
-// reading and writing; kInternal when the digests of both sides differ; kCancelled.
+// Writes the output's parts of the files of `plan` and stages their records, on several threads;
+// files are planned when their turn comes, so that few plans are in memory at a time. `progress`,
+// which may be empty, is called with the bytes written since its last call. Errors: those of
+// planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
 Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                             const TargetJob& job, const std::string& fingerprint,
+                             const TargetOutput& output, const std::string& fingerprint,
                              const ConvertOptions& options, const MemoryBudget& budget,
                              const std::function<void(uint64_t)>& progress);
 

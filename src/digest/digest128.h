@@ -3,7 +3,9 @@
 #define RESHARD_SRC_DIGEST_DIGEST128_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace reshard {
 
@@ -24,6 +26,9 @@ struct Digest128 {
 
 // Returns 32 lower-case hexadecimal digits, the most significant first.
 std::string ToHex(const Digest128& digest);
+
+// Returns the digest that ToHex gave, or nothing for any other text.
+std::optional<Digest128> ParseHex(std::string_view hex);
 
 }  // namespace reshard
 

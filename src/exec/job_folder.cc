@@ -13,12 +13,23 @@ namespace reshard {
 namespace {
 
 constexpr const char* kStaged = "files";
+constexpr const char* kBlockRecords = "block_records";
+constexpr const char* kShardLock = "shard_";
 constexpr const char* kJob = "job";
 constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
 
 std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kStaged, path); }
+
+// Named by its first byte: the shares of a job are always the same.
+std::string BlockRecordPath(const std::string& path, ByteRange part) {
+  return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
+}
+
+std::string FinishedName(const WorkShard& shard) {
+  return fmt::format("finished_{}_of_{}", shard.index, shard.count);
+}
 
 // Each file and its part record, by their staged paths.
 std::vector<std::string> StagedPaths(const std::vector<ManifestFile>& files) {
@@ -107,9 +118,16 @@ Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size,
   return StagedFile::Create(place.folder, place.name, size, options);
 }
 
+Result<StagedFile> JobFolder::OpenPart(const std::string& path, uint64_t size, ByteRange part,
+                                       const WriteOptions& options) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
+  return StagedFile::OpenPart(place.folder, place.name, size, part, options);
+}
+
 Status JobFolder::WriteRecord(const std::string& path, std::string_view record) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
                            MakePlace(folder_, StagedPath(RecordPath(path))));
+  RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));
   return place.folder.WriteFile(place.name, record);
 }
 
@@ -130,6 +148,71 @@ Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& 
   PartRecordParser parser(RecordPath(file.path));
   if (!parser.Feed(*bytes).ok() || !parser.Finish().ok()) return std::optional<PartRecordHead>();
   return parser.head();
+}
+
+Status JobFolder::WriteBlockRecord(const std::string& path, ByteRange part,
+                                   std::string_view record) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, BlockRecordPath(path, part)));
+  RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));  // one that is of no use
+  return place.folder.WriteFile(place.name, record);
+}
+
+Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFile& file,
+                                                                ByteRange part,
+                                                                const std::string& plan) const {
+  const std::optional<BlockRecord> none;
+  RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
+  if (!whole) return none;
+  const std::string path = BlockRecordPath(file.path, part);
+  const auto bytes = ReadFileAt(folder_, path, kMaxRecordBytes);
+  if (bytes.status().code() == StatusCode::kIo) return bytes.status();
+  if (!bytes.ok()) return none;
+  auto record = ParseBlockRecord(*bytes, path);
+  if (!record.ok() || record->plan != plan || record->path != file.path ||
+      record->size != file.size || record->part != part) {
+    return none;
+  }
+  return std::optional(*std::move(record));
+}
+
+Result<FileLock> JobFolder::ShardLock(const WorkShard& shard) const {
+  return FileLock::Open(folder_, fmt::format("{}{}_of_{}", kShardLock, shard.index, shard.count));
+}
+
+Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, fmt::format("{}/{}/join", kBlockRecords, path)));
+  return FileLock::Open(place.folder, place.name);
+}
+
+Status JobFolder::WriteFinished(const WorkShard& shard,
+                                const std::vector<ManifestFile>& files) const {
+  RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(shard));
+  if (finished) return {};
+  std::vector<std::string> paths = StagedPaths(files);
+  for (const ManifestFile& file : files) paths.push_back(BlockRecordPath(file.path, {}));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, paths));
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(shard), ""));
+  return folder_.Sync();
+}
+
+Result<bool> JobFolder::IsFinished(const WorkShard& shard) const {
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(shard)));
+  return entry.has_value();
+}
+
+Result<bool> JobFolder::HasLiveShard() const {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
+  for (const std::string& name : names) {
+    if (!name.starts_with(kShardLock)) continue;
+    const auto lock = FileLock::OpenToAsk(folder_, name);
+    if (lock.status().code() == StatusCode::kNotFound) continue;
+    if (!lock.ok()) return lock.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
+    if (!free) return true;
+  }
+  return false;
 }
 
 Status JobFolder::Remove(const std::string& path) const {

@@ -5,6 +5,8 @@
 //                      target folder
 //     manifest.json    the manifest to come (or manifest_partS.json)
 //     checksums.xxh128 the list of checksums to come
+//     block_records/...  records of the parts of files that several shards write
+//     shard_I_of_N, finished_I_of_N   a shard's lock; that it has finished its share
 //     job              what is being staged, from which sources; called `journal` from the moment
 //                      that it may be published
 //
@@ -13,8 +15,9 @@
 // are whole and durable, and the renames can be completed at any time, by any process. The manifest
 // leaves last, so a journal without it means that only cleaning up is left.
 //
-// Only the holder of the job lock uses it. Move-only; used by one thread at a time, but for Create,
-// WriteRecord, ReadRecord and Remove, each of files of its own.
+// Only holders of the job lock use it; of several shards each has files and parts of its own, and
+// the one that may commit does the rest. Move-only; used by one thread at a time, but for Create,
+// WriteRecord, ReadRecord, Remove and WriteBlockRecord, each of files or parts of its own.
 #ifndef RESHARD_SRC_EXEC_JOB_FOLDER_H_
 #define RESHARD_SRC_EXEC_JOB_FOLDER_H_
 
@@ -24,10 +27,14 @@
 #include <utility>
 #include <vector>
 
+#include "format/manifest/block_record.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/part_record.h"
+#include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "reshard/work_shard.h"
 #include "src/exec/job_text.h"
+#include "src/os/file_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 
@@ -63,7 +70,11 @@ class JobFolder {
   // Makes a file to be filled, and the folders on its way.
   Result<StagedFile> Create(const std::string& path, uint64_t size,
                             const WriteOptions& options = {}) const;
-  // Stages the part record of the file at `path`, which is whole and durable, and makes it durable.
+  // As Create, of a file that several shards write: opens it, to write `part`.
+  Result<StagedFile> OpenPart(const std::string& path, uint64_t size, ByteRange part,
+                              const WriteOptions& options) const;
+  // Stages the part record of the file at `path`, which is whole and durable, in place of one that
+  // is of no use, and makes it durable.
   Status WriteRecord(const std::string& path, std::string_view record) const;
   // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
   // Errors: kIo.
@@ -77,6 +88,22 @@ class JobFolder {
 
   // Returns the bytes of the part record of `path`, staged here.
   Result<std::string> ReadRecord(const std::string& path) const;
+
+  // Stages the record of a part of the file at `path`, which is durable, and makes it durable.
+  Status WriteBlockRecord(const std::string& path, ByteRange part, std::string_view record) const;
+  // Returns the record of a part of the staged `file`, or nothing unless both are as they should
+  // be. Errors: kIo.
+  Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
+                                                       const std::string& plan) const;
+  // The locks of a shard, and of the process that joins the parts of the file at `path`; not locked
+  // yet. Errors: kIo.
+  Result<FileLock> ShardLock(const WorkShard& shard) const;
+  Result<FileLock> JoinLock(const std::string& path) const;
+  // Says, durably, that a shard has finished its share, which is of `files`. Errors: kIo.
+  Status WriteFinished(const WorkShard& shard, const std::vector<ManifestFile>& files) const;
+  Result<bool> IsFinished(const WorkShard& shard) const;
+  // Whether any shard's lock is held. Errors: kIo.
+  Result<bool> HasLiveShard() const;
 
   // Returns the manifest to come, or nothing where it has left (or there is no journal).
   Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;

@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_EXEC_JOB_SPEC_H_
 #define RESHARD_SRC_EXEC_JOB_SPEC_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct JobSpec {
   bool checksum = true;  // the part records hold digests
   bool force = false;    // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
+  uint64_t shards = 0;  // how many do it together; 0: one run alone
 };
 
 // Returns the spec with its files sorted.

@@ -5,6 +5,7 @@
 #ifndef RESHARD_SRC_EXEC_JOB_TEXT_H_
 #define RESHARD_SRC_EXEC_JOB_TEXT_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ struct JobText {
   std::string tool_version;
   std::string manifest_name;
   bool checksum = true;
+  uint64_t shards = 0;          // that do it together; 0: one run alone
+  std::string source_strategy;  // digests, for the manifest; empty: none
+  std::string target_strategy;
   std::string targets;  // paths and sizes, a line each
   std::string sources;  // the identities of the sources, a line each
 
@@ -29,6 +33,11 @@ std::string EncodeJobText(const JobText& job);
 
 // Parses a whole file; `path` names it in messages. Errors: kCorrupt.
 Result<JobText> ParseJobText(std::string_view text, const std::string& path);
+
+// Returns what of a spec its job text tells, for the target folder `target_folder`: enough to
+// publish what was staged. `path` names the text in messages. Errors: kCorrupt.
+Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
+                       const std::string& fingerprint, const std::string& path);
 
 // Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`.
 // Errors: kChanged for other sources, kMismatch for anything else.

@@ -23,8 +23,8 @@ bool ListsAll(const std::vector<ManifestFile>& files, const JobSpec& spec) {
   });
 }
 
-// Returns the files of the target folder's manifest, if it is one of the spec's plan that lists the
-// spec's files, and these are there.
+}  // namespace
+
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
                                                                 const JobSpec& spec) {
   const std::optional<std::vector<ManifestFile>> none;
@@ -39,6 +39,8 @@ Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDire
   }
   return std::optional(std::move(manifest->files));
 }
+
+namespace {
 
 Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& parent,
                        const std::string& fingerprint, const JobSpec& spec) {
@@ -58,9 +60,10 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
     if (!same_plan) {
       return MismatchError(fmt::format(
           "{}: the interrupted run had another plan ({}; this is {}): other strategies, another "
-          "training step, or other options; give the same ones again, or run without --resume to "
-          "write all files anew",
-          Escape(path), fingerprint, spec.fingerprint));
+          "training step, or other options; give the same ones again, or {}",
+          Escape(path), fingerprint, spec.fingerprint,
+          spec.shards == 0 ? "run without --resume to write all files anew"
+                           : "remove that folder to write all files anew"));
     }
     RESHARD_RETURN_IF_ERROR(CheckSameJob(*job, own, path));
     leftover.fate = Fate::kContinue;

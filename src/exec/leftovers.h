@@ -4,6 +4,7 @@
 #ifndef RESHARD_SRC_EXEC_LEFTOVERS_H_
 #define RESHARD_SRC_EXEC_LEFTOVERS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct Leftover {
 // with and cannot; kCorrupt, kIo.
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec);
+
+// Returns the files of the target folder's manifest, if it is one of the spec's plan that lists the
+// spec's files, and these are there. Errors: kIo.
+Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
+                                                                const JobSpec& spec);
 
 }  // namespace reshard
 

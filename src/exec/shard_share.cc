@@ -109,7 +109,7 @@ void ForEachPart(const std::vector<ManifestFile>& files, const std::vector<size_
 
 }  // namespace
 
-std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const Shard& shard) {
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkShard& shard) {
   const std::vector<size_t> order = InOrder(files);
   const std::vector<Cut> cuts = Cuts(files, order, shard.count);
   std::vector<FilePart> parts;

@@ -11,7 +11,7 @@
 
 #include "format/manifest/manifest_codec.h"
 #include "reshard/byte_range.h"
-#include "reshard/shard.h"
+#include "reshard/work_shard.h"
 
 namespace reshard {
 
@@ -26,7 +26,7 @@ struct FilePart {
 // only where it is larger than the n-th part of all bytes, and then at multiples of
 // kDigestBlockBytes. Files go to the shards in the order of the numbers in their paths, because
 // ranks that lie side by side mostly read the same sources.
-std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const Shard& shard);
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkShard& shard);
 
 // Returns, for each of `files`, in how many parts the shares of `shards` shards have it, in file
 // order: one part for a file that is not split.

@@ -1,10 +1,11 @@
-// Whether a file that an interrupted run finished still is what was recorded of it.
+// What staged files hold: read back where only that proves it.
 #ifndef RESHARD_SRC_EXEC_STAGED_CHECK_H_
 #define RESHARD_SRC_EXEC_STAGED_CHECK_H_
 
 #include <cstdint>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "reshard/status.h"
 
@@ -14,6 +15,15 @@ namespace reshard {
 // hexadecimal digits. Any thread. Errors: those of SourceFiles; kCancelled.
 Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
                           const std::string& expected_digest, const std::stop_token& stop);
+
+struct FileDigests {
+  std::string file;                 // 32 hexadecimal digits
+  std::vector<std::string> blocks;  // of each kDigestBlockBytes
+};
+
+// Reads the whole file at `path` in its order. Any thread. Errors: those of SourceFiles;
+// kCancelled.
+Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop);
 
 }  // namespace reshard
 

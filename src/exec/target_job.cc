@@ -128,6 +128,11 @@ Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                              JudgeLeftovers(*target, *parent, spec));
     for (const Leftover& leftover : leftovers) {
+      const auto left = JobFolder::Open(*parent, leftover.fingerprint);
+      if (left.ok()) {
+        RESHARD_ASSIGN_OR_RETURN(const bool live, left->HasLiveShard());
+        if (live) return JobLock::HeldError(*target);
+      }
       if (leftover.fate == Fate::kResume || leftover.fate == Fate::kCleanUp) {
         return target->FreeBytes();
       }

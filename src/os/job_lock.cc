@@ -22,13 +22,6 @@ constexpr int kAttempts = 100;
 // The path of a lock from the target folder.
 std::string PathOf(const char* name) { return fmt::format("{}/{}", JobLock::kFolderName, name); }
 
-Status HeldError(const OutputDirectory& target) {
-  return AlreadyExistsError(fmt::format(
-      "another reshard run is writing to {}; wait until it has ended, or choose another "
-      "target folder",
-      Escape(target.path())));
-}
-
 // Calls `attempt` until it has something, or fails otherwise than by what another run removed.
 template <typename Attempt>
 Result<JobLock> Retry(const OutputDirectory& target, const Attempt& attempt) {
@@ -87,6 +80,13 @@ Result<JobLock> JobLock::AcquireAsShard(const OutputDirectory& target,
     lock.alone_ = alone;
     return std::optional(std::move(lock));
   });
+}
+
+Status JobLock::HeldError(const OutputDirectory& target) {
+  return AlreadyExistsError(fmt::format(
+      "another reshard run is writing to {}; wait until it has ended, or choose another "
+      "target folder",
+      Escape(target.path())));
 }
 
 Status JobLock::Check(const OutputDirectory& target) {

@@ -29,8 +29,12 @@ class JobLock {
   // that have begun. Until Admit, no other shard begins. Errors: as Acquire; kCancelled.
   static Result<JobLock> AcquireAsShard(const OutputDirectory& target, const std::stop_token& stop);
 
-  // As Acquire, but only says whether the lock could be had; makes nothing.
+  // As Acquire, but only says whether the lock could be had, as far as shards do not hold it; makes
+  // nothing.
   static Status Check(const OutputDirectory& target);
+
+  // What Acquire and Check say when another run or a shard holds the lock of `target`.
+  static Status HeldError(const OutputDirectory& target);
 
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }

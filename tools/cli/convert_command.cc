@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/shard_option.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 
@@ -28,6 +31,15 @@ std::string IoInWords(const IoUsed& io) {
                            "written with buffers"));
 }
 
+std::string ShardText(const ShardReport& report) {
+  const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
+  if (report.published) return shard + ": all shards have finished; the set is published";
+  const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
+  return fmt::format("{}: finished; nothing is published before {} {} finished, too", shard,
+                     outstanding.size() == 1 ? "shard" : "shards",
+                     FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
+}
+
 }  // namespace
 
 ConvertCommand::ConvertCommand(CLI::App& parent)
@@ -40,12 +52,25 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
   app().add_flag("--check-replicas", check_replicas_,
                  "First compare the shards that source ranks ought to share; exit 3 when any "
                  "differ");
+  app()
+      .add_option("--shard", shard_,
+                  "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, Slurm "
+                  "or Kubernetes")
+      ->type_name("I/N|auto");
 }
 
 int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   ConvertOptions options = arguments_.Options();
   options.check_replicas = check_replicas_;
+  if (shard_) {
+    const Result<WorkShard> shard = ParseShard(*shard_, [](const char* name) {
+      const char* value = std::getenv(name);
+      return value == nullptr ? std::optional<std::string>() : value;
+    });
+    if (!shard.ok()) return Fail(shard.status());
+    options.shard = *shard;
+  }
   const Result<ConvertReport> report = CallStoppable(options, quiet(), Convert);
   if (!report.ok()) return Fail(report.status());
 
@@ -82,6 +107,13 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
+  document["shard"] = nullptr;  // a run alone
+  if (report.shard) {
+    document["shard"] = {{"index", report.shard->shard.index},
+                         {"count", report.shard->shard.count},
+                         {"published", report.shard->published},
+                         {"outstanding", report.shard->outstanding}};
+  }
   document["warnings"] = report.warnings;
   PrintData(ToJsonText(document) + '\n');
 }
@@ -92,7 +124,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
                            FormatCount(report.files.size(), "file")));
   } else {
     PrintWords(fmt::format(
-        "{}, {} written in {} ({}), {} from source {} {}", FormatCount(report.files.size(), "file"),
+        "{}, {} written in {} ({}), {} from source {} {}",
+        report.shard ? FormatCount(report.files.size(), "part")
+                     : FormatCount(report.files.size(), "file"),
         FormatBytes(report.bytes_written), FormatSeconds(seconds),
         FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
@@ -101,6 +135,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),
                            FormatBytes(report.memory_peak), IoInWords(report.io)));
   }
+  if (report.shard) PrintWords(ShardText(*report.shard));
   if (report.crc_files > 0) {
     PrintWords(fmt::format("CRC trailers checked first: {}, {}",
                            FormatCount(report.crc_files, "source file"),
@@ -116,7 +151,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   }
   if (report.files_kept > 0) {
     PrintWords(fmt::format("{} kept, finished by an interrupted run",
-                           FormatCount(report.files_kept, "file")));
+                           FormatCount(report.files_kept, report.shard ? "part" : "file")));
   }
   if (verbose()) {
     Table table({{""}, {"", Align::kRight}});

@@ -2,6 +2,9 @@
 #ifndef RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 #define RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 
+#include <optional>
+#include <string>
+
 #include "reshard/convert.h"
 #include "reshard/status.h"
 #include "tools/cli/command.h"
@@ -20,6 +23,7 @@ class ConvertCommand : public Command {
 
   ConversionArguments arguments_;
   bool check_replicas_ = false;
+  std::optional<std::string> shard_;
 };
 
 }  // namespace reshard

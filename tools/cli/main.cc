@@ -14,6 +14,7 @@
 
 #include "reshard/status.h"
 #include "reshard/version.h"
+#include "tools/cli/commit_command.h"
 #include "tools/cli/convert_command.h"
 #include "tools/cli/diff_command.h"
 #include "tools/cli/digest_command.h"
@@ -61,6 +62,7 @@ int RunCommandLine(int argc, char** argv) {
       "  $ reshard inspect ckpt_4\n"
       "`reshard COMMAND --help` has more.");
   ConvertCommand convert(app);
+  CommitCommand commit(app);
   PlanCommand plan(app);
   RanksCommand ranks(app);
   InspectCommand inspect(app);
@@ -78,7 +80,8 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command* commands[] = {&convert, &plan, &ranks, &inspect, &digest, &diff, &verify, &show, &merge};
+  Command* commands[] = {&convert, &commit, &plan,   &ranks, &inspect,
+                         &digest,  &diff,   &verify, &show,  &merge};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();
   }

@@ -1,0 +1,35 @@
+// CommitShards: the publication of what the shards of a conversion have staged.
+//
+// The last shard that ends publishes by itself; this is for when it was killed just then. May run
+// at the same time as shards do. Prints nothing.
+//
+// Implemented in src/api.
+#ifndef RESHARD_COMMIT_H_
+#define RESHARD_COMMIT_H_
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+struct CommitOptions {
+  std::string target;
+  std::stop_token stop;  // a request ends the call with kCancelled, nothing published
+};
+
+struct CommitReport {
+  bool already_published = false;  // there was nothing left to do
+  std::vector<std::string> warnings;
+};
+
+// Publishes; neither sources nor strategies are needed. Errors: kNotFound when shards have not
+// finished, which are named, or where there is nothing to publish; kAlreadyExists for another run
+// that is writing there; kCorrupt, kIo, kCancelled.
+Result<CommitReport> CommitShards(const CommitOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_COMMIT_H_

@@ -1,0 +1,37 @@
+#include "src/api/source_checks.h"
+
+#include "src/api/replica_check.h"
+#include "src/base/status_macros.h"
+#include "src/verify/replica_comparison.h"
+
+namespace reshard {
+
+Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& source_ranks,
+                                const std::vector<int64_t>& target_ranks,
+                                const ConvertOptions& options) {
+  SourceChecks checks;
+  if (options.checksum) {
+    RESHARD_ASSIGN_OR_RETURN(checks.crc, FindCrcFiles(source, source_ranks));
+  }
+  checks.bytes = checks.crc.bytes;
+  if (options.check_replicas) {
+    checks.replica_stages = StagesOf(source.rule(), target_ranks);
+    checks.bytes += ReplicaBytes(source, checks.replica_stages);
+  }
+  return checks;
+}
+
+Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
+                                               const ConvertOptions& options,
+                                               const SharedWork& work) {
+  std::optional<ReplicaReport> replicas;
+  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checks.crc, work));
+  if (options.check_replicas) {
+    RESHARD_ASSIGN_OR_RETURN(
+        replicas, CompareReplicas(source.files(), source.shards(), checks.replica_stages, work));
+    RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
+  }
+  return replicas;
+}
+
+}  // namespace reshard

@@ -1,0 +1,22 @@
+// `reshard commit`: what shards have staged, published.
+#ifndef RESHARD_TOOLS_CLI_COMMIT_COMMAND_H_
+#define RESHARD_TOOLS_CLI_COMMIT_COMMAND_H_
+
+#include <string>
+
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+class CommitCommand : public Command {
+ public:
+  explicit CommitCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  std::string target_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_COMMIT_COMMAND_H_
