@@ -1,7 +1,6 @@
 // ReservedMemory: address space, parts of which become memory when they are wanted.
 //
-// Owns it, move-only. Only what is committed counts as memory of the process. One thread at a time
-// may commit; any number may use what is committed.
+// Owns it, move-only. Only what is committed counts as memory of the process. Any thread.
 #ifndef RESHARD_SRC_OS_RESERVED_MEMORY_H_
 #define RESHARD_SRC_OS_RESERVED_MEMORY_H_
 
@@ -14,7 +13,7 @@ namespace reshard {
 
 class ReservedMemory {
  public:
-  // Errors: kResourceExhausted, for want of address space.
+  // `size` is a multiple of the page size. Errors: kResourceExhausted, for want of address space.
   static Result<ReservedMemory> Make(size_t size);
 
   ReservedMemory() = default;

@@ -1,26 +1,35 @@
-// A file system for tests: the files of a folder, read-only, of which a part cannot be read.
+// A file system for tests: the files of a folder, read-only, of which a part cannot be read, or
+// which is slow.
 //
-//   fault_fs SOURCE MOUNTPOINT BEGIN END
+//   fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG]
 //
-// Reads that meet bytes BEGIN to END of any file fail with EIO. It stays in the foreground, serves
-// one call at a time, and ends when it is unmounted or gets SIGTERM.
+// Reads that meet bytes BEGIN to END of any file fail with EIO. Each read takes MILLISECONDS, and
+// LOG gets a line "PATH OFFSET LENGTH BUSY" for it, with the number of reads that are being served.
+// It stays in the foreground, serves one call at a time unless it is slow, and ends when it is
+// unmounted or gets SIGTERM.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fuse.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 namespace {
 
 std::string source;
 int64_t bad_begin = 0;
 int64_t bad_end = 0;
+std::chrono::milliseconds delay{0};
+std::FILE* log_file = nullptr;
+std::atomic<int> busy = 0;
 
 std::string Below(const char* path) { return source + path; }
 
@@ -40,6 +49,14 @@ int ReadFolder(const char* path, void* names, fuse_fill_dir_t add, off_t /*offse
 }
 
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* /*file*/) {
+  const int now_busy = ++busy;
+  if (log_file != nullptr) {
+    std::fprintf(log_file, "%s %lld %zu %d\n", path, static_cast<long long>(offset), size,
+                 now_busy);
+    std::fflush(log_file);
+    std::this_thread::sleep_for(delay);
+  }
+  --busy;
   if (offset < bad_end && offset + static_cast<int64_t>(size) > bad_begin) return -EIO;
   const int file = open(Below(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return -errno;
@@ -52,19 +69,28 @@ int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_inf
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fputs("usage: fault_fs SOURCE MOUNTPOINT BEGIN END\n", stderr);
+  if (argc != 5 && argc != 7) {
+    std::fputs("usage: fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG]\n", stderr);
     return 2;
   }
   source = argv[1];
   bad_begin = std::atoll(argv[3]);
   bad_end = std::atoll(argv[4]);
+  if (argc == 7) {
+    delay = std::chrono::milliseconds(std::atoi(argv[5]));
+    log_file = std::fopen(argv[6], "we");
+    if (log_file == nullptr) {
+      std::perror(argv[6]);
+      return 2;
+    }
+  }
   fuse_operations operations{};
   operations.getattr = GetAttributes;
   operations.readdir = ReadFolder;
   operations.read = Read;
   char foreground[] = "-f";
   char single[] = "-s";
-  char* arguments[] = {argv[0], foreground, single, argv[2], nullptr};
-  return fuse_main(4, arguments, &operations, nullptr);
+  char* arguments[] = {argv[0], foreground, argv[2], log_file == nullptr ? single : nullptr,
+                       nullptr};
+  return fuse_main(log_file == nullptr ? 4 : 3, arguments, &operations, nullptr);
 }

@@ -22,11 +22,11 @@ PAGE = 4096
 
 
 @contextlib.contextmanager
-def mounted(fault_fs, source, place, bad):
+def mounted(fault_fs, source, place, bad, *slow):
     """The files of `source` at `place`, but for the bytes of the range `bad`."""
     place.mkdir(exist_ok=True)
-    server = subprocess.Popen([fault_fs, str(source), str(place), str(bad.start), str(bad.stop)],
-                              stdin=subprocess.DEVNULL)
+    server = subprocess.Popen([fault_fs, str(source), str(place), str(bad.start), str(bad.stop),
+                               *slow], stdin=subprocess.DEVNULL)
     end = time.monotonic() + harness.TIMEOUT
     while not os.path.ismount(place):
         assert server.poll() is None, f"fault_fs ended with {server.returncode}"
@@ -90,4 +90,5 @@ def main():
             test(options, pathlib.Path(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()

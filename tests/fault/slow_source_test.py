@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Sources on a FUSE file system that takes 5 ms for each read, whatever its size.
+
+The files are read, not mapped: in large requests, several at a time, and hardly a byte twice. What
+counts is what the file system is asked for; a busy machine may take any time for it.
+"""
+
+import os
+import pathlib
+import re
+
+import harness
+from unreadable_test import maps_of_files, mounted
+
+MILLISECONDS = 5
+MODEL = ("--layers", "1", "--hidden", "1024", "--ffn", "2048", "--vocab", "2048", "--dtype",
+         "Float32", "--no-optimizer")
+REQUEST = re.compile(r"^(.+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+
+
+def test(options, folder, cut):
+    source = folder / f"{cut}_4"
+    harness.generate(options.gen, source, *MODEL, "--tp", "4", "--cut", cut)
+    harness.generate(options.gen, folder / f"{cut}_2", *MODEL, "--tp", "2", "--cut", cut,
+                     "--strategy-only")
+    strategies = [folder / f"{cut}_{n}" / "strategy" / "strategy_0.ckpt" for n in (4, 2)]
+    job = harness.Job(options.reshard, source, *strategies)
+    finished = harness.undisturbed(job, folder / f"{cut}_undisturbed")
+    place = folder / "src"
+    log = folder / f"{cut}_requests"
+    job.source = place
+    target = folder / f"{cut}_target"
+    with mounted(options.fault_fs, source, place, range(0), str(MILLISECONDS), str(log)):
+        assert maps_of_files(job.command(target), folder / "maps") == 0, "maps of files on FUSE"
+    harness.check_finished(target, finished, "slow FUSE")
+    requests = [(int(size), int(busy)) for _, _, size, busy in REQUEST.findall(log.read_text())]
+    held = sum(path.stat().st_size for path in source.rglob("*.ckpt"))
+    asked = sum(size for size, _ in requests)
+    mean = asked // len(requests)
+    most = max(busy for _, busy in requests)
+    print(f"{cut}: {len(requests)} requests of {mean >> 10} KiB on average, up to {most} at a time, "
+          f"for {asked / held:.2f} times the bytes there are")
+    # The kernel asks FUSE for 128 KiB at most when it reads ahead.
+    assert mean >= 64 << 10, "small requests"
+    assert most >= 4, "one request waits for the other"
+    assert asked <= 1.2 * held, "bytes are read more than once"
+
+
+def main():
+    options = harness.arguments("reshard", "gen", "fault_fs")
+    if not os.path.exists(options.fault_fs):
+        harness.did_not_run("slow sources", "libfuse3-dev was missing when this was built")
+    elif not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        harness.did_not_run("slow sources", "no /dev/fuse, or no permission")
+    elif harness.enter_mount_namespace("slow sources"):
+        with harness.scratch_in_memory() as folder:
+            for cut in ("rows", "columns"):
+                test(options, pathlib.Path(folder), cut)
+
+
+if __name__ == "__main__":
+    main()
