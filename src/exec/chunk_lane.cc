@@ -63,6 +63,9 @@ Status ChunkLane::FillAll(bool hand_over) {
 Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
+  if (chunk.later().length > 0) {  // the disk reads it while this one is dealt with
+    RESHARD_RETURN_IF_ERROR(PrefetchTarget(files_, part.plan, chunk.later()));
+  }
   if (!part.digest) {
     RESHARD_RETURN_IF_ERROR(FillTarget(files_, part.plan, offset, out, nullptr));
     return true;

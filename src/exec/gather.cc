@@ -244,6 +244,24 @@ Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
   return {};
 }
 
+// The source bytes from the first run to the last one that have target bytes in `range`, or would
+// if there were no gaps. The range reaches into the copy's span.
+ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
+  // The run that holds the byte at `target`, or is the last one before it.
+  const auto source_of = [&copy](uint64_t target) {
+    uint64_t source = copy.source_offset;
+    target -= std::min(target, copy.target_offset);
+    for (const CopyDim& dim : copy.dims) {
+      const uint64_t i = std::min(target / dim.target_stride, dim.count - 1);
+      source += i * dim.source_stride;
+      target -= i * dim.target_stride;
+    }
+    return source + std::min(target, copy.run_length - 1);
+  };
+  const uint64_t begin = source_of(range.offset);
+  return {begin, source_of(range.end() - 1) + 1 - begin};
+}
+
 // Gather, telling digest_of(i), where it is not empty, what copy number i takes.
 template <typename DigestOf>
 Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
@@ -274,6 +292,26 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
               std::span<std::byte> out) {
   return GatherCopies(files, copies, offset, out,
                       [](size_t) -> std::optional<CopyDigest> { return std::nullopt; });
+}
+
+Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range) {
+  auto segment = std::partition_point(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() <= range.offset; });
+  for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
+    const auto* const content = std::get_if<Content>(&*segment);
+    if (content == nullptr) continue;
+    for (const BlockCopy& copy : content->copies) {
+      const ByteRange span = copy.TargetSpan();
+      if (span.offset >= range.end()) break;
+      if (span.end() <= range.offset) continue;
+      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap)
+        continue;
+      const ByteRange source = SourceSpanOf(copy, range);
+      RESHARD_RETURN_IF_ERROR(files.Prefetch(copy.source, source.offset, source.length));
+    }
+  }
+  return {};
 }
 
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,

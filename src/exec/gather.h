@@ -30,6 +30,10 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest);
 
+// Starts reading what FillTarget will take for the bytes `range` of the target file, and does not
+// wait for it; but for runs with gaps too large to be read with them. Errors: those of SourceFiles.
+Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_EXEC_GATHER_H_
