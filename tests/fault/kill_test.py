@@ -10,18 +10,10 @@ import pathlib
 import shutil
 
 import harness
+import kill_points
 
 CASE = "case_037"
-CALLS = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir",
-         "fallocate", "ftruncate", "write", "pwrite64", "pwritev", "fsync", "fdatasync")
 SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
-
-
-def kill_points(command, log):
-    # A run that takes up one which had published all ends with 6: the set is there.
-    numbers = harness.calls_of(command, log, codes=(0, 6))
-    log.unlink()
-    return [(call, when) for call in CALLS for when in sorted(numbers[call])]
 
 
 def copy(state, target):
@@ -43,7 +35,7 @@ class Scenario:
         copy(self.before_folder, folder / "undisturbed")
         self.finished = harness.undisturbed(job, folder / "undisturbed", *more)
         copy(self.before_folder, folder / "counted")
-        self.points = kill_points(job.command(folder / "counted", *more), folder / "log")
+        self.points = kill_points.of(job.command(folder / "counted", *more), folder / "log")
 
     def kill(self, target, point, how, where):
         """Runs the job until this point, and returns whether it came there."""
@@ -64,7 +56,7 @@ class Scenario:
         kills = int(self.kill(state, point, (), where))
         how = harness.AGAIN[number % len(harness.AGAIN)]
         copy(state, target)
-        points = kill_points(self.job.command(target, *self.more, *how),
+        points = kill_points.of(self.job.command(target, *self.more, *how),
                              self.folder / f"log{number}")
         for i, second in enumerate(points[number % SECOND::SECOND]):
             copy(state, target)
