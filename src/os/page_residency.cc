@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,13 +11,11 @@
 
 #include "src/os/map_advice.h"
 
-// Since Linux 6.5; headers may be older than the kernel. The number is the same on all machines.
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
-
 namespace reshard {
 namespace {
+
+// Since Linux 6.5; headers may be older than the kernel. The same on all machines.
+constexpr long kCachestat = 451;
 
 struct CachestatRange {
   uint64_t offset;
@@ -36,7 +33,7 @@ struct Cachestat {
 std::optional<uint64_t> CountCached(const InputFile& file, ByteRange pages) {
   CachestatRange range{pages.offset, pages.length};
   Cachestat found{};
-  if (syscall(SYS_cachestat, file.descriptor(), &range, &found, 0) != 0) return std::nullopt;
+  if (syscall(kCachestat, file.descriptor(), &range, &found, 0) != 0) return std::nullopt;
   return found.cached;
 }
 
