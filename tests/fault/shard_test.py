@@ -123,7 +123,8 @@ class Shards:
         where = "mpirun, one killed"
         assert not harness.check_nothing_looks_finished(target, self.finished, {}, where)
         done = harness.run([*mpirun, "2", *self.command(target, "auto")])
-        assert done.returncode == 0, done.stderr.decode()
+        # The shard that had finished may begin only when the other one has published: exit code 6.
+        assert done.returncode in (0, 6), done.stderr.decode()
         harness.check_finished(target, self.finished, where)
         print("Open MPI: 2 and 4 processes, and one killed", flush=True)
 

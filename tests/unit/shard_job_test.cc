@@ -1,0 +1,165 @@
+// Shards of one job: who may begin, what is gone on with, and when the set is published.
+#include "src/exec/shard_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/manifest/block_record.h"
+#include "tests/unit/target_job_fixture.h"
+
+namespace reshard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ShardJobTest : public TargetJobTest {
+ protected:
+  static Result<ShardJob> Begin(const JobSpec& spec, uint64_t index, uint64_t count = 2) {
+    return ShardJob::Begin(spec, {index, count}, {});
+  }
+
+  // Writes what is left of the share of whole files, with `bytes` of each.
+  static void Write(const ShardJob& job, const Contents& contents) {
+    for (const FilePart& part : job.unfinished()) {
+      const std::string& path = job.spec().files[part.file].path;
+      const std::string& bytes = contents.at(path);
+      auto file = job.Create(part, {});
+      ASSERT_TRUE(file.ok()) << file.status().message();
+      ASSERT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes))).ok());
+      ASSERT_TRUE(job.Finish(std::move(*file), part, Record(path, bytes)).ok());
+    }
+    ASSERT_TRUE(job.FinishShare().ok());
+  }
+};
+
+TEST_F(ShardJobTest, TheLastOnePublishes) {
+  auto first = Begin(Spec(both_), 0);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  auto second = Begin(Spec(both_), 1);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  Write(*second, both_);
+  const auto waiting = second->Commit({});
+  ASSERT_TRUE(waiting.ok()) << waiting.status().message();
+  EXPECT_FALSE(waiting->published);
+  EXPECT_THAT(waiting->outstanding, ElementsAre(0U));
+  EXPECT_FALSE(HasManifest());
+  {
+    const ShardJob gone = std::move(*second);  // its process ends
+  }
+  Write(*first, both_);
+  const auto published = first->Commit({});
+  ASSERT_TRUE(published.ok()) << published.status().message();
+  EXPECT_TRUE(published->published);
+  EXPECT_THAT(published->warnings, IsEmpty());
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(HasStaging());
+  const Contents together = Everything(Target());
+  std::filesystem::remove_all(Target());
+  ASSERT_TRUE(Run(both_).ok());
+  EXPECT_EQ(Everything(Target()), together);
+}
+
+TEST_F(ShardJobTest, RefusesWhatDoesNotBelongToThem) {
+  const auto first = Begin(Spec(both_), 0);
+  ASSERT_TRUE(first.ok());
+  const auto again = Begin(Spec(both_), 0);
+  EXPECT_EQ(again.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(again.status().message(), HasSubstr("shard 0/2 of "));
+  const auto other = Begin(Spec(both_, true, kOtherPlan), 1);
+  EXPECT_EQ(other.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(other.status().message(), HasSubstr("the shards of another conversion"));
+  const auto more = Begin(Spec(both_), 1, 3);
+  EXPECT_EQ(more.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(more.status().message(), HasSubstr("begun as 2 shards, now run as 3 shards"));
+  JobSpec changed = Spec(both_);
+  changed.source_identities[1] = "source two, rewritten";
+  EXPECT_EQ(Begin(changed, 1).status().code(), StatusCode::kChanged);
+  EXPECT_EQ(TargetJob::Begin(Spec(both_, true)).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(TargetJob::Check(Spec(both_, true)).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Begin(Spec(both_), 2).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ShardJobTest, GoesOnWithWhatItFinished) {
+  {
+    const auto job = Begin(Spec(both_), 0);
+    ASSERT_TRUE(job.ok());
+    Write(*job, both_);
+  }
+  EXPECT_EQ(TargetJob::Check(Spec(both_)).status().code(), StatusCode::kOk);
+  const auto job = Begin(Spec(both_), 0);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_THAT(job->unfinished(), IsEmpty());
+  EXPECT_EQ(job->finished().size(), 1U);
+}
+
+TEST_F(ShardJobTest, ARefusedShardLeavesNothing) {
+  ASSERT_TRUE(Run(both_).ok());
+  const Contents before = Everything(Target());
+  EXPECT_EQ(Begin(Spec(both_), 0).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Everything(Target()), before);
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(ShardJobTest, CommitNeedsNoSpec) {
+  EXPECT_EQ(ShardJob::Open(Target().string(), {}).status().code(), StatusCode::kNotFound);
+  for (uint64_t i = 0; i < 2; ++i) {
+    const auto job = Begin(Spec(both_), i);
+    ASSERT_TRUE(job.ok());
+    Write(*job, both_);
+  }
+  auto job = ShardJob::Open(Target().string(), {});
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  ASSERT_TRUE(job->has_value());
+  EXPECT_TRUE((*job)->Commit({})->published);
+  EXPECT_EQ(Outputs(Target()), both_);
+  const auto nothing = ShardJob::Open(Target().string(), {});
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_FALSE(nothing->has_value());
+}
+
+TEST_F(ShardJobTest, DoesNotPublishABlockThatWasDamaged) {
+  const std::string bytes(kDigestBlockBytes + 5, 'x');
+  const Contents contents = {{"rank_0/a.ckpt", bytes}};
+  for (uint64_t i = 0; i < 2; ++i) {
+    auto job = Begin(Spec(contents), i);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    for (const FilePart& part : job->unfinished()) {
+      const auto piece = std::string_view(bytes).substr(part.range.offset, part.range.length);
+      auto file = job->Create(part, {});
+      ASSERT_TRUE(file.ok()) << file.status().message();
+      ASSERT_TRUE(file->WriteAt(part.range.offset, std::as_bytes(std::span(piece))).ok());
+      Xxh3 digest;
+      digest.Update(piece);
+      const auto record = EncodeBlockRecord({.plan = kPlan,
+                                             .path = "rank_0/a.ckpt",
+                                             .size = bytes.size(),
+                                             .part = part.range,
+                                             .blocks = {digest.HexDigest()}});
+      ASSERT_TRUE(record.ok()) << record.status().message();
+      ASSERT_TRUE(job->Finish(std::move(*file), part, *record).ok());
+    }
+    ASSERT_TRUE(job->FinishShare().ok());
+  }
+  const std::string staged = "above/target/.reshard/aaaa/files/rank_0/a.ckpt";
+  std::string damaged = bytes;
+  damaged.back() = 'y';
+  folder_.Write(staged, damaged);
+  auto job = ShardJob::Open(Target().string(), {});
+  ASSERT_TRUE(job.ok() && *job);
+  const auto refused = (*job)->Commit({});
+  EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt);
+  EXPECT_THAT(refused.status().message(), HasSubstr("block 1, from byte 67108864 on"));
+  EXPECT_FALSE(HasManifest());
+  folder_.Write(staged, bytes);
+  EXPECT_TRUE((*job)->Commit({})->published);
+}
+
+}  // namespace
+}  // namespace reshard
