@@ -18,6 +18,9 @@ packages=(
   strace e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )
+if [[ $(uname -m) == x86_64 ]]; then
+  packages+=(user-mode-linux)
+fi
 
 install_packages() {
   local missing=()
