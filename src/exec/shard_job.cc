@@ -116,7 +116,7 @@ Status ShardJob::Start() {
 
 // Others hold the lock: then they have to be about the same.
 Status ShardJob::Join() {
-  const Status others = AlreadyExistsError(
+  Status others = AlreadyExistsError(
       fmt::format("{}: the shards of another conversion are writing there; wait until they have "
                   "ended, or choose another target folder",
                   Escape(target_.path())));
@@ -266,7 +266,7 @@ Status ShardJob::JoinOwnFiles(const std::stop_token& stop) const {
   if (!shard_) return {};
   for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
     if (IsWhole(part)) continue;
-    const Status joined = JoinFile(part.file, false, stop);
+    Status joined = JoinFile(part.file, false, stop);
     // Not found: another shard has published.
     if (!joined.ok() && joined.code() != StatusCode::kNotFound) return joined;
   }

@@ -114,11 +114,11 @@ Result<WorkShard> FromEnvironment(const Environment& environment) {
 
 Result<WorkShard> ParseShard(const std::string& text, const Environment& environment) {
   if (text == "auto") return FromEnvironment(environment);
-  const size_t slash = text.find('/');
-  const auto index = ParseNumber(std::string_view(text).substr(0, slash));
-  const auto count = slash == std::string::npos
-                         ? std::nullopt
-                         : ParseNumber(std::string_view(text).substr(slash + 1));
+  const std::string_view whole = text;
+  const size_t slash = whole.find('/');
+  const auto index = ParseNumber(whole.substr(0, slash));
+  const auto count =
+      slash == std::string::npos ? std::nullopt : ParseNumber(whole.substr(slash + 1));
   if (index && count) return Checked(*index, *count, "--shard " + text);
   return InvalidArgumentError(
       fmt::format("--shard {}: expected i/n, as in 0/4 for the first of four, or auto", text));
