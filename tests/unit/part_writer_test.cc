@@ -95,13 +95,9 @@ class PartWriterTest : public testing::Test {
 };
 
 TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
-  const std::vector<uint64_t> sizes = {0,
-                                       1,
-                                       kChunkBytes - 7,
-                                       kChunkBytes - 6,
-                                       kChunkBytes - 5,
-                                       2 * kChunkBytes,
-                                       3 * kChunkBytes + 4097};
+  constexpr uint64_t kSmall = 65536;  // chunks
+  const std::vector<uint64_t> sizes = {0,          1,          kSmall - 7,       kSmall - 6,
+                                       kSmall - 5, 2 * kSmall, 3 * kSmall + 4097};
   std::vector<TargetPlan> plans;
   uint64_t bytes = 0;
   for (const uint64_t size : sizes) {
@@ -119,8 +115,9 @@ TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
         }
         progress_ = 0;
         digests_.clear();
-        const Status status =
-            WriteParts(files_, work, {.lanes = lanes, .writer_threads = writer_threads}, {});
+        const Status status = WriteParts(
+            files_, work, {.lanes = lanes, .writer_threads = writer_threads, .chunk_bytes = kSmall},
+            {});
         ASSERT_TRUE(status.ok()) << status.message();
         EXPECT_EQ(progress_, bytes);
         if (expected.empty()) expected = digests_;
