@@ -15,17 +15,31 @@ std::vector<TargetFileSummary> Reading(const std::vector<std::vector<int64_t>>& 
   return targets;
 }
 
+// One part for each of so many targets.
+std::vector<TargetShare> Whole(size_t targets) {
+  std::vector<TargetShare> parts;
+  for (size_t i = 0; i < targets; ++i) parts.push_back({.target = i, .range = {}});
+  return parts;
+}
+
 TEST(TargetGroups, AreFilesOfTheSameSources) {
   const auto targets = Reading({{0, 1}, {2, 3}, {0, 1}, {0}, {2, 3}, {0, 1}});
-  EXPECT_THAT(GroupTargets(targets, 64),
+  EXPECT_THAT(GroupTargets(targets, Whole(6), 64),
               ElementsAre(ElementsAre(0, 2, 5), ElementsAre(1, 4), ElementsAre(3)));
 }
 
 TEST(TargetGroups, AreNotLargerThanAllowed) {
   const auto targets = Reading({{0}, {0}, {1}, {0}, {0}, {0}});
-  EXPECT_THAT(GroupTargets(targets, 2),
+  EXPECT_THAT(GroupTargets(targets, Whole(6), 2),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3, 4), ElementsAre(5)));
-  EXPECT_THAT(GroupTargets({}, 2), ElementsAre());
+  EXPECT_THAT(GroupTargets({}, {}, 2), ElementsAre());
+}
+
+TEST(TargetGroups, AreOfThePartsThatAreWritten) {
+  const auto targets = Reading({{0}, {1}, {0}, {1}});
+  const std::vector<TargetShare> parts = {
+      {.target = 1, .range = {}}, {.target = 2, .range = {}}, {.target = 3, .range = {}}};
+  EXPECT_THAT(GroupTargets(targets, parts, 64), ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
 }
 
 }  // namespace
