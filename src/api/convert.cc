@@ -231,6 +231,18 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   return report;
 }
 
+// The rest of a conversion that one process does: execute, verify, commit.
+Result<ConvertReport> ConvertAlone(OpenedSource& source, const Planner& planner,
+                                   const PlanReport& plan, const JobSpec& spec,
+                                   const ConvertOptions& options, const MemoryBudget& budget) {
+  RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
+  auto done = CheckAndWrite(source, planner, plan, job, spec.fingerprint, options, budget);
+  if (!done.ok()) return WithHint(done.status(), job);
+  RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
+  RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
+  return MakeReport(plan, *std::move(done), published);
+}
+
 }  // namespace
 
 Result<ConvertReport> Convert(const ConvertOptions& options) {
@@ -240,17 +252,10 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
-    if (options.shard) {
-      auto shard = ConvertShard(*source, planner, plan, spec, options, budget);
-      if (shard.ok()) shard->memory_planned = PlannedPeak(budget, plan, source->indexes().memory());
-      return shard;
-    }
-    RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-    auto done = CheckAndWrite(*source, planner, plan, job, spec.fingerprint, options, budget);
-    if (!done.ok()) return WithHint(done.status(), job);
-    RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
-    RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-    ConvertReport report = MakeReport(plan, *std::move(done), published);
+    RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
+                             options.shard
+                                 ? ConvertShard(*source, planner, plan, spec, options, budget)
+                                 : ConvertAlone(*source, planner, plan, spec, options, budget));
     report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory());
     return report;
   });
