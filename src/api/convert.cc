@@ -251,12 +251,13 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
                              options.shard
                                  ? ConvertShard(*source, planner, plan, spec, options, budget)
                                  : ConvertAlone(*source, planner, plan, spec, options, budget));
-    report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory());
+    report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory_peak());
     return report;
   });
 }
@@ -267,10 +268,11 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
     RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
     plan.memory_limit = budget.limit;
-    plan.memory_bytes = PlannedPeak(budget, plan, source->indexes().memory());
+    plan.memory_bytes = PlannedPeak(budget, plan, source->indexes().memory_peak());
     return plan;
   });
 }

@@ -24,12 +24,15 @@ constexpr uint64_t kOfLane = kMiB / 8;  // stacks of two threads, digests of a c
 constexpr size_t kMostOpen = 64;
 constexpr uint64_t kSmallestStep = kMiB / 4;  // of a group's file, in source windows
 
+uint64_t InMiB(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
+
 uint64_t RoundDown(uint64_t bytes) { return bytes - bytes % StagedFile::kAlignment; }
 
 }  // namespace
 
 Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   MemoryBudget budget;
+  budget.asked_for = limit != 0;
   budget.limit =
       limit != 0 ? limit : std::max(kLeastMemoryLimit, std::min(kDefaultLimit, MemoryOfHost() / 4));
   if (budget.limit < kLeastMemoryLimit) {
@@ -68,6 +71,17 @@ uint64_t PlannedPeak(const MemoryBudget& budget, const PlanReport& plan, uint64_
   return kProgram + index_bytes + open * plan.largest_plan_bytes +
          budget.lanes * (2 * chunk + kOfLane) + std::min(budget.window_bytes, sources) +
          std::min(budget.write_back_bytes + budget.lanes * chunk, plan.bytes_written);
+}
+
+Status CheckFits(const MemoryBudget& budget, const PlanReport& plan, uint64_t index_bytes) {
+  const uint64_t planned = PlannedPeak(budget, plan, index_bytes);
+  if (!budget.asked_for || planned <= budget.limit) return {};
+  return ResourceExhaustedError(fmt::format(
+      "this conversion takes about {}M, {}M of them for the plan of its largest target file and "
+      "{}M "
+      "for the indexes of its sources; the memory limit is {}M: {}M is enough, and so is none",
+      InMiB(planned), InMiB(plan.largest_plan_bytes), InMiB(index_bytes), InMiB(budget.limit),
+      InMiB(kProgram + 8 * std::max(plan.largest_plan_bytes, index_bytes))));
 }
 
 }  // namespace reshard

@@ -18,6 +18,7 @@ inline constexpr uint64_t kLeastMemoryLimit = uint64_t{28} << 20;
 
 struct MemoryBudget {
   uint64_t limit = 0;
+  bool asked_for = false;         // the limit, not a default
   size_t lanes = 1;               // at most as many as are asked for
   uint64_t chunk_bytes = 0;       // a lane has two
   uint64_t window_bytes = 0;      // source windows and what is read ahead
@@ -37,6 +38,10 @@ size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan);
 // Returns about the bytes of the budget that a run of `plan` holds at the most. `index_bytes` is
 // what the indexes of its sources take.
 uint64_t PlannedPeak(const MemoryBudget& budget, const PlanReport& plan, uint64_t index_bytes);
+
+// Returns ok unless that is more than a limit that was asked for: a plan, which is held whole, may
+// have very many copies. Errors: kResourceExhausted.
+Status CheckFits(const MemoryBudget& budget, const PlanReport& plan, uint64_t index_bytes);
 
 }  // namespace reshard
 

@@ -14,6 +14,9 @@
 namespace reshard {
 namespace {
 
+// About as many files as a target file is often put together from.
+constexpr size_t kLeastIndexes = 16;
+
 // Ranks to be listed in a message: how many, and the first of them.
 class RankTally {
  public:
@@ -51,7 +54,7 @@ Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
 
 OpenedSource::OpenedSource(const Limits& limits)
     : files_({.window_budget = limits.window_bytes, .access = limits.access}),
-      indexes_(files_, limits.index_bytes) {}
+      indexes_(files_, limits.index_bytes, kLeastIndexes) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, const Limits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));

@@ -56,6 +56,7 @@ Result<IndexHandle> IndexCache::Get(FileId file) {
   memory_ += sizeof(CheckpointIndex);
   IndexHandle handle = Use(entry);
   Evict();
+  memory_peak_ = std::max(memory_peak_, memory_);
   return handle;
 }
 
@@ -72,6 +73,11 @@ IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t h
   }
   ++place->second.users;
   return place;
+}
+
+size_t IndexCache::memory_peak() const {
+  const std::lock_guard lock(mutex_);
+  return memory_peak_;
 }
 
 size_t IndexCache::memory() const {
@@ -93,7 +99,7 @@ void IndexCache::Release(FileId file) {
 }
 
 void IndexCache::Evict() {
-  while (memory_ > budget_ && !idle_.empty()) {
+  while (memory_ > budget_ && entries_.size() > least_kept_ && !idle_.empty()) {
     const auto entry = entries_.find(idle_.front());
     idle_.pop_front();
     const Tables::iterator table = entry->second.table;

@@ -3,8 +3,9 @@
 //
 // A CheckpointIndex lives at least as long as an IndexHandle to it. Those without handles stay
 // until the indexes together take more memory than the budget; then the least recently used go
-// first. Equal tables, as the files of one stage ordinarily have them, are held once. Thread-safe:
-// threads that want the same file at the same time wait for one of them to index it.
+// first, down to a few that always stay. Equal tables, as the files of one stage ordinarily have
+// them, are held once. Thread-safe: threads that want the same file at the same time wait for one
+// of them to index it.
 #ifndef RESHARD_SRC_INDEX_INDEX_CACHE_H_
 #define RESHARD_SRC_INDEX_INDEX_CACHE_H_
 
@@ -53,11 +54,15 @@ class IndexCache {
  public:
   using IndexMaker = std::function<Result<CheckpointIndex>(FileId)>;
 
-  // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory().
-  IndexCache(SourceFiles& files, size_t budget)
-      : IndexCache([&files](FileId file) { return CheckpointIndex::Make(files, file); }, budget) {}
+  // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory(). At least
+  // `least_kept` indexes stay, whatever they take: who goes from file to file and back again, for
+  // one parameter after the other, would have them all made anew for each.
+  IndexCache(SourceFiles& files, size_t budget, size_t least_kept = 0)
+      : IndexCache([&files](FileId file) { return CheckpointIndex::Make(files, file); }, budget,
+                   least_kept) {}
   // As above, with indexes from elsewhere: several threads may call `make` at a time.
-  IndexCache(IndexMaker make, size_t budget) : make_(std::move(make)), budget_(budget) {}
+  IndexCache(IndexMaker make, size_t budget, size_t least_kept = 0)
+      : make_(std::move(make)), budget_(budget), least_kept_(least_kept) {}
   IndexCache(const IndexCache&) = delete;
   IndexCache& operator=(const IndexCache&) = delete;
 
@@ -69,6 +74,8 @@ class IndexCache {
   // About the bytes of all indexes that are there, with and without handles; of a table that
   // several have, once.
   size_t memory() const;
+  // The most that it was.
+  size_t memory_peak() const;
 
  private:
   friend class IndexHandle;
@@ -96,6 +103,7 @@ class IndexCache {
 
   const IndexMaker make_;
   const size_t budget_;
+  const size_t least_kept_;
   mutable std::mutex mutex_;
   std::condition_variable made_;
   std::set<FileId> making_;  // files that a thread is indexing
@@ -106,6 +114,7 @@ class IndexCache {
   std::list<FileId> idle_;  // indexes without users, least recently used first
   std::list<FileId> used_;
   size_t memory_ = 0;
+  size_t memory_peak_ = 0;
 };
 
 }  // namespace reshard

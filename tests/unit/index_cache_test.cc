@@ -91,6 +91,21 @@ TEST_F(IndexCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
   EXPECT_FALSE(cache.Get(b).ok());
 }
 
+TEST_F(IndexCacheTest, KeepsAFewBeyondTheBudget) {
+  const FileId a = AddFile("a");
+  const FileId b = AddFile("b");
+  const FileId c = AddFile("c");
+  IndexCache cache(files_, 0, 2);
+  const size_t one = MemoryOf(cache, a);
+  MemoryOf(cache, b);
+  MemoryOf(cache, c);
+  EXPECT_EQ(cache.memory(), 2 * one);
+  RemoveFiles();
+  EXPECT_TRUE(cache.Get(b).ok());
+  EXPECT_TRUE(cache.Get(c).ok());
+  EXPECT_FALSE(cache.Get(a).ok());
+}
+
 TEST_F(IndexCacheTest, IndexesInUseStay) {
   IndexCache cache(files_, 0);
   IndexHandle a = *cache.Get(AddFile("a"));
@@ -98,6 +113,7 @@ TEST_F(IndexCacheTest, IndexesInUseStay) {
   RemoveFiles();
   EXPECT_EQ(a->parameters().size(), 1U);
   EXPECT_EQ(cache.memory(), a->memory() + b->memory());
+  EXPECT_EQ(cache.memory_peak(), cache.memory());
   a = std::move(b);
   EXPECT_EQ(cache.memory(), a->memory());
   a = IndexHandle();

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+
 #include "src/exec/part_writer.h"
 #include "src/os/memory_usage.h"
 #include "src/source/window_cache.h"
@@ -58,6 +61,33 @@ TEST(MemoryBudget, RefusesLessThanWorks) {
   const auto budget = DivideMemory(kLeastMemoryLimit - 1, 1);
   EXPECT_EQ(budget.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(budget.status().message(), testing::HasSubstr("the least that works is 28M"));
+}
+
+TEST(MemoryBudget, SaysWhichLimitIsEnoughForALargePlan) {
+  for (const uint64_t plan_bytes : {3 * kMiB, 40 * kMiB, 900 * kMiB}) {
+    for (const uint64_t index_bytes : {kMiB, 60 * kMiB}) {
+      PlanReport plan = LargePlan();
+      plan.largest_plan_bytes = plan_bytes;
+      const auto small = DivideMemory(kLeastMemoryLimit, 2);
+      ASSERT_TRUE(small.ok());
+      const Status status = CheckFits(*small, plan, index_bytes);
+      ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << plan_bytes;
+      std::smatch found;
+      ASSERT_TRUE(std::regex_search(status.message(), found, std::regex("([0-9]+)M is enough")));
+      const auto enough = DivideMemory(std::stoull(found[1]) * kMiB, 2);
+      ASSERT_TRUE(enough.ok());
+      EXPECT_TRUE(CheckFits(*enough, plan, index_bytes).ok()) << status.message();
+    }
+  }
+}
+
+// Without a limit, none is exceeded.
+TEST(MemoryBudget, RefusesNoPlanWithoutALimit) {
+  PlanReport plan = LargePlan();
+  plan.largest_plan_bytes = 900 * kMiB;
+  const auto budget = DivideMemory(0, 2);
+  ASSERT_TRUE(budget.ok());
+  EXPECT_TRUE(CheckFits(*budget, plan, kMiB).ok());
 }
 
 TEST(MemoryUsage, SeesAnonymousMemory) {
