@@ -86,7 +86,7 @@ Result<std::string> EncodeBlockRecord(const BlockRecord& record) {
     bytes += line;
   }
   Xxh3 lines;
-  lines.Update(std::string_view(bytes));
+  lines.Update(std::string_view{bytes});
   return bytes + PartRecordSeal(lines, record.values.size());
 }
 

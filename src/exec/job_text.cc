@@ -141,7 +141,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
     const size_t blank = taken ? target.find(' ') : std::string::npos;
     const auto size = blank == std::string::npos
                           ? std::nullopt
-                          : ParseNumber(std::string_view(target).substr(0, blank));
+                          : ParseNumber(std::string_view{target}.substr(0, blank));
     if (!size || !CheckTargetPath(target.substr(blank + 1)).ok()) {
       return CorruptError(
           fmt::format("{}: expected \"target SIZE PATH\", found {}; remove the folder "

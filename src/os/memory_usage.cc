@@ -51,7 +51,7 @@ uint64_t LimitOfGroups() {
   const std::string groups = ReadSmall("/proc/self/cgroup");
   for (size_t begin = 0; begin < groups.size();) {
     const size_t end = std::min(groups.find('\n', begin), groups.size());
-    const std::string_view line = std::string_view(groups).substr(begin, end - begin);
+    const std::string_view line = std::string_view{groups}.substr(begin, end - begin);
     begin = end + 1;
     const size_t path = line.find('/');
     if (path == std::string_view::npos) continue;
@@ -81,8 +81,8 @@ uint64_t AnonymousMemory() {
   const size_t second = text.find(' ') + 1;
   const size_t third = text.find(' ', second) + 1;
   if (second == 0 || third == 0) return 0;
-  const uint64_t resident = Number(std::string_view(text).substr(second)).value_or(0);
-  const uint64_t of_files = Number(std::string_view(text).substr(third)).value_or(0);
+  const uint64_t resident = Number(std::string_view{text}.substr(second)).value_or(0);
+  const uint64_t of_files = Number(std::string_view{text}.substr(third)).value_or(0);
   return resident > of_files ? (resident - of_files) * PageSize() : 0;
 }
 

@@ -64,8 +64,8 @@ TEST(MemoryBudget, RefusesLessThanWorks) {
 }
 
 TEST(MemoryBudget, SaysWhichLimitIsEnoughForALargePlan) {
-  for (const uint64_t plan_bytes : {3 * kMiB, 40 * kMiB, 900 * kMiB}) {
-    for (const uint64_t index_bytes : {kMiB, 60 * kMiB}) {
+  for (const uint64_t plan_bytes : {4 * kMiB, 40 * kMiB, 900 * kMiB}) {
+    for (const uint64_t index_bytes : {3 * kMiB, 60 * kMiB}) {
       PlanReport plan = LargePlan();
       plan.largest_plan_bytes = plan_bytes;
       const auto small = DivideMemory(kLeastMemoryLimit, 2);
