@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,13 +30,10 @@ long SetAllRegisters(pid_t process, void* kind, const iovec& some) {
 
 }  // namespace
 
-extern "C" long ptrace(__ptrace_request request, ...) {
-  va_list arguments;
-  va_start(arguments, request);
-  const pid_t process = va_arg(arguments, pid_t);
-  void* const address = va_arg(arguments, void*);
-  void* const data = va_arg(arguments, void*);
-  va_end(arguments);
+// In place of ptrace, whose arguments arrive as these do.
+extern "C" long Ptrace(int request, pid_t process, void* address, void* data) __asm__("ptrace");
+
+long Ptrace(int request, pid_t process, void* address, void* data) {
   if (request == PTRACE_SETREGSET && reinterpret_cast<uintptr_t>(address) == NT_X86_XSTATE) {
     return SetAllRegisters(process, address, *static_cast<const iovec*>(data));
   }
