@@ -90,20 +90,5 @@ TEST(MemoryBudget, RefusesNoPlanWithoutALimit) {
   EXPECT_TRUE(CheckFits(*budget, plan, kMiB).ok());
 }
 
-TEST(MemoryUsage, SeesAnonymousMemory) {
-  AnonymousPeak peak;
-  peak.Look();
-  const uint64_t before = peak.bytes();
-  EXPECT_GT(before, 0u);
-  {
-    const std::vector<char> touched(64 * kMiB, 'x');
-    peak.Look();
-  }
-  const uint64_t with = peak.bytes();
-  EXPECT_GE(with, before + 60 * kMiB);
-  peak.Look();
-  EXPECT_EQ(peak.bytes(), with);
-}
-
 }  // namespace
 }  // namespace reshard
