@@ -12,20 +12,9 @@
 namespace reshard {
 namespace {
 
-enum HeadField : int {
-  kHead,
-  kSchemaVersion,
-  kPlan,
-  kPath,
-  kSize,
-  kPartOffset,
+enum BlockHeadField : int {
+  kPartOffset = kAfterHeadFields,
   kPartLength,
-  kBlockBytes,
-  kBlock,
-  kSourcePath,
-  kSourceSize,
-  kSource,
-  kHeadOther,
 };
 
 enum TakenField : int {
@@ -39,18 +28,17 @@ using enum JsonKind;
 
 constexpr JsonShape kPartMembers[] = {{"offset", kUnsigned, kPartOffset},
                                       {"length", kUnsigned, kPartLength}};
-constexpr JsonShape kBlockElement[] = {{nullptr, kString, kBlock}};
-constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kSourcePath},
-                                        {"size", kUnsigned, kSourceSize}};
-constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kSource, kSourceMembers}};
+constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
+                                        {"size", kUnsigned, kHeadSourceSize}};
+constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kHeadSource, kSourceMembers}};
 constexpr JsonShape kHeadMembers[] = {
-    {"schema_version", kUnsigned, kSchemaVersion},
-    {"plan", kString, kPlan},
-    {"path", kBytes, kPath},
-    {"size", kUnsigned, kSize},
+    {"schema_version", kUnsigned, kHeadSchemaVersion},
+    {"plan", kString, kHeadPlan},
+    {"path", kBytes, kHeadPath},
+    {"size", kUnsigned, kHeadSize},
     {"part", kObject, kHeadOther, kPartMembers},
-    {"block_bytes", kUnsigned, kBlockBytes},
-    {"blocks", kArray, kHeadOther, kBlockElement},
+    {"block_bytes", kUnsigned, kHeadBlockBytes},
+    {"blocks", kArray, kHeadOther, kHeadBlockElement},
     {"sources", kArray, kHeadOther, kSourceElement},
 };
 constexpr JsonShape kHeadShape = {nullptr, kObject, kHead, kHeadMembers};
@@ -62,57 +50,20 @@ constexpr JsonShape kLineMembers[] = {{"value", kObject, kValueObject, kValueMem
                                       {"taken", kArray, kValueOther, kTakenElement}};
 constexpr JsonShape kLineShape = {nullptr, kObject, kLine, kLineMembers};
 
-class HeadReader {
- public:
-  explicit HeadReader(BlockRecord& record) : record_(record) {}
-
-  Status Take(int field, const JsonValue& value) {
-    switch (static_cast<HeadField>(field)) {
-      case kSchemaVersion:
-        return CheckSchemaVersion(value);
-      case kPlan:
-        record_.plan = std::move(*value.text);
-        return CorruptIf(FingerprintFault(record_.plan));
-      case kPath:
-        record_.path = std::move(*value.text);
-        return CorruptIf(TargetPathFault(record_.path));
-      case kSize:
-        record_.size = value.number;
-        return {};
-      case kPartOffset:
-        record_.part.offset = value.number;
-        return {};
-      case kPartLength:
-        record_.part.length = value.number;
-        return {};
-      case kBlockBytes:
-        return CheckBlockBytes(value);
-      case kBlock:
-        RESHARD_RETURN_IF_ERROR(CorruptIf(DigestFault(*value.text)));
-        record_.blocks.push_back(std::move(*value.text));
-        return {};
-      case kSourcePath:
-        source_.path = std::move(*value.text);
-        return CorruptIf(SourceFault(
-            source_, record_.sources.empty() ? std::string_view() : record_.sources.back().path));
-      case kSourceSize:
-        source_.size = value.number;
-        return {};
-      case kSource:
-        record_.sources.push_back(std::exchange(source_, {}));
-        return {};
-      case kHead:
-        return CorruptIf(BlockHeadFault(record_));
-      case kHeadOther:
-        return {};
-    }
-    return {};
+Status TakeHead(int field, const JsonValue& value, BlockRecord& record, ManifestSource& source) {
+  switch (field) {
+    case kPartOffset:
+      record.part.offset = value.number;
+      return {};
+    case kPartLength:
+      record.part.length = value.number;
+      return {};
+    case kHead:
+      return CorruptIf(BlockHeadFault(record));
+    default:
+      return TakeHeadField(field, value, record, source);
   }
-
- private:
-  BlockRecord& record_;
-  ManifestSource source_;  // the one being read
-};
+}
 
 Status TakeField(int field, const JsonValue& value, PartialValue& partial, TakenDigest& taken) {
   switch (field) {
@@ -138,15 +89,15 @@ Result<BlockRecord> ParseBlockRecord(std::string_view bytes, const std::string& 
   const auto take = [&](std::string_view line, const std::string& where) -> Status {
     if (!has_head) {
       has_head = true;
-      HeadReader reader(record);
-      return ReadRecordLine(line, where, kHeadShape, [&](int field, const JsonValue& value) {
-        return reader.Take(field, value);
+      ManifestSource source;
+      return ReadWithAdvice(line, where, kHeadShape, [&](int field, const JsonValue& value) {
+        return TakeHead(field, value, record, source);
       });
     }
     PartialValue partial;
     TakenDigest taken;
     RESHARD_RETURN_IF_ERROR(
-        ReadRecordLine(line, where, kLineShape, [&](int field, const JsonValue& value) {
+        ReadWithAdvice(line, where, kLineShape, [&](int field, const JsonValue& value) {
           return TakeField(field, value, partial, taken);
         }));
     if (const auto fault = PartialValueFault(partial, end, record)) {

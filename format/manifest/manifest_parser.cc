@@ -5,6 +5,7 @@
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/manifest_seal.h"
+#include "format/manifest/record_fields.h"
 #include "format/manifest/strict_json.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -66,33 +67,12 @@ constexpr JsonShape kMembers[] = {
 };
 constexpr JsonShape kManifestShape = {nullptr, kObject, kDocument, kMembers};
 
-Status CorruptIf(const Fault& fault) {
-  if (fault) return CorruptError(*fault);
-  return {};
-}
-
-Status SetDigest(const JsonValue& value, std::string& digest) {
-  digest.clear();
-  if (value.text == nullptr) return {};
-  RESHARD_RETURN_IF_ERROR(CorruptIf(DigestFault(*value.text)));
-  digest = std::move(*value.text);
-  return {};
-}
-
-template <typename Entry>
-std::string_view LastPath(const std::vector<Entry>& entries) {
-  return entries.empty() ? std::string_view() : entries.back().path;
-}
-
 class ManifestReader {
  public:
   Status Take(int field, const JsonValue& value) {
     switch (static_cast<Field>(field)) {
       case kSchemaVersion:
-        if (value.number == kManifestSchema) return {};
-        return UnsupportedError(
-            fmt::format("{}, but this reshard knows {}; use the version that wrote it",
-                        value.number, kManifestSchema));
+        return CheckSchemaVersion(value);
       case kToolName:
         if (*value.text == kManifestTool) return {};
         return CorruptError(
@@ -186,13 +166,9 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
     }
   }
   ManifestReader reader;
-  const Status status =
-      ReadStrictJson(bytes, path, kManifestShape,
-                     [&](int field, const JsonValue& value) { return reader.Take(field, value); });
-  if (status.code() == StatusCode::kCorrupt) {
-    return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
-  }
-  if (!status.ok()) return status;
+  RESHARD_RETURN_IF_ERROR(
+      ReadWithAdvice(bytes, path, kManifestShape,
+                     [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
   if (!has_seal) {
     return CorruptError(fmt::format(
         "{}: byte {}: the member \"digest\" is not set out as the end of a manifest is; {}",

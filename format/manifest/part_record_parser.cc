@@ -12,92 +12,43 @@
 namespace reshard {
 namespace {
 
-enum HeadField : int {
-  kHead,
-  kSchemaVersion,
-  kPlan,
-  kPath,
-  kSize,
-  kDigest,
-  kBlockBytes,
-  kBlock,
-  kSourcePath,
-  kSourceSize,
+enum PartHeadField : int {
+  kDigest = kAfterHeadFields,
   kSourceDigest,
-  kSource,
-  kHeadOther,
 };
 
 using enum JsonKind;
 
-constexpr JsonShape kBlockElement[] = {{nullptr, kString, kBlock}};
-constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kSourcePath},
-                                        {"size", kUnsigned, kSourceSize},
+constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
+                                        {"size", kUnsigned, kHeadSourceSize},
                                         {"digest", kStringOrNull, kSourceDigest}};
-constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kSource, kSourceMembers}};
+constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kHeadSource, kSourceMembers}};
 constexpr JsonShape kHeadMembers[] = {
-    {"schema_version", kUnsigned, kSchemaVersion},
-    {"plan", kString, kPlan},
-    {"path", kBytes, kPath},
-    {"size", kUnsigned, kSize},
+    {"schema_version", kUnsigned, kHeadSchemaVersion},
+    {"plan", kString, kHeadPlan},
+    {"path", kBytes, kHeadPath},
+    {"size", kUnsigned, kHeadSize},
     {"digest", kStringOrNull, kDigest},
-    {"block_bytes", kUnsigned, kBlockBytes},
-    {"blocks", kArray, kHeadOther, kBlockElement},
+    {"block_bytes", kUnsigned, kHeadBlockBytes},
+    {"blocks", kArray, kHeadOther, kHeadBlockElement},
     {"sources", kArray, kHeadOther, kSourceElement},
 };
 constexpr JsonShape kHeadShape = {nullptr, kObject, kHead, kHeadMembers};
 
 constexpr JsonShape kValueShape = {nullptr, kObject, kValueObject, kValueMembers};
 
-class HeadReader {
- public:
-  Status Take(int field, const JsonValue& value) {
-    switch (static_cast<HeadField>(field)) {
-      case kSchemaVersion:
-        return CheckSchemaVersion(value);
-      case kPlan:
-        head_.plan = std::move(*value.text);
-        return CorruptIf(FingerprintFault(head_.plan));
-      case kPath:
-        head_.path = std::move(*value.text);
-        return CorruptIf(TargetPathFault(head_.path));
-      case kSize:
-        head_.size = value.number;
-        return {};
-      case kDigest:
-        return SetDigest(value, head_.digest);
-      case kBlockBytes:
-        return CheckBlockBytes(value);
-      case kBlock:
-        RESHARD_RETURN_IF_ERROR(CorruptIf(DigestFault(*value.text)));
-        head_.blocks.push_back(std::move(*value.text));
-        return {};
-      case kSourcePath:
-        source_.path = std::move(*value.text);
-        return CorruptIf(SourceFault(
-            source_, head_.sources.empty() ? std::string_view() : head_.sources.back().path));
-      case kSourceSize:
-        source_.size = value.number;
-        return {};
-      case kSourceDigest:
-        return SetDigest(value, source_.digest);
-      case kSource:
-        head_.sources.push_back(std::exchange(source_, {}));
-        return {};
-      case kHead:
-        return CorruptIf(HeadFault(head_));
-      case kHeadOther:
-        return {};
-    }
-    return {};
+Status TakeField(int field, const JsonValue& value, PartRecordHead& head, ManifestSource& source) {
+  switch (field) {
+    case kDigest:
+      return SetDigest(value, head.digest);
+    case kSourceDigest:
+      return SetDigest(value, source.digest);
+    case kHead:
+      return CorruptIf(HeadFault(head));
+    default:
+      return TakeHeadField(field, value, head, source);
   }
-
-  PartRecordHead TakeHead() { return std::move(head_); }
-
- private:
-  PartRecordHead head_;
-  ManifestSource source_;  // the one being read
-};
+}
 
 }  // namespace
 
@@ -111,17 +62,18 @@ Status PartRecordParser::Feed(std::string_view bytes) {
 }
 
 Status PartRecordParser::TakeHead(std::string_view line, const std::string& where) {
-  HeadReader reader;
-  RESHARD_RETURN_IF_ERROR(
-      ReadRecordLine(line, where, kHeadShape,
-                     [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
-  head_ = reader.TakeHead();
+  PartRecordHead head;
+  ManifestSource source;
+  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(
+      line, where, kHeadShape,
+      [&](int field, const JsonValue& value) { return TakeField(field, value, head, source); }));
+  head_ = std::move(head);
   return {};
 }
 
 Status PartRecordParser::TakeValue(std::string_view line, const std::string& where) {
   RecordedValue value;
-  RESHARD_RETURN_IF_ERROR(ReadRecordLine(
+  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(
       line, where, kValueShape,
       [&](int field, const JsonValue& part) { return TakeValueField(field, part, value); }));
   if (const auto fault = ValueFault(value, end_, head_->size, !head_->digest.empty())) {

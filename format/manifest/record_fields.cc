@@ -81,9 +81,9 @@ Status CheckBlockBytes(const JsonValue& value) {
   return CorruptError(fmt::format("expected {}, found {}", kDigestBlockBytes, value.number));
 }
 
-Status ReadRecordLine(std::string_view line, const std::string& where, const JsonShape& shape,
+Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink) {
-  Status status = ReadStrictJson(line, where, shape, sink);
+  Status status = ReadStrictJson(text, where, shape, sink);
   if (status.code() != StatusCode::kCorrupt) return status;
   return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
 }

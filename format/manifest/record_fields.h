@@ -1,4 +1,5 @@
-// What part records and block records have in common: the Value, and how its members are read.
+// What manifests, part records and block records have in common: the head of a record, the Value,
+// and how members are read.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_FORMAT_MANIFEST_RECORD_FIELDS_H_
@@ -6,6 +7,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/part_record.h"
@@ -49,15 +52,43 @@ inline constexpr JsonShape kValueMembers[] = {
 // Takes a member of a Value into `out`. Errors: kCorrupt.
 Status TakeValueField(int field, const JsonValue& value, RecordedValue& out);
 
+// The members of a head that all records have. Other members' fields begin at kAfterHeadFields.
+enum HeadField : int {
+  kHead,
+  kHeadSchemaVersion,
+  kHeadPlan,
+  kHeadPath,
+  kHeadSize,
+  kHeadBlockBytes,
+  kHeadBlock,
+  kHeadSourcePath,
+  kHeadSourceSize,
+  kHeadSource,
+  kHeadOther,
+  kAfterHeadFields,
+};
+
+inline constexpr JsonShape kHeadBlockElement[] = {{nullptr, JsonKind::kString, kHeadBlock}};
+
+// Takes a member of a head into `out`, a PartRecordHead or a BlockRecord; `source` is the one that
+// is being read. Errors: kCorrupt; kUnsupported for another schema_version.
+template <typename Head>
+Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source);
+
 Status CorruptIf(const Fault& fault);
 // Takes a digest, or none. Errors: kCorrupt.
 Status SetDigest(const JsonValue& value, std::string& digest);
 // Errors: kUnsupported for any but ours.
 Status CheckSchemaVersion(const JsonValue& value);
 Status CheckBlockBytes(const JsonValue& value);
+// Of the last one read, which the next has to follow; empty before the first.
+template <typename Entry>
+std::string_view LastPath(const std::vector<Entry>& entries) {
+  return entries.empty() ? std::string_view() : entries.back().path;
+}
 
-// Reads a line that is one object. Errors: those of ReadStrictJson, with what to do.
-Status ReadRecordLine(std::string_view line, const std::string& where, const JsonShape& shape,
+// Reads a manifest, or a line of a record. Errors: those of ReadStrictJson, with what to do.
+Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 
 // Returns the object of a Value, one line without its end.
@@ -65,6 +96,39 @@ std::string ValueAsJson(const RecordedValue& value);
 std::string DigestOrNull(const std::string& digest);
 // Ok for none.
 Fault OptionalDigestFault(const std::string& digest);
+
+template <typename Head>
+Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source) {
+  switch (field) {
+    case kHeadSchemaVersion:
+      return CheckSchemaVersion(value);
+    case kHeadPlan:
+      out.plan = std::move(*value.text);
+      return CorruptIf(FingerprintFault(out.plan));
+    case kHeadPath:
+      out.path = std::move(*value.text);
+      return CorruptIf(TargetPathFault(out.path));
+    case kHeadSize:
+      out.size = value.number;
+      return {};
+    case kHeadBlockBytes:
+      return CheckBlockBytes(value);
+    case kHeadBlock:
+      out.blocks.emplace_back();
+      return SetDigest(value, out.blocks.back());
+    case kHeadSourcePath:
+      source.path = std::move(*value.text);
+      return CorruptIf(SourceFault(source, LastPath(out.sources)));
+    case kHeadSourceSize:
+      source.size = value.number;
+      return {};
+    case kHeadSource:
+      out.sources.push_back(std::exchange(source, {}));
+      return {};
+    default:
+      return {};
+  }
+}
 
 }  // namespace reshard
 
