@@ -18,6 +18,11 @@ struct WorkShard {
 // The most shards of a conversion.
 inline constexpr uint64_t kMaxShards = 65536;
 
+// Whether there can be such a shard.
+constexpr bool IsShard(const WorkShard& shard) {
+  return shard.count > 0 && shard.count <= kMaxShards && shard.index < shard.count;
+}
+
 }  // namespace reshard
 
 #endif  // RESHARD_WORK_SHARD_H_

@@ -3,6 +3,7 @@
 #define RESHARD_SRC_BASE_CHECKED_H_
 
 #include <concepts>
+#include <limits>
 #include <optional>
 
 namespace reshard {
@@ -12,6 +13,12 @@ template <std::integral T>
   T sum{};
   if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
   return sum;
+}
+
+// The sum, or the largest number where it is greater.
+template <std::unsigned_integral T>
+[[nodiscard]] constexpr T SaturatingAdd(T a, T b) {
+  return CheckedAdd(a, b).value_or(std::numeric_limits<T>::max());
 }
 
 template <std::integral T>

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
 
-#include "src/base/checked.h"
 #include "src/base/quote.h"
+#include "src/base/checked.h"
 #include "src/base/status_macros.h"
 #include "src/exec/block_joining.h"
 #include "src/exec/job_text.h"
@@ -19,7 +18,7 @@ namespace reshard {
 namespace {
 
 Status CheckShard(const WorkShard& shard) {
-  if (shard.count > 0 && shard.count <= kMaxShards && shard.index < shard.count) return {};
+  if (IsShard(shard)) return {};
   return InvalidArgumentError(
       fmt::format("shard {} of {}: expected a number from 0 to one less than the number of shards, "
                   "which is at least 1 and at most {}",
@@ -84,24 +83,22 @@ Status ShardJob::Start() {
   } else {
     RESHARD_RETURN_IF_ERROR(Join());
   }
-  if (!folder_) {
+  const bool begun = folder_.has_value();
+  uint64_t bytes = 0;  // that are to be written: by all shards, or by this one
+  if (begun) {
+    RESHARD_RETURN_IF_ERROR(LookAtShare());
+    for (const FilePart& part : unfinished_) bytes += part.range.length;
+  } else {
+    unfinished_ = ShareOf(spec_.files, *shard_);
+    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.size);
+  }
+  if (!begun || !unfinished_.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckTarget(target_, spec_, spec_.force || same_files).status());
-    uint64_t bytes = 0;
-    for (const ManifestFile& file : spec_.files) {
-      bytes = CheckedAdd(bytes, file.size).value_or(std::numeric_limits<uint64_t>::max());
-    }
     RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
+  }
+  if (!begun) {
     RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Make(lock_.folder(), spec_.fingerprint));
     RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
-    unfinished_ = ShareOf(spec_.files, *shard_);
-  } else {
-    RESHARD_RETURN_IF_ERROR(LookAtShare());
-    if (!unfinished_.empty()) {
-      RESHARD_RETURN_IF_ERROR(CheckTarget(target_, spec_, spec_.force || same_files).status());
-      uint64_t bytes = 0;
-      for (const FilePart& part : unfinished_) bytes += part.range.length;
-      RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
-    }
   }
   RESHARD_ASSIGN_OR_RETURN(shard_lock_, folder_->ShardLock(*shard_));
   RESHARD_ASSIGN_OR_RETURN(const bool had, shard_lock_->Try(FileLock::Mode::kExclusive));

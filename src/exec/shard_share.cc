@@ -1,7 +1,6 @@
 #include "src/exec/shard_share.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "format/manifest/part_record.h"
@@ -71,7 +70,7 @@ std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<
                       uint64_t shards) {
   uint64_t total = 0;  // where it is more than 64 bits count, only the balance suffers
   for (const ManifestFile& file : files) {
-    total = CheckedAdd(total, file.size).value_or(std::numeric_limits<uint64_t>::max());
+    total = SaturatingAdd(total, file.size);
   }
   const uint64_t share = total / shards;
   std::vector<Cut> cuts = {{0, 0}};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -49,7 +48,7 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
   uint64_t bytes = 0;
   for (const ManifestFile& file : spec.files) {
     if (finished.contains(file.path)) continue;
-    bytes = CheckedAdd(bytes, file.size).value_or(std::numeric_limits<uint64_t>::max());
+    bytes = SaturatingAdd(bytes, file.size);
   }
   return bytes;
 }

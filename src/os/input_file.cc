@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "src/os/errno_status.h"
 #include "src/os/file_stat.h"
 #include "src/os/map_advice.h"
+#include "src/os/storage_kind.h"
 
 namespace reshard {
 namespace {
@@ -95,30 +95,7 @@ void InputFile::Prefetch(uint64_t offset, uint64_t length) const {
   }
 }
 
-bool InputFile::IsRemote() const {
-  struct statfs status {};
-  if (fstatfs(descriptor(), &status) != 0) return false;
-  // Numbers of <linux/magic.h>, and of file systems whose modules are not in the kernel. f_type is
-  // signed on some machines: it is cut to 32 bits.
-  switch (static_cast<uint32_t>(status.f_type)) {
-    case 0x6969:      // NFS
-    case 0xff534d42:  // CIFS
-    case 0xfe534d42:  // SMB2
-    case 0x517b:      // SMB
-    case 0x65735546:  // FUSE, virtiofs too
-    case 0x01021997:  // 9P
-    case 0x00c36400:  // Ceph
-    case 0x5346414f:  // AFS
-    case 0x73757245:  // Coda
-    case 0x0bd00bd0:  // Lustre
-    case 0x47504653:  // GPFS
-    case 0x19830326:  // BeeGFS
-    case 0x20030528:  // OrangeFS
-      return true;
-    default:
-      return false;
-  }
-}
+bool InputFile::IsRemote() const { return StorageOf(descriptor()) == StorageKind::kRemote; }
 
 Result<std::string> ReadFile(const std::string& path, uint64_t limit) {
   RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));

@@ -2,23 +2,36 @@
 
 #include <sys/vfs.h>
 
+#include <cstdint>
+
 namespace reshard {
 
 StorageKind StorageOf(int fd) {
-  constexpr unsigned long kExt4 = 0xEF53;
-  constexpr unsigned long kXfs = 0x58465342;
-  constexpr unsigned long kTmpfs = 0x01021994;
-  constexpr unsigned long kRamfs = 0x858458F6;
   struct statfs system {};
   if (fstatfs(fd, &system) != 0) return StorageKind::kOther;
-  // The type is signed on some processors, and as wide as a register.
-  switch (static_cast<unsigned long>(system.f_type) & 0xFFFFFFFF) {
-    case kExt4:
-    case kXfs:
+  // Numbers of <linux/magic.h>, and of file systems whose modules are not in the kernel. The type
+  // is signed on some processors, and as wide as a register.
+  switch (static_cast<uint32_t>(system.f_type)) {
+    case 0x0000ef53:  // ext4
+    case 0x58465342:  // XFS
       return StorageKind::kLocalDisk;
-    case kTmpfs:
-    case kRamfs:
+    case 0x01021994:  // tmpfs
+    case 0x858458f6:  // ramfs
       return StorageKind::kMemory;
+    case 0x6969:      // NFS
+    case 0xff534d42:  // CIFS
+    case 0xfe534d42:  // SMB2
+    case 0x517b:      // SMB
+    case 0x65735546:  // FUSE, virtiofs too
+    case 0x01021997:  // 9P
+    case 0x00c36400:  // Ceph
+    case 0x5346414f:  // AFS
+    case 0x73757245:  // Coda
+    case 0x0bd00bd0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0x19830326:  // BeeGFS
+    case 0x20030528:  // OrangeFS
+      return StorageKind::kRemote;
     default:
       return StorageKind::kOther;
   }

@@ -1,4 +1,4 @@
-// What a file system stores its files on, as far as writing cares.
+// What a file system stores its files on, as far as reading and writing care.
 #ifndef RESHARD_SRC_OS_STORAGE_KIND_H_
 #define RESHARD_SRC_OS_STORAGE_KIND_H_
 
@@ -7,7 +7,8 @@ namespace reshard {
 enum class StorageKind {
   kMemory,     // writing is copying; nothing to wait for
   kLocalDisk,  // where direct writes were measured to pay
-  kOther,      // network file systems need their own buffering
+  kRemote,     // network and FUSE file systems: a map is slow, and writes need their buffering
+  kOther,
 };
 
 // Returns the kind for the open file or folder `fd`; kOther when that cannot be told. Any thread.

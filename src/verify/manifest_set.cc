@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -71,7 +70,7 @@ uint64_t ManifestSet::bytes() const {
   uint64_t sum = 0;
   for (const Manifest& manifest : manifests) {
     for (const ManifestFile& file : manifest.files) {
-      sum = CheckedAdd(sum, file.size).value_or(std::numeric_limits<uint64_t>::max());
+      sum = SaturatingAdd(sum, file.size);
     }
   }
   return sum;

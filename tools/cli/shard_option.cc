@@ -17,7 +17,8 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
 }
 
 Result<WorkShard> Checked(uint64_t index, uint64_t count, const std::string& from) {
-  if (count > 0 && count <= kMaxShards && index < count) return WorkShard{index, count};
+  const WorkShard shard{index, count};
+  if (IsShard(shard)) return shard;
   return InvalidArgumentError(
       fmt::format("{}: shard {} of {}; shards count from 0 to n - 1, and there are at most {}",
                   from, index, count, kMaxShards));
