@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/glob_match.h"
+#include "reshard/glob.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 

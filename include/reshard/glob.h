@@ -1,6 +1,10 @@
-// Glob patterns on parameter names.
-#ifndef RESHARD_TOOLS_CLI_GLOB_MATCH_H_
-#define RESHARD_TOOLS_CLI_GLOB_MATCH_H_
+// GlobMatch: patterns on parameter names.
+//
+// A pure function, for any thread.
+//
+// Implemented in src/base.
+#ifndef RESHARD_GLOB_H_
+#define RESHARD_GLOB_H_
 
 #include <string_view>
 
@@ -13,4 +17,4 @@ bool GlobMatch(std::string_view pattern, std::string_view name);
 
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_GLOB_MATCH_H_
+#endif  // RESHARD_GLOB_H_

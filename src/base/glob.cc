@@ -1,4 +1,4 @@
-#include "tools/cli/glob_match.h"
+#include "reshard/glob.h"
 
 #include <cstddef>
 #include <optional>
