@@ -41,10 +41,36 @@ std::vector<ParameterSummary> Largest(const PlanNotes& notes) {
   return all;
 }
 
+SourceAccess AccessOf(SourceIo io) {
+  switch (io) {
+    case SourceIo::kMap:
+      return SourceAccess::kMap;
+    case SourceIo::kPread:
+      return SourceAccess::kPread;
+    case SourceIo::kAuto:
+      break;
+  }
+  return SourceAccess::kAuto;
+}
+
 }  // namespace
 
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
+                                                 const MemoryBudget& budget) {
+  return OpenedSource::Open(
+      {options.source, options.source_strategy, options.target_strategy, options.suffix},
+      {.index_bytes = budget.index_bytes,
+       .window_bytes = budget.window_bytes,
+       .access = AccessOf(options.io.source)});
+}
+
+Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
+  return {source.shards(), options.prefix, options.unmatched};
+}
+
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options) {
+                                  const ConvertOptions& options, PlanNotes& notes,
+                                  const std::function<void(const TargetPlan&)>& visit) {
   const std::set<int64_t> chosen_ranks(options.ranks.begin(), options.ranks.end());
   const std::vector<int64_t> ranks(chosen_ranks.begin(), chosen_ranks.end());
   const auto count = ranks.empty() ? source.rule().target_ranks() : std::ssize(ranks);
@@ -52,7 +78,6 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   for (const OpenedSource::File& file : source.chosen()) chosen.emplace(file.id, &file);
 
   PlanReport report;
-  PlanNotes notes;
   std::map<int64_t, const OpenedSource::File*> used;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t rank = ranks.empty() ? i : ranks[static_cast<size_t>(i)];
@@ -60,6 +85,7 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
     TargetFileSummary target{rank, plan.path, plan.size, plan.parameters, 0, {}};
     AddRuns(plan, target, report);
+    if (visit) visit(plan);
     for (const FileId id : plan.sources) {
       const OpenedSource::File* file = chosen.at(id);
       used.emplace(file->rank, file);
@@ -79,6 +105,12 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   report.warnings = source.warnings();
   for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
   return report;
+}
+
+Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                  const ConvertOptions& options) {
+  PlanNotes notes;
+  return PlanConversion(source, planner, options, notes, {});
 }
 
 }  // namespace reshard

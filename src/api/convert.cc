@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -71,27 +70,6 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   return budget;
 }
 
-SourceAccess AccessOf(SourceIo io) {
-  switch (io) {
-    case SourceIo::kMap:
-      return SourceAccess::kMap;
-    case SourceIo::kPread:
-      return SourceAccess::kPread;
-    case SourceIo::kAuto:
-      break;
-  }
-  return SourceAccess::kAuto;
-}
-
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
-                                                 const MemoryBudget& budget) {
-  return OpenedSource::Open(
-      {options.source, options.source_strategy, options.target_strategy, options.suffix},
-      {.index_bytes = budget.index_bytes,
-       .window_bytes = budget.window_bytes,
-       .access = AccessOf(options.io.source)});
-}
-
 // A file that is read must not be one that is replaced, whatever the names it is reached by.
 Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
                         const ConvertOptions& options) {
@@ -111,10 +89,6 @@ Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
     }
   }
   return {};
-}
-
-Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
-  return {source.shards(), options.prefix, options.unmatched};
 }
 
 std::set<int64_t> SourceRanks(const PlanReport& plan) {
