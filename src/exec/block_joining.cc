@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
-#include "format/manifest/source_digest.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/digest128.h"
+#include "src/exec/source_digests.h"
 
 namespace reshard {
 namespace {
@@ -100,27 +100,6 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
       Escape(path), block, block * kDigestBlockBytes, kAdvice));
 }
 
-// As TargetRecord has them: for each source a line for each parameter, whose Values lie side by
-// side.
-std::vector<SourceDigest> DigestSources(const std::vector<WholeValue>& values, size_t sources) {
-  std::vector<SourceDigest> digests(sources);
-  for (auto first = values.begin(); first != values.end();) {
-    const auto last = std::find_if(first, values.end(), [&](const WholeValue& whole) {
-      return whole.value.name != first->value.name;
-    });
-    std::map<uint64_t, Digest128> taken;
-    for (auto value = first; value != last; ++value) {
-      for (const auto& [source, sum] : value->taken) taken[source] ^= sum;
-    }
-    for (const auto& [source, sum] : taken) {
-      digests[source].Add(first->value.name, first->value.dtype, first->value.full_shape,
-                          ToHex(sum));
-    }
-    first = last;
-  }
-  return digests;
-}
-
 }  // namespace
 
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
@@ -141,13 +120,8 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
     if (content == nullptr || !Touches(part, plan.size, content->target)) continue;
-    PartialValue partial{.value = {.name = content->target_name,
-                                   .dtype = content->dtype,
-                                   .full_shape = content->full_shape,
-                                   .box = content->target_box,
-                                   .offset = content->target.offset,
-                                   .length = content->target.length,
-                                   .digest = digest == nullptr ? "" : ToHex(digest->content(i))}};
+    PartialValue partial{.value = ValueOf(*content), .taken = {}};
+    if (digest != nullptr) partial.value.digest = ToHex(digest->content(i));
     std::map<uint64_t, Digest128> taken;
     for (size_t c = 0; c < content->copies.size(); ++c) {
       Digest128& sum = taken[numbers.at(content->copies[c].source)];
@@ -175,8 +149,11 @@ Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
     }
     RESHARD_RETURN_IF_ERROR(CheckBlocks(head.blocks, read.blocks, path));
     head.digest = read.file;
-    const std::vector<SourceDigest> sources = DigestSources(values, head.sources.size());
-    for (size_t i = 0; i < sources.size(); ++i) head.sources[i].digest = sources[i].HexDigest();
+    SourceDigests sources;
+    for (const WholeValue& whole : values) {
+      for (const auto& [source, sum] : whole.taken) sources.Add(whole.value, source, sum);
+    }
+    for (size_t i = 0; i < head.sources.size(); ++i) head.sources[i].digest = sources.HexDigest(i);
   }
   std::string bytes;
   PartRecordEncoder encoder([&bytes](std::string_view piece) {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "src/base/quote.h"
 #include "src/base/checked.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/block_joining.h"
 #include "src/exec/job_text.h"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "format/manifest/manifest_codec.h"
+#include "format/manifest/part_record.h"
 #include "reshard/status.h"
 #include "src/exec/target_digest.h"
 #include "src/plan/target_plan.h"
@@ -16,6 +17,9 @@ namespace reshard {
 
 // Paths, relative to the source folder, and sizes of source files.
 using SourceNames = std::map<FileId, ManifestSource>;
+
+// Returns what a record says of a content, but for its digest.
+RecordedValue ValueOf(const Content& content);
 
 // Returns the record's bytes; without digests where `digest`, complete otherwise, is null.
 // Errors: kInvalidArgument for a parameter that no part record may hold.

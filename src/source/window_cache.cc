@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
-#include <span>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -16,60 +14,11 @@
 namespace reshard {
 namespace {
 
-// What a bit of GranulePages stands for; no page is smaller.
-constexpr uint64_t kPageUnit = 4096;
-constexpr uint64_t kUnits = kGranuleBytes / kPageUnit;
-
-// The granules with bytes of `range`, which lies within a window.
-Granules GranulesOf(ByteRange range) {
-  const uint64_t first = range.offset % kWindowBytes / kGranuleBytes;
-  const uint64_t last = (range.end() - 1) % kWindowBytes / kGranuleBytes;
-  return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
-}
-
-// Calls visit(bytes) for each run of granules of window number `number`.
-template <typename Visit>
-void ForEachRun(uint64_t number, Granules granules, const Visit& visit) {
-  for (uint64_t at = 0; granules != 0;) {
-    const int gap = std::countr_zero(granules);
-    granules >>= gap;
-    at += static_cast<uint64_t>(gap);
-    const int count = std::countr_one(granules);
-    visit(ByteRange{number * kWindowBytes + at * kGranuleBytes,
-                    static_cast<uint64_t>(count) * kGranuleBytes});
-    granules = count == 64 ? 0 : granules >> count;
-    at += static_cast<uint64_t>(count);
-  }
-}
-
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const InputFile& input) {
   const uint64_t page = PageSize();
   const uint64_t end = (input.size() + page - 1) / page * page;
   return {range.offset, std::min(range.length, end - std::min(end, range.offset))};
-}
-
-// The lowest `count` of `granules`.
-Granules Lowest(Granules granules, uint64_t count) {
-  Granules lowest = 0;
-  for (; granules != 0 && count > 0; --count) {
-    lowest |= granules & -granules;
-    granules &= granules - 1;
-  }
-  return lowest;
-}
-
-// Those of `granules` of which any page is set.
-Granules AnyOf(Granules granules, std::span<const uint16_t, 64> pages) {
-  Granules any = 0;
-  for (; granules != 0; granules &= granules - 1) {
-    if (pages[static_cast<size_t>(std::countr_zero(granules))] != 0) any |= granules & -granules;
-  }
-  return any;
-}
-
-uint64_t BytesIn(Granules granules) {
-  return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
 }
 
 }  // namespace
@@ -190,7 +139,7 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     }
     entry->busy |= todo;
     lock.unlock();
-    Pages own{};
+    GranulePages own{};
     const Granules uncached = FindOwn(entry->number, todo, own);
     // A server answers for a granule as fast as for a page; it may hold the next header, too.
     if (!map_) StartReading(entry->number, uncached);
@@ -245,7 +194,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   cache_.MakeRoom(lock);
   Status status = map_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
-  Pages own = Known(entry, granules);
+  GranulePages own = Known(entry, granules);
   Granules to_read = AnyOf(granules & ~entry.ahead, own);
   lock.unlock();
   if (status.ok()) {
@@ -282,7 +231,7 @@ Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
 void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   const Granules unasked = granules & ~entry.asked;
-  Pages own = Known(entry, granules);
+  GranulePages own = Known(entry, granules);
   Granules to_read = AnyOf(granules, own);
   lock.unlock();
   to_read |= FindOwn(entry.number, unasked, own);
@@ -297,36 +246,24 @@ void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
   EndWork(entry, granules, own);
 }
 
-FileWindows::Pages FileWindows::Known(const Entry& entry, Granules granules) {
-  Pages known{};
-  for (Granules left = granules & entry.asked; left != 0; left &= left - 1) {
-    const auto i = static_cast<size_t>(std::countr_zero(left));
-    known[i] = entry.own[i];
-  }
+GranulePages FileWindows::Known(const Entry& entry, Granules granules) {
+  GranulePages known{};
+  ForEachGranule(granules & entry.asked, [&](size_t i) { known[i] = entry.own[i]; });
   return known;
 }
 
-void FileWindows::EndWork(Entry& entry, Granules granules, const Pages& own) {
-  for (Granules left = granules; left != 0; left &= left - 1) {
-    const auto i = static_cast<size_t>(std::countr_zero(left));
-    entry.own[i] = own[i];
-  }
+void FileWindows::EndWork(Entry& entry, Granules granules, const GranulePages& own) {
+  ForEachGranule(granules, [&](size_t i) { entry.own[i] = own[i]; });
   entry.asked |= granules;
   entry.busy &= ~granules;
   cache_.changed_.notify_all();
 }
 
-Granules FileWindows::FindOwn(uint64_t number, Granules granules, Pages& own) const {
+Granules FileWindows::FindOwn(uint64_t number, Granules granules, GranulePages& own) const {
   Granules uncached = 0;
   ForEachRun(number, granules, [&](ByteRange run) {
-    const Residency found =
-        FindUncached(input_, map_ ? map_->data() : nullptr, run, [&own](ByteRange pages) {
-          const uint64_t first = pages.offset % kWindowBytes / kPageUnit;
-          const uint64_t end = first + pages.length / kPageUnit;
-          for (uint64_t unit = first; unit < std::min(end, 64 * kUnits); ++unit) {
-            own[unit / kUnits] |= static_cast<uint16_t>(1U << (unit % kUnits));
-          }
-        });
+    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, run,
+                                         [&own](ByteRange pages) { SetPages(pages, own); });
     if (found == Residency::kUnknown) uncached |= GranulesOf(run);
   });
   return uncached | AnyOf(granules, own);
@@ -366,22 +303,14 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
   return status;
 }
 
-void FileWindows::Drop(uint64_t number, Granules granules, const Pages& own) const {
+void FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
   if (map_) {
     ForEachRun(number, granules, [this](ByteRange run) {
       run = Clip(run, input_);
       DropPages(map_->data() + run.offset, run.length);
     });
   }
-  for (uint64_t begin = 0, end = 0; end < 64 * kUnits; begin = end) {
-    const auto is_own = [&own](uint64_t unit) {
-      return (own[unit / kUnits] >> (unit % kUnits) & 1) != 0;
-    };
-    while (begin < 64 * kUnits && !is_own(begin)) ++begin;
-    for (end = begin; end < 64 * kUnits && is_own(end);) ++end;
-    if (end == begin) break;
-    DropCached(input_, {number * kWindowBytes + begin * kPageUnit, (end - begin) * kPageUnit});
-  }
+  ForEachRunOfPages(number, own, [this](ByteRange pages) { DropCached(input_, pages); });
 }
 
 Status ExplainFault(const InputFile& input, uint64_t offset) {

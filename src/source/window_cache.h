@@ -14,7 +14,6 @@
 #ifndef RESHARD_SRC_SOURCE_WINDOW_CACHE_H_
 #define RESHARD_SRC_SOURCE_WINDOW_CACHE_H_
 
-#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -29,17 +28,9 @@
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
 #include "src/os/reserved_memory.h"
+#include "src/source/granules.h"
 
 namespace reshard {
-
-// Windows begin at multiples of this.
-inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
-
-inline constexpr uint64_t kGranuleBytes = uint64_t{64} << 10;
-
-// Granules of a window, a bit each.
-using Granules = uint64_t;
-static_assert(kWindowBytes / kGranuleBytes == 64);
 
 class FileWindows;
 
@@ -57,9 +48,6 @@ class WindowCache {
  private:
   friend class FileWindows;
 
-  // Pages of each granule, a bit for 4096 bytes.
-  using Pages = std::array<uint16_t, 64>;
-
   struct Entry {
     FileWindows* file = nullptr;
     uint64_t number = 0;  // it begins at `number` * kWindowBytes
@@ -69,7 +57,7 @@ class WindowCache {
     Granules held = 0;      // counted: present, or with pages of our own in the page cache
     Granules ahead = 0;     // being read ahead
     Granules present = 0;   // mapped, or in the buffer
-    Pages own{};            // were not in the page cache before
+    GranulePages own{};     // were not in the page cache before
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
   };
   using Place = std::list<Entry>::iterator;
@@ -152,7 +140,6 @@ class FileWindows {
   friend class WindowCache;
   using Entry = WindowCache::Entry;
   using Lock = WindowCache::Lock;
-  using Pages = WindowCache::Pages;
   using Place = WindowCache::Place;
 
   // With the lock held:
@@ -163,19 +150,19 @@ class FileWindows {
   Status ReserveBuffer(Lock& lock, Entry& entry);
   void ReadAhead(Lock& lock, Entry& entry, Granules granules);
   // Ends a thread's work at granules, of which `own` are the pages of our own.
-  void EndWork(Entry& entry, Granules granules, const Pages& own);
+  void EndWork(Entry& entry, Granules granules, const GranulePages& own);
   // Returns what is known of the granules' pages.
-  static Pages Known(const Entry& entry, Granules granules);
+  static GranulePages Known(const Entry& entry, Granules granules);
 
   // Without the lock:
   void Unpin(Place entry);
   // Finds the pages that are not in the page cache. Returns the granules that may have such pages.
-  Granules FindOwn(uint64_t number, Granules granules, Pages& own) const;
+  Granules FindOwn(uint64_t number, Granules granules, GranulePages& own) const;
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
   // Gives back what these granules hold.
-  void Drop(uint64_t number, Granules granules, const Pages& own) const;
+  void Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;
   const InputFile& input_;
