@@ -42,7 +42,7 @@ struct StrategySummary {
 // Errors: kNotFound, kCorrupt, kMismatch, kIo.
 Result<StrategySummary> ReadStrategy(const std::string& path);
 
-struct MergeReport {
+struct StrategyMergeReport {
   int64_t stages = 0;
   uint64_t bytes = 0;
   std::vector<std::string> notes;
@@ -51,8 +51,8 @@ struct MergeReport {
 // Merges the stage files in `folder` into the file `output`; for protobuf with the bytes that
 // MindSpore's merge_pipeline_strategys writes with the files in stage order. `output` appears whole
 // or not at all. Errors: as ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
-Result<MergeReport> MergeStrategies(const std::string& folder, const std::string& output,
-                                    bool force);
+Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                            bool force);
 
 // Returns the least list of source ranks that target rank `rank` needs, ascending. An empty path
 // stands for no strategy on that side. Errors: as ReadStrategy; kInvalidArgument when `rank` is no

@@ -65,12 +65,12 @@ Result<StrategySummary> ReadStrategy(const std::string& path) {
   });
 }
 
-Result<MergeReport> MergeStrategies(const std::string& folder, const std::string& output,
-                                    bool force) {
-  return CatchOutOfMemory([&]() -> Result<MergeReport> {
+Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
+                                            bool force) {
+  return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
-    return MergeReport{merged.stages, merged.bytes.size(), merged.notes};
+    return StrategyMergeReport{merged.stages, merged.bytes.size(), merged.notes};
   });
 }
 

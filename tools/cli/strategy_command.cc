@@ -42,7 +42,7 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
 }
 
 int StrategyMergeCommand::Run() {
-  const Result<MergeReport> report = MergeStrategies(folder_, output_, force_);
+  const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force_);
   if (!report.ok()) return Fail(report.status());
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();

@@ -1,0 +1,30 @@
+// Parameters appended to the plan of a target file: headers, and the copies of what they hold.
+//
+// What fails leaves an incomplete plan. Pure functions.
+#ifndef RESHARD_SRC_PLAN_APPEND_PARAMETER_H_
+#define RESHARD_SRC_PLAN_APPEND_PARAMETER_H_
+
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/plan/source_shards.h"
+#include "src/plan/target_plan.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+// Appends the Values of a box of a tensor, gathered from `shards`: for each a header, which states
+// `dims`, and, where there are bytes, its content. Errors: kMismatch when the shards do not cover
+// the box exactly once, or when no file can be so large.
+Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+                    const Box& box, const Shape& dims, TargetPlan& plan);
+
+// Appends the Values of a note or a map as they stand in their file, headers included: as pieces of
+// one tensor of their bytes. Errors: kMismatch when no file can be so large.
+Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan& plan);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_APPEND_PARAMETER_H_
