@@ -108,6 +108,17 @@ class Job:
         return [self.reshard, "convert", str(self.source), str(target), *self.options, "-q", *more]
 
 
+def can_mount_fuse(part, fault_fs):
+    """Enters a mount namespace; where there can be no `fault_fs` says why and returns False."""
+    if not os.path.exists(fault_fs):
+        did_not_run(part, "libfuse3-dev was missing when this was built")
+    elif not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        did_not_run(part, "no /dev/fuse, or no permission")
+    else:
+        return enter_mount_namespace(part)
+    return False
+
+
 def golden_job(reshard, case, *more):
     """One of MindSpore's own conversions, with one worker, so that calls come in one order."""
     folder = CASES / case

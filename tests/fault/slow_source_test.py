@@ -5,7 +5,6 @@ The files are read, not mapped: in large requests, several at a time, and hardly
 counts is what the file system is asked for; a busy machine may take any time for it.
 """
 
-import os
 import pathlib
 import re
 
@@ -48,11 +47,7 @@ def test(options, folder, cut):
 
 def main():
     options = harness.arguments("reshard", "gen", "fault_fs")
-    if not os.path.exists(options.fault_fs):
-        harness.did_not_run("slow sources", "libfuse3-dev was missing when this was built")
-    elif not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        harness.did_not_run("slow sources", "no /dev/fuse, or no permission")
-    elif harness.enter_mount_namespace("slow sources"):
+    if harness.can_mount_fuse("slow sources", options.fault_fs):
         with harness.scratch_in_memory() as folder:
             for cut in ("rows", "columns"):
                 test(options, pathlib.Path(folder), cut)

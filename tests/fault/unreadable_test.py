@@ -81,11 +81,7 @@ def test(options, folder):
 
 def main():
     options = harness.arguments("reshard", "fault_fs", "shim")
-    if not os.path.exists(options.fault_fs):
-        harness.did_not_run("sources on FUSE", "libfuse3-dev was missing when this was built")
-    elif not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        harness.did_not_run("sources on FUSE", "no /dev/fuse, or no permission")
-    elif harness.enter_mount_namespace("sources on FUSE"):
+    if harness.can_mount_fuse("sources on FUSE", options.fault_fs):
         with harness.scratch_in_memory() as folder:
             test(options, pathlib.Path(folder))
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/manifest/block_record.h"
-#include "src/digest/xxh3.h"
+#include "tests/support/sealed_record.h"
 
 namespace reshard {
 namespace {
@@ -46,19 +46,8 @@ std::string Whole() {
   return *bytes;
 }
 
-std::string Sealed(const std::string& body, int values) {
-  Xxh3 digest;
-  digest.Update(std::string_view(body));
-  return body + "{\"digest\":\"" + digest.HexDigest() + "\",\"values\":" + std::to_string(values) +
-         "}\n";
-}
-
 std::string With(const std::string& piece, const std::string& replacement) {
-  std::string bytes = Whole();
-  bytes.resize(bytes.rfind("{\"digest\""));
-  const size_t at = bytes.find(piece);
-  EXPECT_NE(at, std::string::npos) << piece;
-  return Sealed(bytes.replace(at, piece.size(), replacement), 2);
+  return Resealed(Whole(), piece, replacement);
 }
 
 TEST(BlockRecordMalformed, IsRefused) {

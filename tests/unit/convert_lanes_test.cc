@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include "reshard/convert.h"
+#include "tests/support/bytes_read.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -61,18 +61,6 @@ class ConvertLanesTest : public testing::Test {
   std::string source_;
   std::string strategy_;
 };
-
-// Bytes that this process has read with system calls.
-uint64_t BytesRead() {
-  std::ifstream io("/proc/self/io");
-  std::string name;
-  uint64_t bytes = 0;
-  while (io >> name >> bytes) {
-    if (name == "rchar:") return bytes;
-  }
-  ADD_FAILURE() << "no rchar";
-  return 0;
-}
 
 TEST_F(ConvertLanesTest, WritesTheSameForAnyJobsAndLimits) {
   std::map<std::string, std::string> expected;

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <latch>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "tests/support/bytes_read.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,16 +22,6 @@ std::string ManyParameters(int count) {
   for (int i = 0; i < count; ++i) {
     bytes += TensorValue("p" + std::to_string(i), "Int8", {5000}, std::string(5000, 'x'));
   }
-  return bytes;
-}
-
-// The bytes that this process has read so far.
-uint64_t BytesRead() {
-  std::ifstream io("/proc/self/io");
-  std::string name;
-  uint64_t bytes = 0;
-  io >> name >> bytes;
-  EXPECT_EQ(name, "rchar:");
   return bytes;
 }
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "src/plan/planner.h"
 #include "src/plan/source_shards.h"
 #include "src/source/source_files.h"
+#include "tests/support/bytes_read.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_files.h"
 
@@ -31,16 +31,6 @@ SampleModel ModelOf(int64_t tp, int64_t dp, int64_t pp) {
   model.dp = dp;
   model.pp = pp;
   return model;
-}
-
-// The bytes that this process has read so far.
-uint64_t BytesRead() {
-  std::ifstream io("/proc/self/io");
-  std::string name;
-  uint64_t bytes = 0;
-  io >> name >> bytes;
-  EXPECT_EQ(name, "rchar:");
-  return bytes;
 }
 
 // A sample without content, opened for planning; counts the files that are indexed.
