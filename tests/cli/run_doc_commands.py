@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every reshard command of the documents, so that none of them promises what is not so.
+"""Runs every command of the documents, so that none of them promises what is not so.
 
 Usage: run_doc_commands.py --reshard BIN --gen BIN [DOCUMENT...]
 
@@ -11,15 +11,14 @@ In README.md and docs/*.md commands stand in blocks like this one:
     exit 3
     ```
 
-Lines that begin with `$ reshard` (reshard-gen too, and either with a folder before it) are run by bash,
-those of a document one after the other in one empty folder; a backslash at the end continues a line.
-Other lines that begin with `$` are for the reader. Lines of output that the document shows have to
-come in that order, with others between them where the document has left some out; `...` stands for
-anything; blanks, times and rates need not agree. The exit code has to be 0, or N where a line says
-`exit N`.
+Lines that begin with `$ ` are run by bash, those of a document one after the other in one folder that is
+empty at first; a backslash at the end continues a line. Lines of output that the document shows have
+to come in that order, with others between them where the document has left some out; `...` stands
+for anything; blanks, times and rates need not agree. The exit code has to be 0, or N where a line
+says `exit N`.
 
-A reshard command anywhere else in a code block is an error: nobody would run it. A block marked `text`
-is for forms of commands, such as SRC and DST.
+A reshard command (reshard-gen too, and either with a folder before it) anywhere else in a code block is
+an error: nobody would run it. A block marked `text` is for forms of commands, such as SRC and DST.
 """
 
 import argparse
@@ -61,9 +60,8 @@ def steps_of(document, errors):
             if step and step.command.endswith("\\"):
                 step.command = step.command[:-1] + line
             elif line.startswith(PROMPT):
-                runs = COMMAND.match(line[len(PROMPT):])
-                step = Step(where, line[len(PROMPT):]) if runs else None
-                steps += [step] if step else []
+                step = Step(where, line[len(PROMPT):])
+                steps.append(step)
             elif step and re.fullmatch(r"exit \d+", line):
                 step.exit_code = int(line.split()[1])
             elif step:
