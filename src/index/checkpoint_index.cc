@@ -29,17 +29,48 @@ Status InFile(const std::string& path, const Status& status, std::string_view hi
   return {status.code(), fmt::format("{}: {}{}", Escape(path), status.message(), hint)};
 }
 
+// Reads ahead where headers lie so close together that a disk reads what is between them as fast:
+// never more than the stretch of close headers spans already, so that a few small parameters among
+// large ones cost nothing.
+class HeaderReadAhead {
+ public:
+  HeaderReadAhead(SourceFiles& files, FileId file) : files_(files), file_(file) {}
+
+  // Before the header at `offset` is read, which lies behind the one before it.
+  Status Reach(uint64_t offset) {
+    if (offset - last_ >= kClose) begin_ = ahead_ = offset;
+    last_ = offset;
+    const uint64_t span = std::min(offset - begin_, kMost);
+    if (span < kLeast || offset + span / 2 < ahead_) return {};
+    const uint64_t begin = std::max(offset, ahead_);
+    ahead_ = offset + span;
+    return files_.Prefetch(file_, begin, ahead_ - begin);
+  }
+
+ private:
+  static constexpr uint64_t kClose = uint64_t{64} << 10;
+  static constexpr uint64_t kLeast = uint64_t{256} << 10;
+  static constexpr uint64_t kMost = uint64_t{4} << 20;
+
+  SourceFiles& files_;
+  const FileId file_;
+  uint64_t last_ = 0;   // header
+  uint64_t begin_ = 0;  // of the stretch of close headers
+  uint64_t ahead_ = 0;  // the end of what is read ahead
+};
+
 // The header bytes that are being parsed.
 class HeaderWindow {
  public:
   HeaderWindow(SourceFiles& files, FileId file, uint64_t file_size)
-      : files_(files), file_(file), file_size_(file_size) {}
+      : files_(files), file_(file), file_size_(file_size), ahead_(files, file) {}
 
   uint64_t offset() const { return offset_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
   // Covers `needed`, which lies in the file, and the rest of its last page.
   Status Move(const ByteRange& needed) {
+    RESHARD_RETURN_IF_ERROR(ahead_.Reach(needed.offset));
     const uint64_t last = needed.end() - 1;
     const uint64_t page_left = kWindowStep - last % kWindowStep;
     const uint64_t end = last + std::min(page_left, file_size_ - last);
@@ -52,6 +83,7 @@ class HeaderWindow {
   SourceFiles& files_;
   const FileId file_;
   const uint64_t file_size_;
+  HeaderReadAhead ahead_;
   uint64_t offset_ = 0;
   std::vector<std::byte> bytes_;
 };

@@ -21,7 +21,8 @@ namespace reshard {
 
 class CheckpointIndex {
  public:
-  // Indexes a file. Reads its first page, those that hold headers, and its last 17 bytes.
+  // Indexes a file. Reads its first page, those that hold headers, and its last 17 bytes; where
+  // headers lie close together, ahead of them.
   // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
   // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles.
   static Result<CheckpointIndex> Make(SourceFiles& files, FileId file);

@@ -148,6 +148,7 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     cache_.Hold(*entry, AnyOf(todo, own));
     cache_.MakeRoom(lock);
   }
+  cache_.EndReadAhead(*entry, wanted);
   return Pin(this, entry);
 }
 

@@ -72,5 +72,29 @@ TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
   EXPECT_LE(CachedPages(path), header_pages.size() + 2);
 }
 
+// Headers close together: a disk reads what is between them as fast as each page alone.
+TEST(IndexHeaderPagesTest, CloseHeadersAreReadAheadOf) {
+  constexpr int kValues = 1000;
+  constexpr uint64_t kContent = 20'000;
+  const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
+  std::string bytes;
+  for (int i = 0; i < kValues; ++i) {
+    bytes += TensorValue("p" + std::to_string(i), "UInt8", {kContent}, std::string(kContent, 'x'));
+  }
+  const std::string path = folder.Write("close.ckpt", bytes);
+  DropPages(path);
+  ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
+
+  SourceFiles files({.max_open = 1, .window_budget = uint64_t{4} << 20});
+  const FileId file = files.Add(path);
+  ASSERT_TRUE(CheckpointIndex::Make(files, file).ok());
+  // What was read ahead counts, and leaves the page cache for what comes behind it.
+  EXPECT_GE(files.HeldPeak(), uint64_t{3} << 20);
+  EXPECT_LE(files.HeldPeak(), uint64_t{5} << 20);
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_GE(CachedPages(path), (uint64_t{2} << 20) / page);
+  EXPECT_LE(CachedPages(path), (uint64_t{6} << 20) / page);
+}
+
 }  // namespace
 }  // namespace reshard
