@@ -16,6 +16,7 @@ packages=(
   libdeflate-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev xxhash
   strace e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
+  zsh fish man-db mandoc
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )
 if [[ $(uname -m) == x86_64 ]]; then

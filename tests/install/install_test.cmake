@@ -19,6 +19,14 @@ run(${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_D
 # A package that names its own place of installation would not survive this.
 file(RENAME ${WORK_DIR}/installed ${WORK_DIR}/prefix)
 
+foreach(file share/man/man1/reshard.1 share/bash-completion/completions/reshard
+             share/zsh/site-functions/_reshard share/fish/vendor_completions.d/reshard.fish)
+  file(READ ${WORK_DIR}/prefix/${file} text)
+  if(NOT text MATCHES [[src\\?-strategy]])  # roff has a backslash there
+    message(FATAL_ERROR "${file}: options are missing")
+  endif()
+endforeach()
+
 run(${CMAKE_COMMAND} -S ${examples} -B ${WORK_DIR}/build -G ${GENERATOR}
     -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
     -D CMAKE_CXX_FLAGS=${CXX_FLAGS})

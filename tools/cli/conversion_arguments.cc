@@ -95,7 +95,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.add_option("--io", io_,
                  "How files are reached: map or pread for sources, direct or buffered for targets, "
                  "or one of each as in map,buffered (auto)")
-      ->type_name("auto|HOW[,HOW]")
+      ->type_name("auto|map|pread|direct|buffered[,HOW]")
       ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
   app.add_flag("--force", options_.force, "Replace existing outputs");
   app.add_flag("--no-checksum", no_checksum_,

@@ -22,6 +22,7 @@
 #include "tools/cli/messages.h"
 #include "tools/cli/plan_command.h"
 #include "tools/cli/ranks_command.h"
+#include "tools/cli/shell_commands.h"
 #include "tools/cli/strategy_command.h"
 #include "tools/cli/verify_command.h"
 
@@ -74,6 +75,7 @@ int RunCommandLine(int argc, char** argv) {
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
   StrategyShowCommand show(*strategy);
   StrategyMergeCommand merge(*strategy);
+  ShellCommands shell(app);
 
   try {
     app.parse(argc, argv);
@@ -85,6 +87,7 @@ int RunCommandLine(int argc, char** argv) {
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();
   }
+  if (shell.chosen()) return shell.Run();
   return Fail(InternalError("no command was chosen"));
 }
 
