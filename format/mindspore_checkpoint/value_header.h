@@ -3,12 +3,16 @@
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_HEADER_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_VALUE_HEADER_H_
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/box.h"
 #include "reshard/dtype.h"
+#include "reshard/parameter.h"
 
 namespace reshard {
 
@@ -19,6 +23,11 @@ inline constexpr uint64_t kValueContentBytes = uint64_t{512} << 20;
 // that follow. Content is the last field, so the next Value may begin right behind it.
 std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,
                               uint64_t content_bytes);
+
+// Returns what stands before each of the three contents of a Value of a MapTensor; the last content
+// ends the Value.
+std::array<std::string, kMapTensors> EncodeMapHeaders(
+    std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
 
 }  // namespace reshard
 

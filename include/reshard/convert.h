@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -50,6 +51,12 @@ struct ConvertOptions {
   std::optional<WorkShard> shard;  // do this share only, together with processes that do the
                                    // others; a shard goes on with what it has finished before
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  std::vector<std::string> include;  // patterns (reshard/glob.h): only parameters whose names in
+                                     // the source one of them matches; empty: all
+  std::vector<std::string> exclude;  // and of those none that one of these matches
+  std::map<std::string, std::string> renames;  // from names in the source to names in the target
+  std::string reference;  // a file of full tensors of the same model: what is written has to have
+                          // the dtype and full shape that it has there; empty: none
   std::stop_token stop;  // a request ends the run with kCancelled, nothing published
   std::function<void(const Progress&)>
       progress;  // called from worker threads, one call at a time; may be empty
@@ -61,7 +68,7 @@ struct TargetFile {
 };
 
 struct ParameterSummary {
-  std::string name;
+  std::string name;  // in the target
   DType dtype = DType::kFloat32;
   Shape full_shape;
   uint64_t bytes = 0;  // of the full tensor
@@ -78,6 +85,8 @@ struct ConvertReport {
   std::vector<TargetFile> files;          // written by this run, by rank
   std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
   uint64_t parameters = 0;                // distinct names in the files written
+  uint64_t left_out = 0;                  // parameters, by include and exclude
+  uint64_t renamed = 0;                   // of `parameters`
   std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
   uint64_t bytes_read = 0;                // content bytes taken from the sources
   uint64_t bytes_written = 0;
@@ -123,6 +132,8 @@ struct PlanReport {
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<ParameterSummary> largest;
   uint64_t parameters = 0;
+  uint64_t left_out = 0;
+  uint64_t renamed = 0;
   uint64_t bytes_read = 0;     // content bytes taken from the sources
   uint64_t bytes_written = 0;  // the sum of the target sizes; as much space is needed
   uint64_t runs = 0;           // contiguous stretches that are copied

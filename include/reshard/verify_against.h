@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct AgainstOptions {
   std::string suffix;
   std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::map<std::string, std::string> renames;
   int jobs = 2;          // threads that read; 0: one for each core
   std::stop_token stop;  // a request ends the call with kCancelled
   // Called from worker threads, one call at a time; may be empty.
@@ -41,6 +45,8 @@ struct AgainstReport {
   std::vector<std::string> warnings;
   uint64_t files = 0;                       // target files that there have to be
   uint64_t bytes = 0;                       // their planned sizes
+  uint64_t left_out = 0;                    // parameters, by include and exclude
+  uint64_t renamed = 0;                     // parameters
   std::vector<FileDifference> differences;  // by rank
   ReplicaReport replicas;                   // of the source stages that these files are made from
 

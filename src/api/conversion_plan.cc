@@ -7,7 +7,9 @@
 #include <utility>
 #include <variant>
 
+#include "src/api/reference_check.h"
 #include "src/base/status_macros.h"
+#include "src/plan/choice_findings.h"
 
 namespace reshard {
 namespace {
@@ -65,7 +67,8 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
 }
 
 Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
-  return {source.shards(), options.prefix, options.unmatched};
+  return {source.shards(), options.prefix, options.unmatched,
+          ParameterChoice(options.include, options.exclude, options.renames)};
 }
 
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
@@ -100,9 +103,17 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   for (const auto& [rank, file] : used) {
     report.sources.push_back({rank, source.path(*file), file->identity.size});
   }
+  RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
+                           FindingsOf(planner.choice(), source.rule(), notes));
   report.parameters = notes.parameters.size();
+  report.left_out = choice.left_out;
+  report.renamed = choice.renamed;
   report.largest = Largest(notes);
   report.warnings = source.warnings();
+  for (std::string& warning : choice.warnings) report.warnings.push_back(std::move(warning));
+  if (!options.reference.empty()) {
+    RESHARD_RETURN_IF_ERROR(CheckReference(options.reference, notes, report.warnings));
+  }
   for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
   return report;
 }

@@ -24,7 +24,7 @@ Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options);
 
 // Plans each target rank that `options` asks for. Opens and indexes every source file that the run
 // needs, and so pins its identity. memory_bytes and free_space_bytes of the report are left to the
-// caller. Errors: those of Planner::PlanTarget; kCancelled.
+// caller. Errors: those of Planner::PlanTarget, FindingsOf and CheckReference; kCancelled.
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
                                   const ConvertOptions& options);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.

@@ -54,6 +54,7 @@ Status CheckOptions(const ConvertOptions& options) {
         "shards have written is read back before it is published");
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(options.target, options.source));
   if (inside) {
     return InvalidArgumentError(
@@ -171,7 +172,8 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
                            FindChecks(source, source_ranks, target_ranks, options));
   const CountedWork count(options.jobs, options.stop, options.progress,
                           checks.bytes + (write || check ? plan.bytes_written : 0));
-  RESHARD_ASSIGN_OR_RETURN(done.replicas, RunChecks(source, checks, options, count.work()));
+  RESHARD_ASSIGN_OR_RETURN(done.replicas,
+                           RunChecks(source, checks, planner.choice(), options, count.work()));
   done.checked = checks.crc;
   if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
   if (!write) return done;
@@ -193,6 +195,8 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   report.source_ranks.assign(read.begin(), read.end());
   report.largest = plan.largest;
   report.parameters = plan.parameters;
+  report.left_out = plan.left_out;
+  report.renamed = plan.renamed;
   report.bytes_read = plan.bytes_read;
   report.bytes_written = plan.bytes_written;
   report.crc_files = done.checked.files.size();

@@ -28,6 +28,8 @@ ConvertReport ReportOf(const PlanReport& plan, const ShardJob& job) {
   report.warnings = plan.warnings;
   report.largest = plan.largest;
   report.parameters = plan.parameters;
+  report.left_out = plan.left_out;
+  report.renamed = plan.renamed;
   report.files_kept = job.finished().size();
   std::set<int64_t> ranks;
   for (const std::vector<FilePart>* parts : {&job.finished(), &job.unfinished()}) {
@@ -58,7 +60,8 @@ Status WriteShare(OpenedSource& source, const Planner& planner, const PlanReport
   RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
                            FindChecks(source, source_ranks, target_ranks, options));
   const CountedWork count(options.jobs, options.stop, options.progress, checks.bytes + bytes);
-  RESHARD_ASSIGN_OR_RETURN(report.replicas, RunChecks(source, checks, options, count.work()));
+  RESHARD_ASSIGN_OR_RETURN(report.replicas,
+                           RunChecks(source, checks, planner.choice(), options, count.work()));
   report.crc_files = checks.crc.files.size();
   report.crc_bytes = checks.crc.bytes;
   RESHARD_ASSIGN_OR_RETURN(const Written written,

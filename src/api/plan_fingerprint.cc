@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+#include <string_view>
+
 #include "src/digest/xxh3.h"
 
 namespace reshard {
@@ -10,6 +13,13 @@ namespace {
 
 // A name of any bytes, told apart from what follows it by its length.
 std::string Delimited(std::string_view name) { return fmt::format("{}:{} ", name.size(), name); }
+
+// Their order and repetitions change nothing.
+void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns, Xxh3& digest) {
+  for (const std::string& pattern : std::set<std::string>(patterns.begin(), patterns.end())) {
+    digest.Update(fmt::format("{} {}\n", kind, Delimited(pattern)));
+  }
+}
 
 }  // namespace
 
@@ -33,6 +43,11 @@ std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& op
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(options.prefix));
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(options.unmatched)));
+  AddPatterns("include", options.include, digest);
+  AddPatterns("exclude", options.exclude, digest);
+  for (const auto& [from, to] : options.renames) {
+    digest.Update(fmt::format("rename {}{}\n", Delimited(from), Delimited(to)));
+  }
   const Strategy* source_strategy = source.rule().source();
   const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) {

@@ -22,13 +22,14 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
 }
 
 Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
+                                               const ParameterChoice& choice,
                                                const ConvertOptions& options,
                                                const SharedWork& work) {
   std::optional<ReplicaReport> replicas;
   RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checks.crc, work));
   if (options.check_replicas) {
-    RESHARD_ASSIGN_OR_RETURN(
-        replicas, CompareReplicas(source.files(), source.shards(), checks.replica_stages, work));
+    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.files(), source.shards(), choice,
+                                                       checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
   }
   return replicas;

@@ -11,6 +11,7 @@
 #include "reshard/status.h"
 #include "src/api/crc_files.h"
 #include "src/api/opened_source.h"
+#include "src/plan/parameter_choice.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
@@ -27,9 +28,11 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
                                 const std::vector<int64_t>& target_ranks,
                                 const ConvertOptions& options);
 
-// Checks it. Returns what was found of replicas, where they are compared: all equal.
+// Checks it, of the replicas those of `choice`. Returns what was found of them, where they are
+// compared: all equal.
 // Errors: those of CheckCrcFiles; kMismatch for replicas that differ; kCancelled.
 Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
+                                               const ParameterChoice& choice,
                                                const ConvertOptions& options,
                                                const SharedWork& work);
 

@@ -14,6 +14,7 @@
 #include "src/base/status_macros.h"
 #include "src/os/directory_listing.h"
 #include "src/os/file_identity.h"
+#include "src/plan/choice_findings.h"
 #include "src/plan/planner.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/target_comparison.h"
@@ -30,6 +31,7 @@ Status CheckOptions(const AgainstOptions& options) {
         "neither --src-strategy nor --dst-strategy is given; name those of the conversion that is "
         "to be proved");
   }
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
   return CheckJobs(options.jobs);
 }
 
@@ -93,10 +95,11 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
+    const ParameterChoice choice(options.include, options.exclude, options.renames);
     RESHARD_ASSIGN_OR_RETURN(const auto source,
                              OpenedSource::Open({options.source, options.source_strategy,
                                                  options.target_strategy, options.suffix}));
-    const Planner planner(source->shards(), options.prefix, options.unmatched);
+    const Planner planner(source->shards(), options.prefix, options.unmatched, choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     const CountedWork work(options.jobs, options.stop, options.progress,
                            BytesToRead(*source, planner, ranks, options.target));
@@ -115,6 +118,9 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
+    RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
+    report.left_out = chosen.left_out;
+    report.renamed = chosen.renamed;
     if (comparison.found() == 0) {
       return NotFoundError(fmt::format(
           "{}: none of the {} target files is there, the first would be {}; is the prefix another "
@@ -124,9 +130,10 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);
     RESHARD_ASSIGN_OR_RETURN(report.replicas,
-                             CompareReplicas(source->files(), source->shards(),
+                             CompareReplicas(source->files(), source->shards(), choice,
                                              StagesOf(source->rule(), ranks), work.work()));
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
+    for (std::string& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
     for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
     return report;
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -29,24 +30,63 @@ Status Extend(TargetPlan& plan, std::string_view name, uint64_t bytes) {
   return {};
 }
 
+Status AppendHeader(std::string_view name, std::string bytes, TargetPlan& plan) {
+  Literal header{plan.size, std::move(bytes)};
+  RESHARD_RETURN_IF_ERROR(Extend(plan, name, header.bytes.size()));
+  plan.segments.emplace_back(std::move(header));
+  return {};
+}
+
+// Bytes of a source file, and what is written before them.
+struct Piece {
+  std::string header;
+  ByteRange bytes;
+};
+
+std::vector<Piece> PiecesAsTheyStand(const ParameterInfo& parameter) {
+  std::vector<Piece> pieces;
+  for (const ByteRange& value : parameter.values) pieces.push_back({"", value});
+  return pieces;
+}
+
+std::vector<Piece> RenamedPieces(const ParameterInfo& parameter, const std::string& name) {
+  std::vector<Piece> pieces;
+  if (parameter.kind == ParameterKind::kMap) {
+    const std::span<const MapTensorPart> parts(parameter.map);
+    for (size_t first = 0; first < parts.size(); first += kMapTensors) {
+      const auto value = parts.subspan(first).first<kMapTensors>();
+      auto headers = EncodeMapHeaders(name, value);
+      for (size_t i = 0; i < kMapTensors; ++i) {
+        pieces.push_back({std::move(headers[i]), value[i].content});
+      }
+    }
+  } else {
+    for (const ByteRange& content : parameter.content) {
+      pieces.push_back(
+          {EncodeValueHeader(name, parameter.dtype, parameter.shape, content.length), content});
+    }
+  }
+  return pieces;
+}
+
 }  // namespace
 
-Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
-                    const Box& box, const Shape& dims, TargetPlan& plan) {
+Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
+                    const std::vector<SourceShard>& shards, const Box& box, const Shape& dims,
+                    TargetPlan& plan) {
   const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
   uint64_t begin = 0;
   do {
     const uint64_t length = std::min(bytes - begin, kValueContentBytes);
-    Literal header{plan.size, EncodeValueHeader(tensor.name, tensor.dtype, dims, length)};
-    RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, header.bytes.size()));
-    plan.segments.emplace_back(std::move(header));
+    RESHARD_RETURN_IF_ERROR(AppendHeader(
+        tensor.name, EncodeValueHeader(target_name, tensor.dtype, dims, length), plan));
     if (length != 0) {
       const uint64_t offset = plan.size;
       RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, length));
       RESHARD_ASSIGN_OR_RETURN(ShardCopies made,
                                MakeCopies(tensor, shards, box, {begin, length}, offset));
       plan.segments.emplace_back(Content{.source_name = tensor.name,
-                                         .target_name = tensor.name,
+                                         .target_name = target_name,
                                          .dtype = tensor.dtype,
                                          .full_shape = tensor.full_shape,
                                          .target_box = box,
@@ -62,27 +102,34 @@ Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& 
   return {};
 }
 
-Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan& plan) {
+Status AppendWholeValues(const ParameterInfo& parameter, const std::string& target_name,
+                         FileId file, TargetPlan& plan) {
+  std::vector<Piece> pieces = parameter.name == target_name ? PiecesAsTheyStand(parameter)
+                                                            : RenamedPieces(parameter, target_name);
   uint64_t bytes = 0;
-  for (const ByteRange& value : parameter.values) bytes += value.length;
+  for (const Piece& piece : pieces) bytes += piece.bytes.length;
   const Shape shape = {static_cast<int64_t>(bytes)};
   const Box box = Box::Whole(shape);
   uint64_t begin = 0;
-  for (const ByteRange& value : parameter.values) {
-    const ByteRange target = {plan.size, value.length};
-    RESHARD_RETURN_IF_ERROR(Extend(plan, parameter.name, value.length));
-    const auto place = static_cast<int64_t>(value.offset) - static_cast<int64_t>(begin);
+  for (auto& [header, source] : pieces) {
+    if (!header.empty()) {
+      RESHARD_RETURN_IF_ERROR(AppendHeader(parameter.name, std::move(header), plan));
+    }
+    if (source.length == 0) continue;
+    const ByteRange target = {plan.size, source.length};
+    RESHARD_RETURN_IF_ERROR(Extend(plan, parameter.name, source.length));
+    const auto place = static_cast<int64_t>(source.offset) - static_cast<int64_t>(begin);
     plan.segments.emplace_back(
         Content{.source_name = parameter.name,
-                .target_name = parameter.name,
+                .target_name = target_name,
                 .dtype = DType::kUInt8,
                 .full_shape = shape,
                 .target_box = box,
                 .box_offset = begin,
                 .target = target,
-                .copies = {{file, value.offset, target.offset, value.length, {}}},
+                .copies = {{file, source.offset, target.offset, source.length, {}}},
                 .shards = {{box, place}}});
-    begin += value.length;
+    begin += source.length;
   }
   ++plan.parameters;
   plan.sources.push_back(file);

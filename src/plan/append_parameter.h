@@ -4,6 +4,7 @@
 #ifndef RESHARD_SRC_PLAN_APPEND_PARAMETER_H_
 #define RESHARD_SRC_PLAN_APPEND_PARAMETER_H_
 
+#include <string>
 #include <vector>
 
 #include "reshard/box.h"
@@ -16,14 +17,17 @@
 namespace reshard {
 
 // Appends the Values of a box of a tensor, gathered from `shards`: for each a header, which states
-// `dims`, and, where there are bytes, its content. Errors: kMismatch when the shards do not cover
-// the box exactly once, or when no file can be so large.
-Status AppendTensor(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
-                    const Box& box, const Shape& dims, TargetPlan& plan);
+// `target_name` and `dims`, and, where there are bytes, its content. Errors: kMismatch when the
+// shards do not cover the box exactly once, or when no file can be so large.
+Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
+                    const std::vector<SourceShard>& shards, const Box& box, const Shape& dims,
+                    TargetPlan& plan);
 
-// Appends the Values of a note or a map as they stand in their file, headers included: as pieces of
-// one tensor of their bytes. Errors: kMismatch when no file can be so large.
-Status AppendWholeValues(const ParameterInfo& parameter, FileId file, TargetPlan& plan);
+// Appends the Values of a note or a map: as they stand in their file, headers included, where
+// `target_name` is their own, else with headers of that name. What is taken are pieces of one
+// tensor of bytes. Errors: kMismatch when no file can be so large.
+Status AppendWholeValues(const ParameterInfo& parameter, const std::string& target_name,
+                         FileId file, TargetPlan& plan);
 
 }  // namespace reshard
 

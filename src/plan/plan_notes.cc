@@ -10,6 +10,7 @@ void PlanNotes::AddFindings(const PlanNotes& other) {
   const auto add = [](const std::set<std::string>& from, std::set<std::string>& to) {
     to.insert(from.begin(), from.end());
   };
+  add(other.left_out, left_out);
   add(other.unmatched_copied, unmatched_copied);
   add(other.unmatched_dropped, unmatched_dropped);
   add(other.absent, absent);

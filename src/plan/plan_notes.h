@@ -11,18 +11,23 @@
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
+#include "reshard/parameter.h"
 #include "src/source/source_files.h"
 
 namespace reshard {
 
 struct PlanNotes {
   struct Parameter {
+    std::string source_name;
+    ParameterKind kind = ParameterKind::kTensor;
     DType dtype = DType::kFloat32;
     Shape full_shape;
     uint64_t bytes = 0;
     FileId file = 0;  // whose shard tells dtype and shape
   };
-  std::map<std::string, Parameter> parameters;  // everything written, by name
+  std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
+
+  std::set<std::string> left_out;  // by the ParameterChoice; names as they are
 
   // Names between quotes, made safe to print.
   std::set<std::string> unmatched_copied;  // in one strategy only

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -16,10 +14,12 @@
 namespace reshard {
 namespace {
 
-using Fate = ConversionRule::Fate;
-
 PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
-  return {tensor.dtype, tensor.full_shape, TensorBytes(tensor.full_shape, tensor.dtype).value_or(0),
+  return {tensor.name,
+          tensor.kind,
+          tensor.dtype,
+          tensor.full_shape,
+          TensorBytes(tensor.full_shape, tensor.dtype).value_or(0),
           tensor.file};
 }
 
@@ -148,9 +148,20 @@ Status Planner::Cut(const ParameterLayout* layout, Converted& converted) const {
   return {};
 }
 
+Result<PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor, PlanNotes& notes) const {
+  const std::string& target_name = choice_.TargetName(tensor.name);
+  const auto place = notes.parameters.emplace(target_name, NoteOf(tensor)).first;
+  PlanNotes::Parameter& known = place->second;
+  if (known.source_name == tensor.name) return &known;
+  return MismatchError(
+      fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
+                  "otherwise, or leave it out with --exclude",
+                  Quote(known.source_name), Quote(tensor.name), Quote(target_name)));
+}
+
 Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
-  const auto place = notes.parameters.emplace(tensor.name, NoteOf(tensor)).first;
-  const PlanNotes::Parameter& known = place->second;
+  RESHARD_ASSIGN_OR_RETURN(const PlanNotes::Parameter* const found, Note(tensor, notes));
+  const PlanNotes::Parameter& known = *found;
   if (known.dtype == tensor.dtype && known.full_shape == tensor.full_shape) return {};
   return MismatchError(fmt::format(
       "{}: by this file it is {} {} in full, but {} {} by another: {}; are these ranks of one "
@@ -170,7 +181,7 @@ Status Planner::AddConverted(const Converted& converted, int64_t rank, const Sel
   }
   const Box box = converted.grid.BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
   RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, rule.CopyRank(rank)));
-  return AppendTensor(tensor, shards, box, box.extent, plan);
+  return AppendTensor(tensor, choice_.TargetName(tensor.name), shards, box, box.extent, plan);
 }
 
 Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection& selection,
@@ -181,12 +192,15 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
   const ParameterInfo& parameter = *holder.index->Find(name);
   const SourceTensor tensor =
       SourceShards::Standalone(parameter, holder.stage, holder.index->file());
-  notes.parameters[name] = NoteOf(tensor);
+  RESHARD_ASSIGN_OR_RETURN(PlanNotes::Parameter* const noted, Note(tensor, notes));
+  *noted = NoteOf(tensor);
+  const std::string& target_name = choice_.TargetName(name);
   if (parameter.kind != ParameterKind::kTensor) {
-    return AppendWholeValues(parameter, holder.index->file(), plan);
+    return AppendWholeValues(parameter, target_name, holder.index->file(), plan);
   }
   const Box box = Box::Whole(tensor.full_shape);
-  return AppendTensor(tensor, {{holder.rank, holder.index->file(), box, parameter.content}}, box,
+  return AppendTensor(tensor, target_name,
+                      {{holder.rank, holder.index->file(), box, parameter.content}}, box,
                       box.extent, plan);
 }
 

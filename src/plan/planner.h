@@ -22,6 +22,7 @@
 #include "reshard/unmatched_policy.h"
 #include "src/layout/rank_list.h"
 #include "src/layout/shard_grid.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/source_shards.h"
 #include "src/plan/target_plan.h"
@@ -31,16 +32,22 @@ namespace reshard {
 
 class Planner {
  public:
-  Planner(const SourceShards& sources, std::string prefix, UnmatchedPolicy unmatched)
-      : sources_(sources), prefix_(std::move(prefix)), unmatched_(unmatched) {}
+  Planner(const SourceShards& sources, std::string prefix, UnmatchedPolicy unmatched,
+          ParameterChoice choice = {})
+      : sources_(sources),
+        prefix_(std::move(prefix)),
+        unmatched_(unmatched),
+        choice_(std::move(choice)) {}
+
+  const ParameterChoice& choice() const { return choice_; }
 
   // Returns the path of a target rank's file, relative to the target folder.
   std::string TargetPath(int64_t rank) const;
 
   // Plans one target rank and adds what there is to say to `notes`. The plan is proved: the copies
   // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
-  // no target rank; kMismatch when layouts, shards and full shapes do not fit or a byte stays
-  // uncovered; those of opening files.
+  // no target rank; kMismatch when layouts, shards and full shapes do not fit, a byte stays
+  // uncovered, or two parameters would have one name; those of opening files.
   Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes) const;
 
   // Returns the names of the parameters in the files that a target rank needs, in the order in
@@ -50,7 +57,7 @@ class Planner {
   Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
 
   // The parameters of a target rank's file: first those that are cut anew, then those that are
-  // taken as they stand, each in the order of the file.
+  // taken as they stand, each in the order of the file. Names are the source's.
   struct Selection {
     std::vector<std::string> converted;
     std::vector<std::string> copied;
@@ -97,7 +104,9 @@ class Planner {
   Status CheckStages(int64_t target_stage) const;
   Status CheckMissingRanks(int64_t target_stage,
                            const std::unordered_set<std::string_view>& seen) const;
-  // Fails where target ranks planned before found another dtype or full shape.
+  // Adds what is written to `notes`. Fails where it is another parameter's name.
+  Result<PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
+  // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;
@@ -107,6 +116,7 @@ class Planner {
   const SourceShards& sources_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
+  const ParameterChoice choice_;
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay
 };

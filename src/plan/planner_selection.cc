@@ -84,7 +84,9 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   std::set<std::string> refused;
   for (const std::string& name : names) {
     const Fate fate = rule.FateOf(name, stage);
-    if (fate == Fate::kConvert) {
+    if (fate != Fate::kDrop && !choice_.Takes(name)) {
+      notes.left_out.insert(name);
+    } else if (fate == Fate::kConvert) {
       selection.converted.push_back(name);
     } else if (fate == Fate::kCopy) {
       const bool unmatched = rule.Unmatched(name);
@@ -109,7 +111,9 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   const auto note_absent = [&](const StrategyStage& layouts) {
     for (const NamedLayout& layout : layouts.layouts()) {
-      if (!seen.contains(layout.name)) notes.absent.insert(Quote(layout.name));
+      if (!seen.contains(layout.name) && choice_.Takes(layout.name)) {
+        notes.absent.insert(Quote(layout.name));
+      }
     }
   };
   if (rule.target() != nullptr) {
@@ -130,7 +134,8 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
     std::vector<std::string> lost;
     for (const NamedLayout& layout :
          rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name)) {
+      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name) &&
+          choice_.Takes(layout.name)) {
         lost.push_back(Quote(layout.name));
       }
     }
@@ -159,7 +164,7 @@ Status Planner::CheckStages(int64_t target_stage) const {
     std::vector<std::string> lost;
     for (const NamedLayout& layout :
          rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.LowestSourceStage(layout.name) != stage) continue;
+      if (rule.LowestSourceStage(layout.name) != stage || !choice_.Takes(layout.name)) continue;
       const Fate fate = rule.FateOf(layout.name, target_stage);
       if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
         lost.push_back(Quote(layout.name));

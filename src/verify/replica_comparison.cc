@@ -64,13 +64,17 @@ std::vector<BlockCopy> ContentCopies(const ParameterInfo& parameter, FileId file
 // The replicas of one source stage. Files may be added from several threads.
 class StageReplicas {
  public:
-  StageReplicas(SourceFiles& files, const SourceShards& shards, int64_t stage)
+  StageReplicas(SourceFiles& files, const SourceShards& shards, const ParameterChoice& choice,
+                int64_t stage)
       : files_(files),
         shards_(shards),
         stage_(stage),
         layouts_(shards.rule().source()->stages()[static_cast<size_t>(stage)]),
         seen_(layouts_.layouts().size()) {
-    for (size_t i = 0; i < seen_.size(); ++i) by_name_.emplace(layouts_.layouts()[i].name, i);
+    for (size_t i = 0; i < seen_.size(); ++i) {
+      const std::string& name = layouts_.layouts()[i].name;
+      if (choice.Takes(name)) by_name_.emplace(name, i);
+    }
   }
 
   // Digests what the file of local rank `local` shares with other ranks.
@@ -113,7 +117,7 @@ class StageReplicas {
   const SourceShards& shards_;
   const int64_t stage_;
   const StrategyStage& layouts_;
-  std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts()
+  std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts() of the chosen
   std::mutex mutex_;
   std::vector<Seen> seen_;  // as layouts(); guarded by mutex_
 };
@@ -249,6 +253,7 @@ Result<std::optional<uint64_t>> StageReplicas::FirstDifference(const ParameterIn
 }  // namespace
 
 Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
+                                      const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work) {
   ReplicaReport report;
   const ConversionRule& rule = shards.rule();
@@ -256,7 +261,7 @@ Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& sh
   std::map<int64_t, StageReplicas> replicas;
   std::vector<std::pair<StageReplicas*, int64_t>> ranks;  // with the local rank
   for (const int64_t stage : stages) {
-    const auto place = replicas.try_emplace(stage, files, shards, stage);
+    const auto place = replicas.try_emplace(stage, files, shards, choice, stage);
     if (!place.second) continue;
     const int64_t first = rule.SourceRank(stage, 0);
     const auto end = shards.rank_files().lower_bound(first + rule.source_devices());

@@ -9,18 +9,20 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/source_shards.h"
 #include "src/source/source_files.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
 
-// Compares the replicas in the files of these source stages; without a source strategy there are
-// none. Each file's content is read once, in file order, to XXH3 digests, of which one is kept for
-// each shard; shards whose digests differ are then read again and compared byte by byte.
-// Work is counted in bytes of the files, whether or not they are read.
+// Compares the replicas of the parameters of `choice` in the files of these source stages; without
+// a source strategy there are none. Each file's content is read once, in file order, to XXH3
+// digests, of which one is kept for each shard; shards whose digests differ are then read again and
+// compared byte by byte. Work is counted in bytes of the files, whether or not they are read.
 // Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
+                                      const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);
 
 }  // namespace reshard

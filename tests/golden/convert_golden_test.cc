@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/strategy_files.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_tensor.h"
 
 namespace reshard {
 namespace {
@@ -105,6 +108,34 @@ TEST_P(ConvertGoldenTest, OutputsAreMindSporesBytes) {
   const FolderContents expected = Expected();
   ASSERT_EQ(expected.size(), case_.at("dst_ranks").get<size_t>());
   ExpectConverts(Options(), expected);
+}
+
+// Every second parameter of MindSpore's outputs, under another name.
+TEST_P(ConvertGoldenTest, ChosenAndRenamedParametersAreThoseOfItsOutputs) {
+  ConvertOptions options = Options();
+  std::set<std::string> names;
+  for (const auto& file : Expected()) {
+    for (const TestTensor& tensor : ReadTensors(folder_ / "expected" / file.first)) {
+      names.insert(tensor.name);
+    }
+  }
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    options.renames.emplace(*name, "model." + *name);
+    if (++name == names.end()) break;
+    options.exclude.push_back(*name);
+  }
+  FolderContents expected;
+  for (const auto& file : Expected()) {
+    std::vector<TestTensor> tensors;
+    for (TestTensor& tensor : ReadTensors(folder_ / "expected" / file.first)) {
+      const auto renamed = options.renames.find(tensor.name);
+      if (renamed == options.renames.end()) continue;
+      tensor.name = renamed->second;
+      tensors.push_back(std::move(tensor));
+    }
+    expected[file.first] = EncodeCheckpoint(tensors);
+  }
+  ExpectConverts(options, expected);
 }
 
 TEST_P(ConvertGoldenTest, FoldersOfStageFilesGiveTheSame) {

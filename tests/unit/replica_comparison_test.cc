@@ -66,7 +66,7 @@ class ReplicaComparisonTest : public testing::Test {
                                 const std::stop_token& stop = {}) const {
     auto source = OpenedSource::Open({folder_.options().source, strategy_, "", ""});
     if (!source.ok()) return source.status();
-    return CompareReplicas((*source)->files(), (*source)->shards(), stages,
+    return CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages,
                            {.workers = workers, .stop = stop, .progress = nullptr});
   }
 
@@ -201,7 +201,8 @@ TEST_F(ReplicaComparisonTest, NoMoreThanTwentyAreListed) {
       OpenedSource::Open({folder.options().source, folder.options().source_strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report = CompareReplicas((*source)->files(), (*source)->shards(), stages, {});
+  const auto report =
+      CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->compared, 30U);
   EXPECT_EQ(report->differing, 30U);
@@ -223,7 +224,8 @@ TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
   const auto source = OpenedSource::Open({folder_.options().source, "", strategy_, ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report = CompareReplicas((*source)->files(), (*source)->shards(), stages, {});
+  const auto report =
+      CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->compared, 0U);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
@@ -45,6 +46,27 @@ INSTANTIATE_TEST_SUITE_P(
                     HeaderCase{"length_of_three_bytes", "w", DType::kUInt8, {16384}, 16384},
                     HeaderCase{"length_of_four_bytes", "w", DType::kUInt8, {1 << 21}, 1 << 21}),
     [](const auto& row) { return std::string(row.param.name); });
+
+TEST(ValueHeaderTest, MapHeadersAreWhatLibprotobufWrites) {
+  const std::array<MapTensorPart, kMapTensors> parts = {
+      MapTensorPart{"int32", {75}, {1000, 300}},
+      MapTensorPart{"float32", {75, 2}, {2000, 600}},
+      MapTensorPart{"int32", {0}, {3000, 0}},
+  };
+  Checkpoint checkpoint;
+  auto* value = checkpoint.add_value();
+  value->set_tag("embedding");
+  const std::array<std::string, kMapTensors> headers = EncodeMapHeaders("embedding", parts);
+  std::string encoded;
+  for (size_t i = 0; i < kMapTensors; ++i) {
+    auto* tensor = value->mutable_maptensor()->add_tensor();
+    for (const int64_t dim : parts[i].shape) tensor->add_dims(dim);
+    tensor->set_tensor_type(parts[i].type);
+    tensor->set_tensor_content(std::string(parts[i].content.length, 'c'));
+    encoded += headers[i] + tensor->tensor_content();
+  }
+  EXPECT_EQ(encoded, checkpoint.SerializeAsString());
+}
 
 TEST(ValueHeaderTest, ContentMayExceedWhatLibprotobufWrites) {
   const uint64_t bytes = uint64_t{5} << 30;

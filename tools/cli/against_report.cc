@@ -131,6 +131,8 @@ nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {
   return {{"equal", report.equal()},
           {"files", report.files},
           {"bytes", report.bytes},
+          {"left_out", report.left_out},
+          {"renamed", report.renamed},
           {"differences", std::move(files)},
           {"replicas", ReplicasAsJson(report.replicas)}};
 }

@@ -109,10 +109,16 @@ void ConversionArguments::AddTo(CLI::App& app) {
                  "What becomes of parameters in only one of two given strategies (copy)")
       ->type_name("copy|drop|error")
       ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
+  choice_.AddTo(app);
+  app.add_option("--reference", options_.reference,
+                 "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
+                 "checkpoint of the same model")
+      ->type_name("FILE");
 }
 
-ConvertOptions ConversionArguments::Options() const {
+Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = options_;
+  if (Status status = choice_.Fill(options); !status.ok()) return status;
   options.unmatched = unmatched_ == "drop"    ? UnmatchedPolicy::kDrop
                       : unmatched_ == "error" ? UnmatchedPolicy::kError
                                               : UnmatchedPolicy::kCopy;

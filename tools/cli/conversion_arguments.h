@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "tools/cli/choice_options.h"
 
 namespace reshard {
 
@@ -17,11 +18,13 @@ class ConversionArguments {
   // `app` keeps pointers into this object.
   void AddTo(CLI::App& app);
 
-  // After parsing.
-  ConvertOptions Options() const;
+  // After parsing. Errors: those of ChoiceOptions::Fill.
+  Result<ConvertOptions> Options() const;
+  const std::string& target() const { return options_.target; }
 
  private:
   ConvertOptions options_;
+  ChoiceOptions choice_;
   std::string unmatched_ = "copy";
   std::string resume_;  // "true" for --resume alone, "verify", or nothing
   std::string io_ = "auto";

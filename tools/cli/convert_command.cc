@@ -61,7 +61,9 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
 
 int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  ConvertOptions options = arguments_.Options();
+  Result<ConvertOptions> given = arguments_.Options();
+  if (!given.ok()) return Fail(given.status());
+  ConvertOptions& options = *given;
   options.check_replicas = check_replicas_;
   if (shard_) {
     const Result<WorkShard> shard = ParseShard(*shard_, [](const char* name) {
@@ -87,9 +89,11 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
     files.push_back({{"path", file.path}, {"size", file.size}});
   }
   nlohmann::ordered_json document = JsonDocument();
-  document["target"] = arguments_.Options().target;
+  document["target"] = arguments_.target();
   document["files"] = std::move(files);
   document["parameters"] = report.parameters;
+  document["left_out"] = report.left_out;
+  document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
   document["source_ranks"] = report.source_ranks;
   document["bytes_read"] = report.bytes_read;
@@ -130,6 +134,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
         FormatBytes(report.bytes_written), FormatSeconds(seconds),
         FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
+  }
+  if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
+    PrintWords(text);
   }
   if (report.memory_peak > 0) {
     PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),

@@ -58,7 +58,9 @@ PlanCommand::PlanCommand(CLI::App& parent)
 
 int PlanCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  ConvertOptions options = arguments_.Options();
+  Result<ConvertOptions> given = arguments_.Options();
+  if (!given.ok()) return Fail(given.status());
+  ConvertOptions& options = *given;
   const StopOnSignal stop;
   options.stop = stop.token();
   const Result<PlanReport> report = Plan(options);
@@ -95,6 +97,8 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["targets"] = std::move(targets);
   document["source_ranks"] = SourceRanksOf(report);
   document["parameters"] = report.parameters;
+  document["left_out"] = report.left_out;
+  document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
@@ -115,7 +119,9 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   out += '\n' + TargetTable(report) + '\n';
   Table totals({{""}, {""}});
   totals.AddRow({"source ranks", FormatRanks(SourceRanksOf(report))});
-  totals.AddRow({"parameters", fmt::format("{}", report.parameters)});
+  const std::string choice = ChoiceText(report.left_out, report.renamed);
+  totals.AddRow({"parameters", choice.empty() ? fmt::format("{}", report.parameters)
+                                              : fmt::format("{} ({})", report.parameters, choice)});
   totals.AddRow({"bytes read", FormatBytes(report.bytes_read)});
   totals.AddRow({"bytes written", FormatBytes(report.bytes_written)});
   totals.AddRow({"runs", fmt::format("{}: shortest {}, mean {}, longest {}", report.runs,

@@ -117,6 +117,7 @@ void VerifyCommand::AddAgainst() {
       ->allow_extra_args(false)
       ->transform(WholeNumber());
   AddUnmatchedOption(app(), against_.unmatched)->group(kWithAgainst);
+  for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
 int VerifyCommand::Run() {
@@ -173,6 +174,7 @@ int VerifyCommand::RunAgainst() const {
   AgainstOptions options = against_;
   options.target = options_.target;
   options.jobs = options_.jobs;
+  if (const Status status = choice_.Fill(options); !status.ok()) return Fail(status);
   const Result<AgainstReport> report = CallStoppable(options, quiet(), VerifyAgainst);
   if (!report.ok()) return Fail(report.status());
 
@@ -192,6 +194,8 @@ int VerifyCommand::RunAgainst() const {
                         ? "all proved"
                         : FormatCount(report->differences.size(), "file") + " with differences",
                     ReplicasText(report->replicas)));
+    const std::string choice = ChoiceText(report->left_out, report->renamed);
+    if (!choice.empty()) PrintWords(choice);
   }
   return report->equal() ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "reshard/verify.h"
 #include "reshard/verify_against.h"
+#include "tools/cli/choice_options.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
@@ -27,6 +28,7 @@ class VerifyCommand : public Command {
 
   VerifyOptions options_;
   AgainstOptions against_;
+  ChoiceOptions choice_;
 };
 
 }  // namespace reshard

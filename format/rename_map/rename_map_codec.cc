@@ -1,0 +1,87 @@
+#include "format/rename_map/rename_map_codec.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "src/base/quote.h"
+
+namespace reshard {
+namespace {
+
+using Json = nlohmann::json;
+
+// Receives the parser's events; the first that has no place in a rename map ends the parsing.
+class RenameReader : public Json::json_sax_t {
+ public:
+  explicit RenameReader(const std::string& path) : path_(path) {}
+
+  const Status& status() const { return status_; }
+  std::map<std::string, std::string> TakeRenames() { return std::move(renames_); }
+
+  bool null() override { return Other("null"); }
+  bool boolean(bool) override { return Other("a boolean"); }
+  bool number_integer(int64_t) override { return Other("a number"); }
+  bool number_unsigned(uint64_t) override { return Other("a number"); }
+  bool number_float(double, const std::string&) override { return Other("a number"); }
+  bool binary(Json::binary_t&) override { return Other("binary"); }
+  bool start_array(size_t) override { return Other("an array"); }
+  bool end_array() override { return true; }
+
+  bool string(std::string& value) override {
+    if (!open_) return Other("a string");
+    renames_[name_] = std::move(value);
+    return true;
+  }
+
+  bool start_object(size_t) override {
+    if (open_) return Other("an object");
+    open_ = true;
+    return true;
+  }
+  bool end_object() override { return true; }
+
+  bool key(std::string& key) override {
+    if (renames_.contains(key)) {
+      return Fail(fmt::format("the name {} stands there twice; leave one of them", Quote(key)));
+    }
+    name_ = std::move(key);
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string& token, const Json::exception&) override {
+    return Fail(
+        fmt::format("expected JSON, found an error at byte {}, near {}", position, Quote(token)));
+  }
+
+ private:
+  bool Other(std::string_view found) {
+    return Fail(
+        open_ ? fmt::format("the new name of {}: expected a string, found {}", Quote(name_), found)
+              : fmt::format("expected an object {{\"old name\": \"new name\", ...}}, found {}",
+                            found));
+  }
+
+  bool Fail(std::string_view what) {
+    status_ = CorruptError(fmt::format("{}: {}", Escape(path_), what));
+    return false;
+  }
+
+  const std::string& path_;
+  Status status_;
+  std::map<std::string, std::string> renames_;
+  bool open_ = false;  // the object
+  std::string name_;   // the last key
+};
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
+                                                          std::string_view bytes) {
+  RenameReader reader(path);
+  if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
+  return reader.TakeRenames();
+}
+
+}  // namespace reshard

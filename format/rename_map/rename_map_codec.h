@@ -1,0 +1,23 @@
+// Decoding of a rename map (SPEC.md): names of the source to names of the target.
+#ifndef RESHARD_FORMAT_RENAME_MAP_RENAME_MAP_CODEC_H_
+#define RESHARD_FORMAT_RENAME_MAP_RENAME_MAP_CODEC_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+inline constexpr uint64_t kMaxRenameMapBytes = uint64_t{64} << 20;
+
+// Parses a file without recursion. What names may be is not looked at. `path` names the file in
+// messages. Errors: kCorrupt.
+Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
+                                                          std::string_view bytes);
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_RENAME_MAP_RENAME_MAP_CODEC_H_

@@ -1,0 +1,73 @@
+// Rename maps with one thing wrong in each row.
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+
+#include "reshard/renames.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(RenameMapTest, Reads) {
+  const TemporaryFolder folder(MemoryFolder());
+  const std::string path = folder.Write(
+      "map.json", R"( {"a.b": "x", "caf\u00e9": "\ud83d\ude00", "back\\slash": "a.b"} )");
+  const auto renames = ReadRenames(path);
+  ASSERT_TRUE(renames.ok()) << renames.status().message();
+  EXPECT_EQ(*renames, (std::map<std::string, std::string>{
+                          {"a.b", "x"}, {"caf\u00e9", "\U0001f600"}, {"back\\slash", "a.b"}}));
+  const auto none = ReadRenames(folder.Write("none.json", "{}"));
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_TRUE(none->empty());
+}
+
+TEST(RenameMapTest, RefusesEverythingElse) {
+  const TemporaryFolder folder(MemoryFolder());
+  const struct {
+    std::string bytes;
+    StatusCode code;
+    std::string message;
+  } rows[] = {
+      {"", StatusCode::kCorrupt, "expected JSON, found an error at byte 1"},
+      {"{\"a\": \"b\"", StatusCode::kCorrupt, "expected JSON, found an error at byte 10"},
+      {"{\"a\": \"b\"} x", StatusCode::kCorrupt, "expected JSON, found an error at byte 12"},
+      {"{\"a\": \"\xff\"}", StatusCode::kCorrupt, "expected JSON, found an error at byte"},
+      {"[\"a\"]", StatusCode::kCorrupt, "expected an object"},
+      {"\"a\"", StatusCode::kCorrupt, "expected an object"},
+      {"7", StatusCode::kCorrupt, "\"new name\", ...}, found a number"},
+      {R"({"a": 1})", StatusCode::kCorrupt,
+       "the new name of \"a\": expected a string, found a number"},
+      {R"({"a": -1.5})", StatusCode::kCorrupt, "expected a string, found a number"},
+      {R"({"a": null})", StatusCode::kCorrupt, "expected a string, found null"},
+      {R"({"a": true})", StatusCode::kCorrupt, "expected a string, found a boolean"},
+      {R"({"a": ["b"]})", StatusCode::kCorrupt, "expected a string, found an array"},
+      {R"({"a": {"b": "c"}})", StatusCode::kCorrupt, "expected a string, found an object"},
+      {R"({"a\n": "b", "a\u000a": "b"})", StatusCode::kCorrupt,
+       "the name \"a\\n\" stands there twice"},
+      {std::string(100'000, '['), StatusCode::kCorrupt, "expected an object"},
+      {R"({"a": ""})", StatusCode::kInvalidArgument, "renaming \"a\" to \"\""},
+      {R"({"": "a"})", StatusCode::kInvalidArgument, "renaming \"\" to \"a\""},
+      {R"({"a": "c", "b": "c"})", StatusCode::kInvalidArgument,
+       "the parameters \"a\" and \"b\" the same name \"c\""},
+      {R"({"a": ")" + std::string(65537, 'x') + "\"}", StatusCode::kInvalidArgument,
+       "at most 65536 bytes, found 65537"},
+  };
+  for (const auto& row : rows) {
+    const std::string path = folder.Write("map.json", row.bytes);
+    const auto renames = ReadRenames(path);
+    EXPECT_EQ(renames.status().code(), row.code) << row.bytes.substr(0, 40);
+    EXPECT_THAT(renames.status().message(), StartsWith(path + ": "));
+    EXPECT_THAT(renames.status().message(), HasSubstr(row.message));
+  }
+  EXPECT_EQ(ReadRenames(folder.path() / "gone.json").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ReadRenames(folder.path()).status().code(), StatusCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,352 @@
+// Conversions of chosen parameters under new names: what is written, and what is said about it.
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "reshard/verify.h"
+#include "reshard/verify_against.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/naive_reshard.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const ParameterLayout kRowsOf2 = MakeLayout({2}, {{0, -1}});
+const ParameterLayout kTwice = MakeLayout({2}, {{-1, -1}});
+const std::vector<NamedLayout> kLayouts = {{"w", kRowsOf2}, {"adam_m.w", kRowsOf2}};
+const TestTensor kWeight = MakeTensor("w", DType::kFloat32, {8, 3});
+const TestTensor kMoment = MakeTensor("adam_m.w", DType::kFloat32, {8, 3});
+const TestTensor kStep = MakeTensor("step", DType::kInt64, {});
+
+// Two ranks of a weight, its moment and a step, to be joined to full tensors.
+class SampleFolder : public ConversionFolder {
+ public:
+  SampleFolder() : ConversionFolder(kLayouts, {}) {
+    WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
+  }
+};
+
+TestTensor Named(TestTensor tensor, std::string name) {
+  tensor.name = std::move(name);
+  return tensor;
+}
+
+ConvertReport RunConvert(const ConvertOptions& options) {
+  auto report = Convert(options);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return report.ok() ? std::move(*report) : ConvertReport();
+}
+
+// Expects that the conversion is refused before anything is at the target.
+std::string Refused(const ConversionFolder& folder, StatusCode code) {
+  const auto report = Convert(folder.options());
+  EXPECT_EQ(report.status().code(), code);
+  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  return report.status().message();
+}
+
+AgainstOptions ProofOf(const ConvertOptions& options) {
+  AgainstOptions against;
+  against.target = options.target;
+  against.source = options.source;
+  against.source_strategy = options.source_strategy;
+  against.target_strategy = options.target_strategy;
+  against.include = options.include;
+  against.exclude = options.exclude;
+  against.renames = options.renames;
+  return against;
+}
+
+TEST(ConvertChoiceTest, TakesWhatIsIncludedAndNotExcluded) {
+  struct Row {
+    std::vector<std::string> include;
+    std::vector<std::string> exclude;
+    std::vector<TestTensor> expected;
+  };
+  const Row rows[] = {
+      {{}, {"adam_*"}, {kWeight, kStep}},
+      {{}, {"adam_*", "step"}, {kWeight}},
+      {{"*w"}, {}, {kMoment, kWeight}},
+      {{"*w", "step"}, {"adam_*"}, {kWeight, kStep}},
+      {{"st?p"}, {}, {kStep}},
+  };
+  for (const Row& row : rows) {
+    SampleFolder folder;
+    folder.options().include = row.include;
+    folder.options().exclude = row.exclude;
+    const ConvertReport report = RunConvert(folder.options());
+    EXPECT_EQ(folder.Target(0), row.expected);
+    EXPECT_EQ(report.parameters, row.expected.size());
+    EXPECT_EQ(report.left_out, 3 - row.expected.size());
+    EXPECT_EQ(report.renamed, 0U);
+    EXPECT_THAT(report.warnings, IsEmpty());
+  }
+}
+
+TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
+  SampleFolder folder;
+  ConvertOptions& options = folder.options();
+  options.exclude = {"step"};
+  options.renames = {{"w", "adam_m.w"}, {"adam_m.w", "w"}, {"step", "global_step"}};
+  const ConvertReport report = RunConvert(options);
+  EXPECT_THAT(folder.Target(0), ElementsAre(Named(kMoment, "w"), Named(kWeight, "adam_m.w")));
+  EXPECT_EQ(report.renamed, 2U);
+  EXPECT_EQ(report.left_out, 1U);
+  EXPECT_THAT(report.warnings, IsEmpty());
+  EXPECT_EQ(report.largest.front().name, "adam_m.w");
+
+  const auto damage = Verify({.target = options.target});
+  ASSERT_TRUE(damage.ok()) << damage.status().message();
+  EXPECT_THAT(damage->damages, IsEmpty());
+  const auto proof = VerifyAgainst(ProofOf(options));
+  ASSERT_TRUE(proof.ok()) << proof.status().message();
+  EXPECT_TRUE(proof->equal());
+  EXPECT_EQ(proof->renamed, 2U);
+  EXPECT_EQ(proof->left_out, 1U);
+  AgainstOptions other = ProofOf(options);
+  other.renames.clear();
+  const auto refuted = VerifyAgainst(other);
+  ASSERT_TRUE(refuted.ok()) << refuted.status().message();
+  EXPECT_FALSE(refuted->equal());
+}
+
+// A note, an empty note, a map of two Values and one without entries, then a tensor.
+std::string Oddities(const std::string& prefix) {
+  const auto map = [](const std::string& keys, int64_t count) {
+    return std::vector<std::string>{
+        TensorMessage("int32", {count}, keys),
+        TensorMessage("float32", {count, 2}, std::string(static_cast<size_t>(count) * 8, 'v')),
+        TensorMessage("int32", {count}, keys)};
+  };
+  return TensorValue(prefix + "note", "str", {0}, std::string("h\0\0\0i\0\0\0", 8)) +
+         TensorValue(prefix + "hollow", "str", {0}, "") +
+         MapValue(prefix + "map", map("key1key2", 2)) + MapValue(prefix + "map", map("key3", 1)) +
+         MapValue(prefix + "none", map("", 0)) +
+         TensorValue(prefix + "w", "Float32", {2}, "12345678");
+}
+
+TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
+  for (const bool checksum : {true, false}) {
+    ConversionFolder folder({}, {{"w", MakeLayout({1}, {{-1}})}});
+    ConvertOptions& options = folder.options();
+    folder.WriteRank(0, Oddities(""));
+    options.checksum = checksum;
+    options.unmatched = UnmatchedPolicy::kError;
+    // Longer than 127 bytes in all: lengths take other numbers of bytes than before.
+    const std::string prefix(200, 'x');
+    for (const char* name : {"note", "hollow", "map", "none", "w"}) {
+      options.renames.emplace(name, prefix + name);
+    }
+    const ConvertReport report = RunConvert(options);
+    EXPECT_EQ(report.renamed, 5U);
+    const std::string tensor = TensorValue(prefix + "w", "Float32", {2}, "12345678");
+    std::string expected = Oddities(prefix);
+    expected.resize(expected.size() - tensor.size());
+    // What is converted comes first.
+    EXPECT_EQ(ReadOutputs(options.target).at(RankPath(0)), tensor + expected);
+    const auto damage = Verify({.target = options.target});
+    ASSERT_TRUE(damage.ok()) << damage.status().message();
+    EXPECT_THAT(damage->damages, IsEmpty());
+    const auto proof = VerifyAgainst(ProofOf(options));
+    ASSERT_TRUE(proof.ok()) << proof.status().message();
+    EXPECT_TRUE(proof->equal());
+  }
+}
+
+TEST(ConvertChoiceTest, RefusesNamesThatCannotBe) {
+  struct Row {
+    std::map<std::string, std::string> renames;
+    StatusCode code;
+    std::string message;
+  };
+  const Row rows[] = {
+      {{{"w", ""}}, StatusCode::kInvalidArgument, "renaming \"w\" to \"\": a parameter needs"},
+      {{{"", "w"}}, StatusCode::kInvalidArgument, "renaming \"\" to \"w\": a parameter needs"},
+      {{{"w", std::string(65537, 'x')}},
+       StatusCode::kInvalidArgument,
+       "expected a name of at most 65536 bytes, found 65537"},
+      {{{"no", "x"}, {"w", "x"}},
+       StatusCode::kInvalidArgument,
+       "renaming gives the parameters \"no\" and \"w\" the same name \"x\""},
+      {{{"w", "adam_m.w"}},
+       StatusCode::kMismatch,
+       "the parameters \"adam_m.w\" and \"w\" would both be written as \"adam_m.w\""},
+      {{{"w", "step"}},
+       StatusCode::kMismatch,
+       "the parameters \"w\" and \"step\" would both be written as \"step\""},
+  };
+  for (const Row& row : rows) {
+    SampleFolder folder;
+    folder.options().renames = row.renames;
+    EXPECT_THAT(Refused(folder, row.code), HasSubstr(row.message));
+    EXPECT_THAT(Plan(folder.options()).status().message(), HasSubstr(row.message));
+    EXPECT_EQ(VerifyAgainst(ProofOf(folder.options())).ok(), false);
+  }
+  SampleFolder folder;
+  folder.options().renames = {{"w", std::string(65536, 'x')}, {"adam_m.w", "w"}};
+  EXPECT_EQ(RunConvert(folder.options()).renamed, 2U);
+  EXPECT_EQ(folder.Target(0)[1].name, std::string(65536, 'x'));
+}
+
+TEST(ConvertChoiceTest, NothingLeftIsAnError) {
+  SampleFolder folder;
+  folder.options().include = {"W", "Step"};
+  EXPECT_THAT(Refused(folder, StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("nothing is left to be written: --include and --exclude leave out "
+                              "all 3 parameters"),
+                    HasSubstr("such as \"adam_m.w\"")));
+}
+
+TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
+  SampleFolder folder;
+  ConvertOptions& options = folder.options();
+  options.include = {"w", "adam_v.*", "step"};
+  options.exclude = {"accu_grads*", "ada?_m.w"};
+  options.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
+  EXPECT_THAT(RunConvert(options).warnings,
+              ElementsAre("1 of the patterns of --include matches no parameter: \"adam_v.*\"",
+                          "1 of the patterns of --exclude matches no parameter: \"accu_grads*\"",
+                          "1 of the names that --rename replaces is no parameter's: \"weight\""));
+  EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Named(kStep, "z")));
+}
+
+// What is left out may be absent, damaged or at odds with the strategies.
+TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
+  const std::vector<NamedLayout> layouts = {
+      {"w", kRowsOf2}, {"adam_m.w", kTwice}, {"gone", kRowsOf2}};
+  ConversionFolder folder(layouts, {{"w", kRowsOf2}, {"adam_v.w", kRowsOf2}, {"gone", kRowsOf2}});
+  folder.WriteRank(0, {NaiveShard(kWeight, kRowsOf2, 0), kMoment});
+  folder.WriteRank(1, {NaiveShard(kWeight, kRowsOf2, 1),
+                       MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
+  ConvertOptions& options = folder.options();
+  options.check_replicas = true;
+  options.unmatched = UnmatchedPolicy::kError;
+  Refused(folder, StatusCode::kMismatch);
+  options.include = {"w"};
+  const ConvertReport report = RunConvert(options);
+  EXPECT_THAT(report.warnings, IsEmpty());
+  ASSERT_TRUE(report.replicas.has_value());
+  EXPECT_EQ(report.replicas->compared, 0U);
+  EXPECT_THAT(folder.Target(0), ElementsAre(NaiveShard(kWeight, kRowsOf2, 0)));
+}
+
+TEST(ConvertChoiceTest, AnotherChoiceIsAnotherPlan) {
+  SampleFolder folder;
+  ConvertOptions options = folder.options();
+  options.target_strategy = options.source_strategy;
+  options.include = {"w", "adam*"};
+  options.ranks = {0};
+  RunConvert(options);
+  options.ranks = {1};
+  for (const auto& change : std::vector<void (*)(ConvertOptions&)>{
+           [](ConvertOptions& changed) { changed.include = {"w"}; },
+           [](ConvertOptions& changed) { changed.exclude = {"step"}; },
+           [](ConvertOptions& changed) {
+             changed.renames = {{"w", "x"}};
+           }}) {
+    ConvertOptions changed = options;
+    change(changed);
+    EXPECT_EQ(Convert(changed).status().code(), StatusCode::kAlreadyExists);
+  }
+  // The same one in other words joins.
+  options.include = {"adam*", "w", "adam*"};
+  RunConvert(options);
+  EXPECT_THAT(folder.Target(1),
+              ElementsAre(NaiveShard(kMoment, kRowsOf2, 1), NaiveShard(kWeight, kRowsOf2, 1)));
+}
+
+TEST(ConvertChoiceTest, ShardsWriteTheSame) {
+  SampleFolder folder;
+  ConvertOptions options = folder.options();
+  options.exclude = {"step"};
+  options.renames = {{"w", "model.w"}};
+  for (const uint64_t shard : {0, 1}) {
+    options.shard = WorkShard{shard, 2};
+    const ConvertReport report = RunConvert(options);
+    EXPECT_EQ(report.left_out, 1U);
+    EXPECT_EQ(report.renamed, 1U);
+  }
+  EXPECT_THAT(folder.Target(0), ElementsAre(kMoment, Named(kWeight, "model.w")));
+  const auto proof = VerifyAgainst(ProofOf(options));
+  ASSERT_TRUE(proof.ok()) << proof.status().message();
+  EXPECT_TRUE(proof->equal());
+}
+
+// Two ranks that both strategies fit: cut by rows, or not at all.
+TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
+  SampleFolder folder;
+  ConvertOptions& options = folder.options();
+  options.reference = folder.folder().Write(
+      "full.ckpt", EncodeCheckpoint({kWeight, kStep, MakeTensor("other", DType::kInt8, {})}));
+  options.renames = {{"w", "model.w"}};  // the reference has the source's names
+  EXPECT_THAT(RunConvert(options).warnings,
+              ElementsAre(AllOf(HasSubstr("1 of 3 parameters are not in the reference "),
+                                HasSubstr("full.ckpt, which cannot tell their full shapes: "
+                                          "\"adam_m.w\""))));
+
+  ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
+  wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
+  wrong.options().reference = options.reference;
+  const std::string message = Refused(wrong, StatusCode::kMismatch);
+  EXPECT_THAT(message, HasSubstr("1 of 3 parameters are in full not what they are in the "
+                                 "reference "));
+  EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));
+  EXPECT_EQ(Plan(wrong.options()).status().message(), message);
+  wrong.options().exclude = {"w"};
+  RunConvert(wrong.options());
+}
+
+TEST(ConvertReferenceTest, ListsTheFirstTwentyThatDiffer) {
+  std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {8, 3})};
+  for (int i = 0; i < 25; ++i) {
+    tensors.push_back(MakeTensor("t" + std::to_string(i), DType::kFloat16, {2}));
+  }
+  ConversionFolder folder({{"w", kRowsOf2}}, {});
+  folder.WriteStage(tensors, {{"w", kRowsOf2}}, 2);
+  for (TestTensor& tensor : tensors) tensor.dtype = DType::kBFloat16;
+  tensors[0] = kWeight;
+  folder.options().reference = folder.folder().Write("full.ckpt", EncodeCheckpoint(tensors));
+  const std::string message = Refused(folder, StatusCode::kMismatch);
+  EXPECT_THAT(message, HasSubstr("25 of 26 parameters"));
+  EXPECT_THAT(message, HasSubstr("\n  \"t0\": expected BFloat16 [2], found Float16 [2]"));
+  EXPECT_THAT(message, EndsWith("\n  and 5 more"));
+}
+
+TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {
+  ConversionFolder folder({}, {{"w", MakeLayout({1}, {{-1}})}});
+  folder.WriteRank(0, Oddities(""));
+  folder.options().reference = folder.folder().Write("full.ckpt", Oddities(""));
+  EXPECT_THAT(RunConvert(folder.options()).warnings, IsEmpty());
+  folder.options().reference = folder.folder().Write(
+      "other.ckpt", EncodeCheckpoint({MakeTensor("map", DType::kInt8, {1}),
+                                      MakeTensor("note", DType::kFloat32, {})}));
+  folder.options().force = true;
+  const auto report = Convert(folder.options());
+  EXPECT_THAT(report.status().message(),
+              AllOf(HasSubstr("\n  \"map\": expected Int8 [1], found a map"),
+                    HasSubstr("\n  \"note\": expected Float32 [], found a note")));
+}
+
+TEST(ConvertReferenceTest, HasToBeAFile) {
+  SampleFolder folder;
+  folder.options().reference = folder.folder().path() / "gone.ckpt";
+  Refused(folder, StatusCode::kNotFound);
+  folder.options().reference = folder.options().source;
+  Refused(folder, StatusCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace reshard
