@@ -25,7 +25,6 @@ constexpr uint32_t kTensorType = 0x12;     // TensorProto.tensor_type
 constexpr uint32_t kTensorContent = 0x1a;  // TensorProto.tensor_content
 
 constexpr std::string_view kWeights = "a MindSpore checkpoint (weights)";
-constexpr std::string_view kGroupInfo = "a group_info file (groups of ranks)";
 
 uint64_t LittleEndian(std::string_view bytes) {
   uint64_t value = 0;
@@ -73,23 +72,22 @@ std::string_view KindOfProtobuf(std::string_view head) {
     key = 0;
   }
   if (key == kTensorType || key == kTensorContent) return kWeights;
-  return static_cast<uint64_t>(input.CurrentPosition()) == end ? kGroupInfo : std::string_view();
+  return static_cast<uint64_t>(input.CurrentPosition()) == end ? kGroupInfoKind
+                                                               : std::string_view();
 }
 
 }  // namespace
 
-Status ForeignFileError(const std::string& path, std::string_view head) {
+std::string_view KindOfForeignFile(std::string_view head) {
   head = head.substr(0, kForeignHeadBytes);
-  std::string_view kind;
-  if (head.empty()) {
-    kind = "an empty file";
-  } else if (IsEncrypted(head)) {
-    kind = "an encrypted MindSpore checkpoint (weights)";
-  } else if (IsSafetensors(head)) {
-    kind = "a safetensors file (weights)";
-  } else {
-    kind = KindOfProtobuf(head);
-  }
+  if (head.empty()) return "an empty file";
+  if (IsEncrypted(head)) return "an encrypted MindSpore checkpoint (weights)";
+  if (IsSafetensors(head)) return "a safetensors file (weights)";
+  return KindOfProtobuf(head);
+}
+
+Status ForeignFileError(const std::string& path, std::string_view head) {
+  const std::string_view kind = KindOfForeignFile(head);
   if (kind.empty()) return {};
   return CorruptError(
       fmt::format("{}: expected a strategy file, found {}; give the strategy that the training run "

@@ -28,14 +28,23 @@
 namespace reshard {
 
 struct ConvertOptions {
-  std::string
-      source;  // a folder with rank_N/*.ckpt; or one .ckpt file when there is no source strategy
+  // A folder with rank_N/*.ckpt; a pattern such as node{rank}/net-1_100.ckpt or node{rank}, in
+  // which each {rank} stands for the number of a rank; or one .ckpt file when there is no source
+  // strategy. Empty when source_files says it.
+  std::string source;
   std::string target;           // a folder; made when it is not there
   std::string source_strategy;  // a strategy file or a folder of stage files; empty: the source
                                 // holds full tensors
   std::string target_strategy;  // as above; empty: full tensors are written, for one rank
   std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
   std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  std::map<int64_t, std::string> source_files;  // in place of `source`: the file of each rank; for
+                                                // some target ranks those they need will do
+  // group_info files of the training run, or patterns with {rank} for them. The ranks of each one's
+  // list (ckpt_restore_rank_list) hold the same weights: they stand in for each other where a file
+  // is missing or lacks a parameter that no layout cuts. Without a source strategy those of rank
+  // 0's list hold full tensors, all together.
+  std::vector<std::string> group_info;
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
   int jobs = 2;               // lanes that gather and write, up to 8 MiB each; 0: one for each core
   uint64_t memory_limit = 0;  // bytes that the run may hold in all, page cache included; 0: 256

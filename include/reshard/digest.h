@@ -23,7 +23,8 @@
 namespace reshard {
 
 struct DigestOptions {
-  std::string path;      // a folder with rank_N/*.ckpt; or one .ckpt file when there is no strategy
+  std::string path;      // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
+                         // one .ckpt file when there is no strategy
   std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
   std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
   int jobs = 2;          // threads that read; 0: one for each core

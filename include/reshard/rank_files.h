@@ -22,8 +22,9 @@ struct RankFiles {
   std::vector<std::string> warnings;
 };
 
-// Chooses one file of each folder rank_N of `folder`: that of the greatest (epoch, step), or the
-// one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors: kNotFound,
+// Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
+// {rank} names (ConvertOptions::source, reshard/convert.h): that of the greatest (epoch, step), or
+// the one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors: kNotFound,
 // kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 

@@ -40,9 +40,9 @@ struct LogicalTensor {
 
 class ShardedCheckpoint {
  public:
-  // Opens `folder` (rank_N/*.ckpt) under the strategy file or folder `strategy`; an empty
-  // `strategy` stands for full tensors in rank_0, and `folder` may then be one file. Errors:
-  // kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
+  // Opens `folder` (rank_N/*.ckpt, or a pattern as ConvertOptions::source) under the strategy file
+  // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may
+  // then be one file. Errors: kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;

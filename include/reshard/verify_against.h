@@ -26,10 +26,12 @@ namespace reshard {
 struct AgainstOptions {
   std::string target;  // the folder to be proved
   std::string source;
+  std::map<int64_t, std::string> source_files;
   std::string source_strategy;
   std::string target_strategy;
   std::string prefix = "checkpoint_";
   std::string suffix;
+  std::vector<std::string> group_info;
   std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   std::vector<std::string> include;

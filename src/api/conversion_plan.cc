@@ -59,11 +59,11 @@ SourceAccess AccessOf(SourceIo io) {
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
-  return OpenedSource::Open(
-      {options.source, options.source_strategy, options.target_strategy, options.suffix},
-      {.index_bytes = budget.index_bytes,
-       .window_bytes = budget.window_bytes,
-       .access = AccessOf(options.io.source)});
+  return OpenedSource::Open({options.source, options.source_strategy, options.target_strategy,
+                             options.suffix, options.source_files, options.group_info},
+                            {.index_bytes = budget.index_bytes,
+                             .window_bytes = budget.window_bytes,
+                             .access = AccessOf(options.io.source)});
 }
 
 Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {

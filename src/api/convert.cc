@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,14 +22,21 @@
 #include "src/os/file_identity.h"
 #include "src/os/path_relation.h"
 #include "src/plan/planner.h"
+#include "src/source/rank_pattern.h"
 
 namespace reshard {
 namespace {
 
+Status CheckOutside(const std::string& target, const std::string& source) {
+  RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
+  if (!inside) return {};
+  return InvalidArgumentError(
+      fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
+                  Escape(target), Escape(source)));
+}
+
 Status CheckOptions(const ConvertOptions& options) {
-  if (options.source.empty() || options.target.empty()) {
-    return InvalidArgumentError("a source and a target folder are needed");
-  }
+  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
   if (options.source_strategy.empty() && options.target_strategy.empty()) {
     return InvalidArgumentError(
         "neither --src-strategy nor --dst-strategy is given; name at least one: without a source "
@@ -55,13 +63,8 @@ Status CheckOptions(const ConvertOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
-  RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(options.target, options.source));
-  if (inside) {
-    return InvalidArgumentError(
-        fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
-                    Escape(options.target), Escape(options.source)));
-  }
-  return {};
+  if (options.source.empty() || IsRankPattern(options.source)) return {};
+  return CheckOutside(options.target, options.source);
 }
 
 Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
@@ -69,6 +72,18 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
                            DivideMemory(options.memory_limit, Workers(options.jobs)));
   RESHARD_RETURN_IF_ERROR(CheckOptions(options));
   return budget;
+}
+
+// The folders that a pattern tells apart are the source's, as one with rank folders is. Where it
+// names files side by side, they lie anywhere.
+Status CheckOutsideOfPattern(const OpenedSource& source, const ConvertOptions& options) {
+  if (!IsRankPattern(options.source)) return {};
+  for (const OpenedSource::File& file : source.chosen()) {
+    if (file.relative_path.find('/') == std::string::npos) continue;
+    const std::filesystem::path path = source.path(file);
+    RESHARD_RETURN_IF_ERROR(CheckOutside(options.target, path.parent_path().string()));
+  }
+  return {};
 }
 
 // A file that is read must not be one that is replaced, whatever the names it is reached by.
@@ -100,6 +115,7 @@ std::set<int64_t> SourceRanks(const PlanReport& plan) {
 
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
                             const ConvertOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options));
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options));
   JobSpec spec;
   spec.target_folder = options.target;

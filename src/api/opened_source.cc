@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/index/group_info_loader.h"
 #include "src/index/strategy_loader.h"
 #include "src/os/directory_listing.h"
+#include "src/source/rank_pattern.h"
 
 namespace reshard {
 namespace {
@@ -23,11 +27,6 @@ class RankTally {
   void Add(int64_t rank) {
     ++count_;
     if (first_.size() < kMost) first_.push_back(rank);
-  }
-  // Adds the ranks from `begin` up to, but without, `end`.
-  void Add(int64_t begin, int64_t end) {
-    count_ += end - begin;
-    while (begin < end && first_.size() < kMost) first_.push_back(begin++);
   }
   int64_t count() const { return count_; }
   std::string Words() const {
@@ -50,6 +49,50 @@ Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
   return {};
 }
 
+// Returns the ranks from `first` up to `end` without files of their own or of a rank that holds the
+// same weights.
+RankTally MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
+                       const HolderGroups& groups) {
+  const auto has_file = [&](int64_t rank) {
+    const auto place = std::lower_bound(
+        chosen.begin(), chosen.end(), rank,
+        [](const OpenedSource::File& file, int64_t wanted) { return file.rank < wanted; });
+    return place != chosen.end() && place->rank == rank;
+  };
+  RankTally missing;
+  for (int64_t rank = first; rank < end; ++rank) {
+    if (has_file(rank)) continue;
+    const auto holders = groups.HoldersLike(rank);
+    if (std::none_of(holders.begin(), holders.end(), has_file)) missing.Add(rank);
+  }
+  return missing;
+}
+
+// Returns the files that `paths` names.
+Result<RankFolder> FindFiles(const OpenedSource::Paths& paths) {
+  if (!paths.source_files.empty()) return TakeRankFiles(paths.source_files, {paths.suffix});
+  if (IsRankPattern(paths.source)) return FindRankFiles(paths.source, {paths.suffix});
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(paths.source));
+  if (kind == PathKind::kMissing || kind == PathKind::kDirectory) {
+    return FindRankFiles(paths.source, {paths.suffix});
+  }
+  // Opening says what is wrong with what is neither file nor folder.
+  if (!paths.source_strategy.empty()) {
+    return MismatchError(
+        fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
+                    "folder that holds "
+                    "rank_N/*.ckpt",
+                    Escape(paths.source), Escape(paths.source_strategy)));
+  }
+  const std::string name = std::filesystem::path(paths.source).filename().string();
+  return RankFolder{{{0, paths.source, name, std::nullopt}}, {}};
+}
+
+// How messages call the source.
+std::string SourceName(const OpenedSource::Paths& paths) {
+  return paths.source_files.empty() ? Escape(paths.source) : "--source";
+}
+
 }  // namespace
 
 OpenedSource::OpenedSource(const Limits& limits)
@@ -64,64 +107,68 @@ Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, con
       LoadIfGiven(paths.target_strategy, source->target_strategy_, source->warnings_));
   source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
                         source->target_strategy_ ? &*source->target_strategy_ : nullptr);
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(paths));
+  RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(paths.group_info));
+  RESHARD_RETURN_IF_ERROR(groups.CheckAgainst(*source->rule_));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(paths, groups));
   std::map<int64_t, FileId> rank_files;
   for (const File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
-  source->shards_.emplace(source->files_, source->indexes_, *source->rule_, std::move(rank_files));
+  source->shards_.emplace(source->files_, source->indexes_, *source->rule_, std::move(rank_files),
+                          std::move(groups));
   return source;
 }
 
-Status OpenedSource::ChooseFiles(const Paths& paths) {
-  RankFolder folder;
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(paths.source));
-  if (kind == PathKind::kFile || kind == PathKind::kOther) {  // opening says what is wrong with it
-    if (source_strategy_) {
-      return MismatchError(
-          fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
-                      "folder that holds "
-                      "rank_N/*.ckpt",
-                      Escape(paths.source), Escape(paths.source_strategy)));
-    }
-    const std::string name = std::filesystem::path(paths.source).filename().string();
-    folder.files.push_back({0, paths.source, name, std::nullopt});
-  } else {
-    RESHARD_ASSIGN_OR_RETURN(folder, FindRankFiles(paths.source, {paths.suffix}));
+Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
+                        const std::string& target) {
+  if ((source.empty() && files.empty()) || target.empty()) {
+    return InvalidArgumentError("a source and a target folder are needed");
   }
+  if (!source.empty() && !files.empty()) {
+    return InvalidArgumentError(fmt::format(
+        "the source is named twice, as {} and by --source; choose one", Escape(source)));
+  }
+  return {};
+}
+
+Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups) {
+  RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(paths));
   warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
 
   const int64_t first = rule_->SourceRank(0, 0);
   const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
+  const auto replicas = source_strategy_ ? std::span<const int64_t>() : groups.HoldersLike(first);
   RankTally extra;
-  RankTally missing;
-  int64_t expected = first;
   for (const RankFile& file : folder.files) {
-    if (file.rank < first || file.rank >= end) {
+    if ((file.rank < first || file.rank >= end) &&
+        std::find(replicas.begin(), replicas.end(), file.rank) == replicas.end()) {
       extra.Add(file.rank);
       continue;
     }
-    missing.Add(expected, file.rank);
-    expected = file.rank + 1;
     RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
     step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
   }
-  missing.Add(expected, end);
+  const RankTally missing = MissingRanks(chosen_, first, end, groups);
 
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
+  if (extra.count() > 0 && !paths.source_files.empty()) {
+    return InvalidArgumentError(
+        fmt::format("--source: expected source ranks from {} to {} (by {}), found {}", first,
+                    end - 1, by, extra.Words()));
+  }
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     Escape(paths.source), first, end - 1, by, extra.Words()));
+                                     SourceName(paths), first, end - 1, by, extra.Words()));
   }
   if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
-                                    Escape(paths.source), missing.count(), first, end - 1, by,
+                                    SourceName(paths), missing.count(), first, end - 1, by,
                                     missing.Words()));
   }
   if (extra.count() > 0) {
     warnings_.push_back(
         fmt::format("{}: {} rank folders are beyond the ranks {} to {} (by {}), "
                     "not used: {}",
-                    Escape(paths.source), extra.count(), first, end - 1, by, extra.Words()));
+                    SourceName(paths), extra.count(), first, end - 1, by, extra.Words()));
   }
   return {};
 }

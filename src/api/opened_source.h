@@ -25,10 +25,14 @@ namespace reshard {
 class OpenedSource {
  public:
   struct Paths {
-    std::string source;  // a folder of rank folders; one file where there is no source strategy
+    // A folder of rank folders; a pattern with {rank}; one file where there is no source strategy;
+    // empty: source_files.
+    std::string source;
     std::string source_strategy;  // empty: none
     std::string target_strategy;  // empty: none
     std::string suffix;
+    std::map<int64_t, std::string> source_files = {};  // by rank
+    std::vector<std::string> group_info = {};          // files or patterns
   };
 
   // What its parts may hold, and how files are reached.
@@ -68,7 +72,8 @@ class OpenedSource {
 
  private:
   explicit OpenedSource(const Limits& limits);
-  Status ChooseFiles(const Paths& paths);
+  // `groups` says which ranks hold the same weights.
+  Status ChooseFiles(const Paths& paths, const HolderGroups& groups);
 
   SourceFiles files_;
   IndexCache indexes_;
@@ -80,6 +85,10 @@ class OpenedSource {
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;
 };
+
+// Fails with kInvalidArgument unless a target and one source, a path or files, are named.
+Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
+                        const std::string& target);
 
 }  // namespace reshard
 

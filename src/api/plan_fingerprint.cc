@@ -56,6 +56,9 @@ std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& op
   if (target_strategy != nullptr) {
     digest.Update(fmt::format("target {}\n", StrategyDigest(*target_strategy)));
   }
+  for (const HolderGroups::List& list : source.shards().groups().lists()) {
+    digest.Update(fmt::format("holders {}\n", list.ranks));
+  }
   if (const auto step = source.step()) {
     digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
   }

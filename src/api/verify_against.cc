@@ -23,9 +23,7 @@ namespace reshard {
 namespace {
 
 Status CheckOptions(const AgainstOptions& options) {
-  if (options.source.empty() || options.target.empty()) {
-    return InvalidArgumentError("a source and a target folder are needed");
-  }
+  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
   if (options.source_strategy.empty() && options.target_strategy.empty()) {
     return InvalidArgumentError(
         "neither --src-strategy nor --dst-strategy is given; name those of the conversion that is "
@@ -96,9 +94,10 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     const ParameterChoice choice(options.include, options.exclude, options.renames);
-    RESHARD_ASSIGN_OR_RETURN(const auto source,
-                             OpenedSource::Open({options.source, options.source_strategy,
-                                                 options.target_strategy, options.suffix}));
+    RESHARD_ASSIGN_OR_RETURN(
+        const auto source,
+        OpenedSource::Open({options.source, options.source_strategy, options.target_strategy,
+                            options.suffix, options.source_files, options.group_info}));
     const Planner planner(source->shards(), options.prefix, options.unmatched, choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     const CountedWork work(options.jobs, options.stop, options.progress,

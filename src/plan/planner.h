@@ -107,6 +107,9 @@ class Planner {
   // Adds what is written to `notes`. Fails where it is another parameter's name.
   Result<PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
+  // Without a source strategy, of the ranks that by a list hold the same full tensors.
+  Status CheckMissingReplicas() const;
+  // Fails where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -52,11 +53,11 @@ Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
   uint64_t last = 0;
   for (const int64_t local : locals) {
     RESHARD_ASSIGN_OR_RETURN(const uint64_t table, sources_.TableOf(stage, local));
-    if (table != 0 && table == last) continue;  // it holds the same
+    if (table == 0) return std::optional<std::vector<std::string>>();
+    if (table == last) continue;  // it holds the same
     last = table;
     RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, sources_.IndexOf(stage, local));
     const auto lacks = [&](const std::string& name) { return index->Find(name) == nullptr; };
-    if (!index) return std::optional<std::vector<std::string>>();
     if (names.empty()) {
       for (const ParameterInfo& parameter : index->parameters()) names.push_back(parameter.name);
     } else if (index->parameters().size() != names.size() ||
@@ -129,7 +130,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
 Status Planner::CheckMissingRanks(int64_t target_stage,
                                   const std::unordered_set<std::string_view>& seen) const {
   const ConversionRule& rule = sources_.rule();
-  if (rule.source() == nullptr) return {};
+  if (rule.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
     for (const NamedLayout& layout :
@@ -154,6 +155,23 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
         lost.size(), Escape(rule.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
   }
   return {};
+}
+
+// Nothing tells what full tensors there have to be.
+Status Planner::CheckMissingReplicas() const {
+  const std::span<const int64_t> holders = sources_.groups().HoldersLike(0);
+  std::vector<std::string> missing;
+  for (const int64_t rank : holders) {
+    if (!sources_.rank_files().contains(rank)) missing.push_back(std::to_string(rank));
+  }
+  if (missing.empty()) return {};
+  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(0));
+  if (!census->files_differ) return {};
+  return MismatchError(fmt::format(
+      "the files of the ranks {}, which by --group-info hold the same full tensors, do not all "
+      "have the same parameters, as when redundancy was removed, and those of the ranks {} are "
+      "missing; add them",
+      FirstNumbers({holders.begin(), holders.end()}), FirstOf(missing)));
 }
 
 Status Planner::CheckStages(int64_t target_stage) const {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -12,8 +13,12 @@
 
 namespace reshard {
 SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
-                           std::map<int64_t, FileId> rank_files)
-    : files_(files), indexes_(indexes), rule_(rule), rank_files_(std::move(rank_files)) {
+                           std::map<int64_t, FileId> rank_files, HolderGroups groups)
+    : files_(files),
+      indexes_(indexes),
+      rule_(rule),
+      rank_files_(std::move(rank_files)),
+      groups_(std::move(groups)) {
   for (const auto& [rank, file] : rank_files_) ranks_.emplace_back(rank, file);
 }
 
@@ -22,9 +27,22 @@ std::string SourceShards::Where(FileId file, std::string_view name) const {
 }
 
 bool SourceShards::HasFiles(int64_t stage) const {
+  const auto file = rank_files_.lower_bound(rule_.SourceRank(stage, 0));
+  return file != rank_files_.end() && file->first < EndOf(stage);
+}
+
+int64_t SourceShards::EndOf(int64_t stage) const {
+  return rule_.source() == nullptr ? std::numeric_limits<int64_t>::max()
+                                   : rule_.SourceRank(stage, 0) + rule_.source_devices();
+}
+
+std::vector<int64_t> SourceShards::HoldersLike(int64_t stage, int64_t local) const {
   const int64_t first = rule_.SourceRank(stage, 0);
-  const auto file = rank_files_.lower_bound(first);
-  return file != rank_files_.end() && file->first < first + rule_.source_devices();
+  std::vector<int64_t> others;
+  for (const int64_t rank : groups_.HoldersLike(first + local)) {
+    if (rank != first + local) others.push_back(rank - first);
+  }
+  return others;
 }
 
 Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
@@ -37,7 +55,15 @@ Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
 
 Result<uint64_t> SourceShards::TableOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(rule_.SourceRank(stage, local));
-  return entry == nullptr ? 0 : TableOf(*entry);
+  if (entry == nullptr) return 0;
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  for (const int64_t other : HoldersLike(stage, local)) {
+    RankEntry* of_other = Find(rule_.SourceRank(stage, other));
+    if (of_other == nullptr) continue;
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t other_table, TableOf(*of_other));
+    if (other_table != table) return 0;
+  }
+  return table;
 }
 
 Result<uint64_t> SourceShards::TableOf(RankEntry& entry) const {
@@ -69,7 +95,7 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
   Census census;
   const int64_t first = rule_.SourceRank(stage, 0);
   const auto begin = rank_files_.lower_bound(first);
-  const auto end = rank_files_.lower_bound(first + rule_.source_devices());
+  const auto end = rank_files_.lower_bound(EndOf(stage));
   const auto add = [&](int64_t rank, FileId file) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes_.Get(file));
     ++census.files;
@@ -139,6 +165,12 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name,
     RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, preferred));
     if (index && index->Find(name) != nullptr) {
       return Holder{stage, rule_.SourceRank(stage, preferred), std::move(index)};
+    }
+    for (const int64_t other : HoldersLike(stage, preferred)) {
+      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(stage, other));
+      if (index && index->Find(name) != nullptr) {
+        return Holder{stage, rule_.SourceRank(stage, other), std::move(index)};
+      }
     }
   }
   for (const int64_t stage : stages) {
@@ -211,9 +243,11 @@ std::vector<int64_t> SourceShards::FilesOf(const SourceTensor& tensor,
   // A strategy may claim a million replicas where there are few files.
   const int64_t first = rule_.SourceRank(tensor.stage, 0);
   const auto begin = LowerBound(first);
-  const auto end = LowerBound(first + rule_.source_devices());
+  const auto end = LowerBound(EndOf(tensor.stage));
   std::vector<int64_t> locals;
-  if (end - begin < tensor.grid.replicas()) {
+  if (rule_.source() == nullptr) {
+    for (auto entry = begin; entry != end; ++entry) locals.push_back(entry->rank);
+  } else if (end - begin < tensor.grid.replicas()) {
     for (auto entry = begin; entry != end; ++entry) {
       if (tensor.grid.PartsOf(entry->rank - first) == parts) locals.push_back(entry->rank - first);
     }

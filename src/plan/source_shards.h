@@ -23,6 +23,7 @@
 #include "reshard/status.h"
 #include "src/index/index_cache.h"
 #include "src/layout/conversion_rule.h"
+#include "src/layout/holder_groups.h"
 #include "src/layout/shard_grid.h"
 #include "src/source/source_files.h"
 
@@ -55,11 +56,12 @@ struct SourceShard {
 class SourceShards {
  public:
   SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
-               std::map<int64_t, FileId> rank_files);
+               std::map<int64_t, FileId> rank_files, HolderGroups groups = {});
 
   const ConversionRule& rule() const { return rule_; }
   // By rank, as the folders are numbered.
   const std::map<int64_t, FileId>& rank_files() const { return rank_files_; }
+  const HolderGroups& groups() const { return groups_; }
 
   // Returns whether a file of any rank of source stage `stage` is there.
   bool HasFiles(int64_t stage) const;
@@ -68,9 +70,10 @@ class SourceShards {
   // is no file.
   Result<IndexHandle> IndexOf(int64_t stage, int64_t local) const;
 
-  // Returns the ParameterTable::id() of that index, 0 where there is no file. Files of one id hold
-  // the same parameters at the same places, whatever indexes are there still. Opens the file the
-  // first time only. Errors: as IndexOf.
+  // Returns the ParameterTable::id() of that index, 0 where there is no file, or where one of a
+  // rank that by a list holds the same weights has another: then the table does not tell all. Files
+  // of one id hold the same parameters at the same places, whatever indexes are there still. Opens
+  // the file the first time only. Errors: as IndexOf.
   Result<uint64_t> TableOf(int64_t stage, int64_t local) const;
 
   // Which files of one stage hold which parameters.
@@ -96,8 +99,9 @@ class SourceShards {
     IndexHandle index;
   };
   // Finds `name` in the files of the source stages `stages`, ascending: in that of local rank
-  // `preferred` of the lowest stage that has it there, else in the lowest rank that has it. Errors:
-  // kMismatch when no file has it, and those of opening a file.
+  // `preferred`, or else of one that by a list holds the same weights, of the lowest stage that has
+  // it there, else in the lowest rank that has it. Errors: kMismatch when no file has it, and those
+  // of opening a file.
   Result<Holder> FindWhole(std::string_view name, const std::vector<int64_t>& stages,
                            int64_t preferred) const;
 
@@ -135,6 +139,11 @@ class SourceShards {
   // of ranks, where none is missing.
   RankEntry* Find(int64_t rank) const;
   std::deque<RankEntry>::iterator LowerBound(int64_t rank) const;
+  // Returns the rank behind those of a stage. Without a source strategy all that there are hold
+  // full tensors.
+  int64_t EndOf(int64_t stage) const;
+  // Returns the other local ranks that by a list hold the weights of `local`, ascending.
+  std::vector<int64_t> HoldersLike(int64_t stage, int64_t local) const;
   Result<uint64_t> TableOf(RankEntry& entry) const;
   // Returns the local ranks whose grid part is `parts` and whose files are there, ascending.
   std::vector<int64_t> FilesOf(const SourceTensor& tensor, const std::vector<int64_t>& parts) const;
@@ -148,6 +157,7 @@ class SourceShards {
   IndexCache& indexes_;
   const ConversionRule& rule_;
   const std::map<int64_t, FileId> rank_files_;
+  const HolderGroups groups_;
   mutable std::deque<RankEntry> ranks_;  // ascending; a deque, as entries cannot be moved
   mutable std::mutex census_mutex_;
   mutable std::map<int64_t, Census>

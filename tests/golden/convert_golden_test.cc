@@ -212,7 +212,16 @@ TEST(ConvertGoldenApisTest, ByRank) {
     options.ranks = {rank};
     const std::string path = fmt::format("rank_{0}/net{0}.ckpt", rank);
     ExpectConverts(options, {{path, expected.at(path)}});
+    ConvertOptions by_map = options;
+    by_map.source.clear();
+    for (const int64_t needed : *ranks) {
+      by_map.source_files[needed] = data / fmt::format("origin_rank{}.ckpt", needed);
+    }
+    ExpectConverts(by_map, {{path, expected.at(path)}});
   }
+  options.source = data / "origin_rank{rank}.ckpt";
+  options.ranks.clear();
+  ExpectConverts(options, expected);
 }
 
 // transform_checkpoints with the strategy of stage 1 of two.

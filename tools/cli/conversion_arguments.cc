@@ -8,6 +8,7 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/source_options.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -65,9 +66,16 @@ CLI::Validator ByteSize() {
 
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source,
-                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
+                "Folder with rank_N/*.ckpt; pattern for files or folders with {rank} for the "
+                "number, as node{rank}/net-1_100.ckpt; or one .ckpt file, when there is no source "
+                "strategy")
+      ->required(false);
   AddPositional(app, "DST", options_.target,
-                "Folder for rank_N/PREFIXN.ckpt; made when it is missing");
+                "Folder for rank_N/PREFIXN.ckpt; made when it is missing")
+      ->required(false);
+  app.parse_complete_callback([this] { Complete(); });
+  AddSourceFilesOption(app, options_.source_files);
+  AddGroupInfoOption(app, options_.group_info);
   app.add_option("--src-strategy", options_.source_strategy,
                  "Strategy file of the source, or folder of stage files; without it the source "
                  "holds full tensors")
@@ -116,9 +124,27 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("FILE");
 }
 
+void ConversionArguments::Complete() {
+  const bool by_option = !options_.source_files.empty() || !mindformers_.source().empty();
+  if (by_option && options_.target.empty()) options_.target.swap(options_.source);
+  const auto twice = [](bool both, const char* what, const char* other) {
+    if (both) throw CLI::ExcludesError(what, other);
+  };
+  twice(!options_.source_files.empty() && !options_.source.empty(), "SRC", "--source");
+  twice(!mindformers_.source().empty() && !options_.source.empty(), "SRC", "--src_checkpoint");
+  twice(!mindformers_.source().empty() && !options_.source_files.empty(), "--source",
+        "--src_checkpoint");
+  twice(!mindformers_.target().empty() && !options_.target.empty(), "DST", "--dst_checkpoint_dir");
+  if (!by_option && options_.source.empty()) throw CLI::RequiredError("SRC");
+  if (mindformers_.target().empty() && options_.target.empty()) throw CLI::RequiredError("DST");
+}
+
 Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = options_;
   if (Status status = choice_.Fill(options); !status.ok()) return status;
+  if (!mindformers_.source().empty()) options.source = mindformers_.source();
+  if (!mindformers_.target().empty()) options.target = mindformers_.target();
+  mindformers_.ApplyTo(options);
   options.unmatched = unmatched_ == "drop"    ? UnmatchedPolicy::kDrop
                       : unmatched_ == "error" ? UnmatchedPolicy::kError
                                               : UnmatchedPolicy::kCopy;

@@ -9,6 +9,7 @@
 
 #include "reshard/convert.h"
 #include "tools/cli/choice_options.h"
+#include "tools/cli/mindformers_spelling.h"
 
 namespace reshard {
 
@@ -17,14 +18,24 @@ class ConversionArguments {
  public:
   // `app` keeps pointers into this object.
   void AddTo(CLI::App& app);
+  // Adds MindFormers' spellings, too.
+  void AddMindFormersTo(CLI::App& app) { mindformers_.AddTo(app); }
 
   // After parsing. Errors: those of ChoiceOptions::Fill.
   Result<ConvertOptions> Options() const;
-  const std::string& target() const { return options_.target; }
+  // The target folder, however it was given.
+  const std::string& target() const {
+    return mindformers_.target().empty() ? options_.target : mindformers_.target();
+  }
+  const MindFormersSpelling& mindformers() const { return mindformers_; }
 
  private:
+  // Tells which positional is which. Throws the parser's errors.
+  void Complete();
+
   ConvertOptions options_;
   ChoiceOptions choice_;
+  MindFormersSpelling mindformers_;
   std::string unmatched_ = "copy";
   std::string resume_;  // "true" for --resume alone, "verify", or nothing
   std::string io_ = "auto";

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
@@ -47,7 +48,10 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
               {"reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard convert ckpt_8 ckpt_4 --src-strategy s8/ --dst-strategy s4/ --rank 0",
                "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
-               "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt"}) {
+               "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt",
+               "reshard convert 'run/node{rank}/net-1_100.ckpt' full --src-strategy s8.ckpt",
+               "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy "
+               "s8.ckpt --dst-strategy s4.ckpt"}) {
   arguments_.AddTo(app());
   app().add_flag("--check-replicas", check_replicas_,
                  "First compare the shards that source ranks ought to share; exit 3 when any "
@@ -57,6 +61,7 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                   "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, Slurm "
                   "or Kubernetes")
       ->type_name("I/N|auto");
+  arguments_.AddMindFormersTo(app());
 }
 
 int ConvertCommand::Run() {
@@ -73,8 +78,12 @@ int ConvertCommand::Run() {
     if (!shard.ok()) return Fail(shard.status());
     options.shard = *shard;
   }
-  const Result<ConvertReport> report = CallStoppable(options, quiet(), Convert);
+  const MindFormersSpelling& mindformers = arguments_.mindformers();
+  const Status world_size = mindformers.CheckWorldSize(options.target_strategy);
+  if (!world_size.ok()) return Fail(world_size);
+  Result<ConvertReport> report = CallStoppable(options, quiet(), Convert);
   if (!report.ok()) return Fail(report.status());
+  if (auto warning = mindformers.Warning()) report->warnings.push_back(*std::move(warning));
 
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

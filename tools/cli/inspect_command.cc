@@ -27,7 +27,8 @@ InspectCommand::InspectCommand(CLI::App& parent)
                "reshard inspect ckpt_8 strategy_8.ckpt --json"}) {
   AddPositional(
       app(), "PATH", paths_,
-      "Checkpoint file, folder with rank_N/*.ckpt, strategy file or folder of stage files");
+      "Checkpoint file, folder with rank_N/*.ckpt or pattern with {rank}, strategy file or folder "
+      "of stage files");
   app()
       .add_option("--filter", filter_,
                   "Only parameters whose names match a glob pattern; totals count only these")
@@ -60,7 +61,7 @@ int InspectCommand::Run() {
 }
 
 void InspectCommand::InspectPath(const std::string& path) {
-  if (IsFolder(path)) {
+  if (IsFolder(path) || path.find("{rank}") != std::string::npos) {
     InspectFolder(path);
   } else {
     InspectFile(path);

@@ -9,6 +9,7 @@
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/source_options.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 #include "tools/cli/unmatched_option.h"
@@ -105,6 +106,9 @@ void VerifyCommand::AddAgainst() {
                   "Instead of that, compare each byte of DST with what a conversion of SRC gives, "
                   "and the replicas in SRC with one another; needs no manifest")
       ->type_name("SRC");
+  AddSourceFilesOption(app(), against_.source_files)
+      ->description(
+          "As --against, in place of SRC the file of source rank RANK; may be given several times");
   const auto add = [&](const char* name, auto& variable, const char* type, const char* words) {
     return app().add_option(name, variable, words)->type_name(type)->group(kWithAgainst);
   };
@@ -116,15 +120,17 @@ void VerifyCommand::AddAgainst() {
   add("--rank", against_.ranks, "N", "Prove only target rank N; may be given several times")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
+  AddGroupInfoOption(app(), against_.group_info)->group(kWithAgainst);
   AddUnmatchedOption(app(), against_.unmatched)->group(kWithAgainst);
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
 int VerifyCommand::Run() {
-  if (app().count("--against") > 0) return RunAgainst();
+  if (app().count("--against") > 0 || app().count("--source") > 0) return RunAgainst();
   for (const CLI::Option* option : app().get_options()) {
     if (option->get_group() == kWithAgainst && option->count() > 0) {
-      return Fail(InvalidArgumentError(option->get_name() + " goes with --against only"));
+      return Fail(
+          InvalidArgumentError(option->get_name() + " goes with --against or --source only"));
     }
   }
   const auto start = std::chrono::steady_clock::now();
@@ -203,7 +209,7 @@ int VerifyCommand::RunAgainst() const {
 void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {
   nlohmann::ordered_json document = JsonDocument();
   document["target"] = options_.target;
-  document["source"] = against_.source;
+  document["source"] = SourceAsJson(against_.source, against_.source_files);
   document.update(AgainstAsJson(report));
   document["seconds"] = seconds;
   document["warnings"] = report.warnings;

@@ -1,0 +1,191 @@
+// Conversions whose source is named by a pattern, or file by file.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "reshard/digest.h"
+#include "reshard/rank_files.h"
+#include "reshard/sharded_checkpoint.h"
+#include "reshard/verify_against.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Four source ranks, two target ranks, each of which needs two of the former.
+class ConvertSourcesTest : public testing::Test {
+ protected:
+  ConvertSourcesTest() {
+    folder_.WriteStage(
+        {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("step", DType::kInt64, {})}, source_,
+        4);
+    const auto report = Convert(folder_.options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    expected_ = Outputs();
+    folder_.options().target = Path("other");
+  }
+
+  std::string Path(const std::string& name) const { return folder_.folder().path() / name; }
+
+  // The target's checkpoints, without what is beside them.
+  FolderContents Outputs() const {
+    FolderContents files = ReadFolder(folder_.options().target);
+    std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".ckpt"); });
+    return files;
+  }
+
+  // Copies the file of each rank to what `pattern` says for it.
+  void CopyTo(const std::string& pattern) const {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const fs::path to = Path(fmt::format(fmt::runtime(pattern), rank));
+      fs::create_directories(to.parent_path());
+      fs::copy_file(fs::path(Path("source")) / RankPath(rank), to);
+    }
+  }
+
+  void ExpectConverts() const {
+    const auto report = Convert(folder_.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_THAT(report->warnings, IsEmpty());
+    EXPECT_EQ(Outputs(), expected_);
+  }
+
+  Status Fault() const {
+    const auto report = Convert(folder_.options());
+    EXPECT_FALSE(report.ok());
+    EXPECT_EQ(Plan(folder_.options()).status().message(), report.status().message());
+    return report.status();
+  }
+
+  const std::vector<NamedLayout> source_ = {{"w", MakeLayout({4}, {{0, -1}})}};
+  ConversionFolder folder_{source_, {{"w", MakeLayout({2}, {{0, -1}})}}};
+  FolderContents expected_;
+};
+
+TEST_F(ConvertSourcesTest, APatternNamesFiles) {
+  CopyTo("run/node{0}/CKP_{0}-4_32.ckpt");
+  folder_.options().source = Path("run/node{rank}/CKP_{rank}-4_32.ckpt");
+  ExpectConverts();
+}
+
+TEST_F(ConvertSourcesTest, APatternNamesFolders) {
+  CopyTo("run/node{}/CKP-4_32.ckpt");
+  CopyTo("run/node{}/CKP-4_31.ckpt");
+  folder_.options().source = Path("run/node{rank}");
+  ExpectConverts();
+}
+
+TEST_F(ConvertSourcesTest, TheTargetStaysOutOfThePatternsFolders) {
+  CopyTo("run/node{}/CKP.ckpt");
+  folder_.options().source = Path("run/node{rank}");
+  folder_.options().target = Path("run/node2/out");
+  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Fault().message(), HasSubstr("lies in, the source " + Path("run/node2")));
+  folder_.options().target = Path("run/out");
+  ExpectConverts();
+}
+
+TEST_F(ConvertSourcesTest, FilesSideBySideMayLieBesideTheTarget) {
+  CopyTo("run/net_{}.ckpt");
+  folder_.options().source = Path("run/net_{rank}.ckpt");
+  folder_.options().target = Path("run/out");
+  ExpectConverts();
+}
+
+TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
+  CopyTo("run/node{}/CKP.ckpt");
+  const std::string pattern = Path("run/node{rank}/CKP.ckpt");
+  const auto files = ListRankFiles(pattern, "");
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
+  const auto digest =
+      DigestCheckpoint({.path = pattern, .strategy = folder_.options().source_strategy});
+  ASSERT_TRUE(digest.ok()) << digest.status().message();
+  EXPECT_EQ(digest->parameters.size(), 2U);
+  EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source_strategy).ok());
+  AgainstOptions against;
+  against.target = Path("target");
+  against.source = pattern;
+  against.source_strategy = folder_.options().source_strategy;
+  against.target_strategy = folder_.options().target_strategy;
+  const auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_TRUE(proved->equal());
+}
+
+TEST_F(ConvertSourcesTest, AMapNamesEachFile) {
+  CopyTo("downloads/{}");
+  folder_.options().source.clear();
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    folder_.options().source_files[rank] = Path(fmt::format("downloads/{}", rank));
+  }
+  ExpectConverts();
+  AgainstOptions against;
+  against.target = folder_.options().target;
+  against.source_files = folder_.options().source_files;
+  against.source_strategy = folder_.options().source_strategy;
+  against.target_strategy = folder_.options().target_strategy;
+  const auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_TRUE(proved->equal());
+}
+
+// Hosts that have downloaded different files do one conversion together.
+TEST_F(ConvertSourcesTest, AMapOfWhatATargetRankNeedsWillDo) {
+  folder_.options().source.clear();
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    folder_.options().ranks = {rank};
+    folder_.options().source_files.clear();
+    for (int64_t needed = 2 * rank; needed < 2 * rank + 2; ++needed) {
+      folder_.options().source_files[needed] = Path("source/" + RankPath(needed));
+    }
+    // What no layout cuts comes from local rank 0 or 1, as everywhere.
+    folder_.options().source_files[rank] = Path("source/" + RankPath(rank));
+    const auto report = Convert(folder_.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("of the ranks 0 to 3")));
+  }
+  EXPECT_EQ(Outputs(), expected_);
+}
+
+TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
+  folder_.options().source_files = {{0, Path("source/" + RankPath(0))}};
+  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Fault().message(), HasSubstr("the source is named twice"));
+  folder_.options().source.clear();
+  EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
+  EXPECT_THAT(Fault().message(), HasSubstr("add the folder of one of these ranks"));
+  folder_.options().source_files[4] = Path("source/" + RankPath(3));
+  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Fault().message(),
+            fmt::format("--source: expected source ranks from 0 to 3 (by {}), found 4",
+                        folder_.options().source_strategy));
+  folder_.options().source_files = {{0, Path("nowhere")}};
+  EXPECT_EQ(Fault().code(), StatusCode::kNotFound);
+  folder_.options().source_files.clear();
+  EXPECT_EQ(Fault().message(), "a source and a target folder are needed");
+}
+
+TEST_F(ConvertSourcesTest, AMapOfOneFileStandsForFullTensors) {
+  folder_.options().source.clear();
+  folder_.options().source_strategy.clear();
+  folder_.WriteRank(
+      7, {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("step", DType::kInt64, {})});
+  folder_.options().source_files = {{0, Path("source/" + RankPath(7))}};
+  ExpectConverts();
+}
+
+}  // namespace
+}  // namespace reshard
