@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "src/base/quote.h"
@@ -38,7 +40,12 @@ class ItemWriter : public Json::json_sax_t {
   bool null() override { return Value("null"); }
   bool boolean(bool value) override { return Value(value ? "true" : "false"); }
   bool number_integer(int64_t value) override { return Value(fmt::format("{}", value)); }
-  bool number_unsigned(uint64_t value) override { return Value(fmt::format("{}", value)); }
+  bool number_unsigned(uint64_t value) override {
+    if (depth_ == 1 && is_current_stage_) {
+      sections_.current_stage = static_cast<int64_t>(std::min(value, kMostStages));
+    }
+    return Value(fmt::format("{}", value));
+  }
   bool number_float(double value, const std::string& text) override {
     return Value(PythonNumber(value, text));
   }
@@ -52,6 +59,7 @@ class ItemWriter : public Json::json_sax_t {
 
   bool key(std::string& key) override {
     if (depth_ == 1) {
+      is_current_stage_ = key == "current_stage";
       section_ = key == "parallel_strategy_item" ? &sections_.strategies
                  : key == "parallel_layout_item" ? &sections_.layouts
                                                  : nullptr;
@@ -111,22 +119,26 @@ class ItemWriter : public Json::json_sax_t {
   Status status_;
   JsonStrategyItems sections_;
 
+  static constexpr uint64_t kMostStages = std::numeric_limits<int64_t>::max();
+
   size_t depth_ = 0;
-  JsonItems* section_ = nullptr;  // the open one, where it is one of the two
-  std::string name_;              // of the open item
-  std::string text_;              // what is written of it
+  bool is_current_stage_ = false;  // what comes at depth 1
+  JsonItems* section_ = nullptr;   // the open one, where it is one of the two
+  std::string name_;               // of the open item
+  std::string text_;               // what is written of it
   bool first_ = true;
 };
 
 }  // namespace
 
-void JsonItems::Set(JsonItem item) {
+bool JsonItems::Set(JsonItem item) {
   const auto [place, added] = by_name_.emplace(item.name, items_.size());
   if (added) {
     items_.push_back(std::move(item));
   } else {
     items_[place->second].value = std::move(item.value);
   }
+  return added;
 }
 
 std::string JsonItems::ToJson() const {
@@ -142,6 +154,18 @@ Result<JsonStrategyItems> ReadJsonStrategyItems(const std::string& path, std::st
   ItemWriter writer(path);
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &writer)) return writer.status();
   return writer.TakeItems();
+}
+
+std::string StrategyJson(int64_t current_stage, const JsonItems& strategies,
+                         const JsonItems& layouts) {
+  return fmt::format(
+      R"({{"current_stage": {}, "parallel_strategy_item": {}, "parallel_layout_item": {}}})",
+      current_stage, strategies.ToJson(), layouts.ToJson());
+}
+
+bool IsUtf8(const std::string& text) {
+  const std::string kept = Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore);
+  return Json::parse(kept).get_ref<const std::string&>() == text;
 }
 
 }  // namespace reshard

@@ -1,9 +1,10 @@
-// The items of a strategy in JSON as text, for merging: every value as Python's json.dumps writes
-// what json.loads has read.
+// The items of a strategy in JSON as text, for merging and converting: every value as Python's
+// json.dumps writes what json.loads has read.
 #ifndef RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_JSON_ITEMS_H_
 #define RESHARD_FORMAT_MINDSPORE_STRATEGY_STRATEGY_JSON_ITEMS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,8 +23,8 @@ struct JsonItem {
 // A JSON object of items, in the order in which their names came first.
 class JsonItems {
  public:
-  // Adds an item, or replaces the value of the one of this name.
-  void Set(JsonItem item);
+  // Adds an item, or replaces the value of the one of this name. Returns whether it was added.
+  bool Set(JsonItem item);
   std::vector<JsonItem> TakeItems() { return std::move(items_); }
   std::string ToJson() const;
 
@@ -33,6 +34,7 @@ class JsonItems {
 };
 
 struct JsonStrategyItems {
+  int64_t current_stage = 0;  // as the file says, if it says a whole number
   JsonItems strategies;
   JsonItems layouts;
 };
@@ -40,6 +42,13 @@ struct JsonStrategyItems {
 // Reads a file that ParseStrategyJson takes.
 // Errors: kCorrupt.
 Result<JsonStrategyItems> ReadJsonStrategyItems(const std::string& path, std::string_view bytes);
+
+// Returns the text of a whole file.
+std::string StrategyJson(int64_t current_stage, const JsonItems& strategies,
+                         const JsonItems& layouts);
+
+// Returns whether JSON can hold `text`: whether it is UTF-8.
+bool IsUtf8(const std::string& text);
 
 }  // namespace reshard
 

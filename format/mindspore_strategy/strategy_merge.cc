@@ -1,10 +1,8 @@
 #include "format/mindspore_strategy/strategy_merge.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -17,35 +15,18 @@
 namespace reshard {
 namespace {
 
-using google::protobuf::io::CodedOutputStream;
-
-// What current_stage of a merged file says, however many stages there are.
-constexpr char kMergedCurrentStage = 1;
-
-// Appends a field whose value is `item`, encoded anew: fields in the order of their numbers, those
-// that the schema does not know behind them.
-template <typename Item>
-void AppendItem(char key, const Item& item, std::string* out) {
-  const std::string bytes = item.SerializePartialAsString();
-  std::array<uint8_t, 10> length;
-  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(bytes.size(), length.data());
-  out->push_back(key);
-  out->append(length.begin(), length.begin() + (end - length.data()));
-  out->append(bytes);
-}
-
 Result<std::string> MergeProtobuf(const std::vector<const StageFile*>& stages) {
   std::string strategies;
   std::string layouts;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const StrategyItemVisitor visitor = {
         .on_strategy = [&](uint64_t, const ParallelStrategyItem& item) -> Status {
-          AppendItem(kStrategyItemKey, item, &strategies);
+          AppendItem(item, &strategies);
           return {};
         },
         .on_layout = [&](uint64_t, ParallelLayoutItem& item) -> Status {
           item.set_param_name(fmt::format("{}-{}", stage, item.param_name()));
-          AppendItem(kLayoutItemKey, item, &layouts);
+          AppendItem(item, &layouts);
           return {};
         }};
     RESHARD_RETURN_IF_ERROR(VisitStrategyItems(stages[stage]->path, stages[stage]->bytes, visitor));
@@ -65,9 +46,7 @@ Result<std::string> MergeJson(const std::vector<const StageFile*>& stages) {
       layouts.Set(std::move(item));
     }
   }
-  return fmt::format(
-      R"({{"current_stage": {}, "parallel_strategy_item": {}, "parallel_layout_item": {}}})",
-      int{kMergedCurrentStage}, strategies.ToJson(), layouts.ToJson());
+  return StrategyJson(kMergedCurrentStage, strategies, layouts);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <array>
+
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -12,10 +14,7 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
-
-// An item of more bytes is refused: its parsed form may be 30 times as large. A layout that lists
-// the slices of 16,384 ranks has about 150 KB.
-constexpr uint64_t kMaxItemBytes = uint64_t{1} << 20;
+using google::protobuf::io::CodedOutputStream;
 
 Status WireError(const std::string& path, uint64_t offset, std::string_view what) {
   return CorruptError(
@@ -33,6 +32,14 @@ Status VisitItem(const std::string& path, uint64_t offset, std::string_view byte
   return visit(offset, item);
 }
 
+template <typename Item>
+void AppendField(char key, const Item& item, std::string* out) {
+  const std::string bytes = item.SerializePartialAsString();
+  out->push_back(key);
+  AppendVarint(bytes.size(), out);
+  out->append(bytes);
+}
+
 }  // namespace
 
 Status VisitStrategyItems(const std::string& path, std::string_view bytes,
@@ -44,6 +51,12 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
     const uint32_t key = input.ReadTag();
     if (WireFormatLite::GetTagFieldNumber(key) == 0) {
       return WireError(path, offset, "bytes that begin no field");
+    }
+    if (key == static_cast<uint32_t>(kCurrentStageKey)) {
+      uint64_t stage = 0;
+      if (!input.ReadVarint64(&stage)) return WireError(path, offset, "a malformed field 1");
+      if (visitor.on_current_stage) visitor.on_current_stage(stage);
+      continue;
     }
     if (WireFormatLite::GetTagWireType(key) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
       if (WireFormatLite::SkipField(&input, key)) continue;
@@ -62,9 +75,10 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
         key != static_cast<uint32_t>(kLayoutItemKey)) {
       continue;
     }
-    if (length > kMaxItemBytes) {
-      return WireError(path, offset,
-                       fmt::format("an item of {} bytes (more than {})", length, kMaxItemBytes));
+    if (length > kMaxStrategyItemBytes) {
+      return WireError(
+          path, offset,
+          fmt::format("an item of {} bytes (more than {})", length, kMaxStrategyItemBytes));
     }
     const std::string_view item = bytes.substr(begin, length);
     RESHARD_RETURN_IF_ERROR(key == static_cast<uint32_t>(kStrategyItemKey)
@@ -72,6 +86,20 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
                                 : VisitItem(path, offset, item, visitor.on_layout));
   }
   return {};
+}
+
+void AppendItem(const ParallelStrategyItem& item, std::string* out) {
+  AppendField(kStrategyItemKey, item, out);
+}
+
+void AppendItem(const ParallelLayoutItem& item, std::string* out) {
+  AppendField(kLayoutItemKey, item, out);
+}
+
+void AppendVarint(uint64_t number, std::string* out) {
+  std::array<uint8_t, 10> bytes;
+  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(number, bytes.data());
+  out->append(bytes.begin(), bytes.begin() + (end - bytes.data()));
 }
 
 }  // namespace reshard

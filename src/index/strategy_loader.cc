@@ -67,16 +67,19 @@ Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder) {
   return files;
 }
 
+Result<PathKind> KindOfStrategy(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind != PathKind::kMissing) return kind;
+  return NotFoundError(fmt::format(
+      "{}: expected a strategy file or a folder with the strategy files of all stages, found "
+      "nothing",
+      Escape(path)));
+}
+
 }  // namespace
 
 Result<Strategy> LoadStrategy(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
-  if (kind == PathKind::kMissing) {
-    return NotFoundError(fmt::format(
-        "{}: expected a strategy file or a folder with the strategy files of all stages, found "
-        "nothing",
-        Escape(path)));
-  }
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyFile(path));
     RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes));
@@ -88,6 +91,14 @@ Result<Strategy> LoadStrategy(const std::string& path) {
     return Strategy::FromFile(std::move(parsed.front()));
   }
   return Strategy::FromStageFiles(path, std::move(parsed));
+}
+
+Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
+  if (kind != PathKind::kDirectory) return ReadStrategyFile(path);
+  RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStrategyFolder(path));
+  notes = std::move(merged.notes);
+  return std::move(merged.bytes);
 }
 
 Result<MergedStrategy> MergeStrategyFolder(const std::string& folder) {

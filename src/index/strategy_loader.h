@@ -7,6 +7,7 @@
 #define RESHARD_SRC_INDEX_STRATEGY_LOADER_H_
 
 #include <string>
+#include <vector>
 
 #include "format/mindspore_strategy/strategy_merge.h"
 #include "reshard/status.h"
@@ -19,6 +20,11 @@ namespace reshard {
 // Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
 // Strategy::FromStageFiles; kIo.
 Result<Strategy> LoadStrategy(const std::string& path);
+
+// Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
+// `path` merged; adds what there is to say to `notes`.
+// Errors: kNotFound; as MergeStageFiles; kIo.
+Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes);
 
 // Merges the stage files of `folder` to the bytes of one strategy file.
 // Errors: kNotFound; as MergeStageFiles; kIo.

@@ -31,6 +31,12 @@ struct NamedLayout {
   friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
 };
 
+// The layouts of one stage, to be written.
+struct StageLayouts {
+  int64_t stage = 0;
+  std::vector<NamedLayout> layouts;
+};
+
 // One strategy file, parsed.
 struct StrategyFile {
   std::string path;  // for messages

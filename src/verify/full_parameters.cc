@@ -8,7 +8,7 @@
 #include "src/digest/logical_digest.h"
 #include "src/plan/planner.h"
 #include "src/source/in_steps.h"
-#include "src/verify/copy_rows.h"
+#include "src/verify/copied_digest.h"
 
 namespace reshard {
 namespace {
@@ -16,26 +16,6 @@ namespace {
 // A piece is planned by the thread that reads it, so that few plans are in memory at a time.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
 constexpr uint64_t kStepBytes = uint64_t{32} << 20;
-
-// Adds the contribution of the logical bytes `part` to `sum`.
-Status AddPart(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
-               LogicalHasher& hasher, Digest128& sum) {
-  for (const BlockCopy& copy : copies) {
-    const ByteRange span = copy.TargetSpan();
-    if (span.offset >= part.end()) break;
-    if (span.end() <= part.offset) continue;
-    const CopyRows rows(copy);
-    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(part), [&](const CopyRow& row) {
-      hasher.AddRuns(sum, {.bytes = row.bytes,
-                           .size = row.length,
-                           .position = row.target,
-                           .count = row.count,
-                           .bytes_stride = row.source_stride,
-                           .position_stride = row.target_stride});
-    }));
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -68,7 +48,7 @@ Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const So
     LogicalHasher hasher;
     Digest128 sum;
     RESHARD_RETURN_IF_ERROR(InSteps(piece, kStepBytes, stop, work.progress, [&](ByteRange part) {
-      return AddPart(files, copies, part, hasher, sum);
+      return AddCopied(files, copies, part, hasher, sum);
     }));
     const std::scoped_lock lock(mutex);
     digests[index] ^= sum;

@@ -24,6 +24,9 @@
 #include "tools/cli/ranks_command.h"
 #include "tools/cli/shell_commands.h"
 #include "tools/cli/strategy_command.h"
+#include "tools/cli/strategy_convert_command.h"
+#include "tools/cli/strategy_infer_command.h"
+#include "tools/cli/strategy_make_command.h"
 #include "tools/cli/verify_command.h"
 
 namespace reshard {
@@ -70,11 +73,15 @@ int RunCommandLine(int argc, char** argv) {
   DigestCommand digest(app);
   DiffCommand diff(app);
   VerifyCommand verify(app);
-  CLI::App* strategy = app.add_subcommand("strategy", "Show and merge strategy files");
+  CLI::App* strategy =
+      app.add_subcommand("strategy", "Show, merge, make, infer and convert strategy files");
   strategy->require_subcommand(1);
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
   StrategyShowCommand show(*strategy);
   StrategyMergeCommand merge(*strategy);
+  StrategyConvertCommand strategy_convert(*strategy);
+  StrategyMakeCommand strategy_make(*strategy);
+  StrategyInferCommand strategy_infer(*strategy);
   ShellCommands shell(app);
 
   try {
@@ -82,8 +89,9 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command* commands[] = {&convert, &commit, &plan,   &ranks, &inspect,
-                         &digest,  &diff,   &verify, &show,  &merge};
+  Command* commands[] = {&convert,          &commit,        &plan,          &ranks, &inspect,
+                         &digest,           &diff,          &verify,        &show,  &merge,
+                         &strategy_convert, &strategy_make, &strategy_infer};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();
   }

@@ -1,0 +1,221 @@
+#include "reshard/strategy_inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "format/mindspore_strategy/strategy_writer.h"
+#include "src/api/counted_work.h"
+#include "src/api/full_checkpoint.h"
+#include "src/api/inferred_layouts.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/index/index_cache.h"
+#include "src/layout/optimizer_copy.h"
+#include "src/os/write_file.h"
+#include "src/source/rank_folder.h"
+#include "src/verify/shard_evidence.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kIndexBytes = size_t{256} << 20;
+constexpr size_t kLeastIndexes = 16;
+constexpr int kJobs = 2;
+
+// The files of all ranks, and the reference.
+struct Inference {
+  SourceFiles files{SourceFiles::Options{}};
+  IndexCache indexes{files, kIndexBytes, kLeastIndexes};
+  std::vector<FileId> ranks;
+  FullCheckpoint reference;
+  std::map<std::string_view, const FullParameter*> full;  // the reference's tensors, by name
+  InferStrategyReport report;
+
+  Status Open(const InferStrategyOptions& options);
+  Result<int64_t> DevicesOfStages();
+  Result<std::vector<StageParameter>> ParametersOf(FileId first);
+};
+
+Status Inference::Open(const InferStrategyOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindRankFiles(options.source, {}));
+  report.warnings = folder.warnings;
+  for (const RankFile& file : folder.files) {
+    if (file.rank != static_cast<int64_t>(ranks.size())) {
+      return MismatchError(
+          fmt::format("{}: expected the files of all ranks, 0 to {}, found none of rank {}",
+                      Escape(options.source), folder.files.back().rank, ranks.size()));
+    }
+    ranks.push_back(files.Add(file.path));
+  }
+  RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", ""));
+  for (const FullParameter& parameter : reference.parameters) {
+    if (parameter.tensor.kind == ParameterKind::kTensor) {
+      full.emplace(parameter.tensor.name, &parameter);
+    }
+  }
+  return {};
+}
+
+// The stages of a pipeline hold different parameters, on equally many ranks each.
+Result<int64_t> Inference::DevicesOfStages() {
+  std::vector<size_t> changes;  // ranks that have other names than the one before
+  std::set<std::string_view> before;
+  IndexHandle last;  // whose names `before` refers to
+  uint64_t table = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, indexes.Get(ranks[rank]));
+    if (rank > 0 && index->table().id() == table) continue;
+    std::set<std::string_view> names;
+    for (const ParameterInfo& parameter : index->parameters()) names.insert(parameter.name);
+    if (rank > 0 && names != before) changes.push_back(rank);
+    before = std::move(names);
+    table = index->table().id();
+    last = std::move(index);
+  }
+  const size_t devices = changes.empty() ? ranks.size() : changes[0];
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (changes[i] != (i + 1) * devices) changes.clear();
+  }
+  if (ranks.size() % devices != 0 || ranks.size() / devices != changes.size() + 1) {
+    return MismatchError(fmt::format(
+        "expected ranks of one stage, or of stages with equally many ranks that hold different "
+        "parameters, found other parameters from rank {} on than on rank 0, and not every {} ranks",
+        devices, devices));
+  }
+  return static_cast<int64_t>(devices);
+}
+
+// Returns the parameters of a stage whose full shapes are known, and their cuts.
+Result<std::vector<StageParameter>> Inference::ParametersOf(FileId first) {
+  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes.Get(first));
+  std::vector<StageParameter> parameters;
+  std::vector<std::string> unknown;
+  for (const ParameterInfo& parameter : index->parameters()) {
+    if (parameter.kind != ParameterKind::kTensor) continue;
+    const auto own = full.find(parameter.name);
+    auto found = own;
+    if (const auto name = ParameterOfCopy(parameter.name); found == full.end() && name) {
+      found = full.find(*name);
+    }
+    if (found == full.end()) {
+      unknown.push_back(Quote(parameter.name));
+      continue;
+    }
+    StageParameter stage{parameter.name,
+                         found->second->tensor.full_shape,
+                         parameter.shape,
+                         own == full.end() ? nullptr : own->second,
+                         {}};
+    const auto misfit = [&] {
+      return MismatchError(
+          fmt::format("{}: parameter {}: the shape {} of its shard is no equal part of the full "
+                      "shape {} of the "
+                      "reference; is this the same model?",
+                      Escape(files.path(first)), Quote(parameter.name), ToString(parameter.shape),
+                      ToString(stage.full_shape)));
+    };
+    if (stage.full_shape.size() != parameter.shape.size()) return misfit();
+    for (size_t d = 0; d < parameter.shape.size(); ++d) {
+      const int64_t shard = parameter.shape[d];
+      const int64_t whole = stage.full_shape[d];
+      if (shard == 0 ? whole != 0 : whole % shard != 0 || whole == 0) return misfit();
+      stage.evidence.cuts.push_back(shard == 0 ? 1 : whole / shard);
+    }
+    parameters.push_back(std::move(stage));
+  }
+  if (!unknown.empty()) {
+    report.warnings.push_back(
+        fmt::format("{} parameters are not in the reference; left out, so that conversions copy "
+                    "them as they stand: {}",
+                    unknown.size(), FirstOf(unknown)));
+  }
+  return parameters;
+}
+
+// Fails where a stage's parameters need more parts than it has ranks.
+Status CheckParts(const std::vector<StageParameter>& parameters, int64_t devices) {
+  for (const StageParameter& parameter : parameters) {
+    int64_t parts = 1;
+    for (const int64_t cut : parameter.evidence.cuts) {
+      if (cut <= devices) parts *= cut;
+      if (cut > devices || devices % parts != 0) {
+        return MismatchError(fmt::format(
+            "parameter {}: shards of shape {} of the full shape {} are no equal parts for {} ranks",
+            Quote(parameter.name), ToString(parameter.shard_shape), ToString(parameter.full_shape),
+            devices));
+      }
+    }
+  }
+  return {};
+}
+
+// Fails where what is written would not be what was found.
+Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout) {
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
+                           ShardGrid::Make(layout, parameter.shard_shape.size(), "inferred"));
+  if (grid.cuts() == parameter.evidence.cuts) return {};
+  return InternalError(
+      fmt::format("parameter {}: the layout found has other cuts", Quote(parameter.name)));
+}
+
+}  // namespace
+
+Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
+    Inference inference;
+    RESHARD_RETURN_IF_ERROR(inference.Open(options));
+    RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());
+    const auto count = static_cast<int64_t>(inference.ranks.size()) / devices;
+    InferStrategyReport& report = inference.report;
+    uint64_t bytes = 0;
+    for (const FileId file : inference.ranks) {
+      RESHARD_ASSIGN_OR_RETURN(const uint64_t size, inference.files.Size(file));
+      bytes += size;
+    }
+    const CountedWork work(kJobs, options.stop, options.progress, bytes);
+    OpenedSource& reference = *inference.reference.source;
+    std::vector<StageLayouts> stages;
+    for (int64_t stage = 0; stage < count; ++stage) {
+      const std::span<const FileId> ranks =
+          std::span<const FileId>(inference.ranks)
+              .subspan(static_cast<size_t>(stage * devices), static_cast<size_t>(devices));
+      RESHARD_ASSIGN_OR_RETURN(std::vector<StageParameter> parameters,
+                               inference.ParametersOf(ranks[0]));
+      RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
+      RESHARD_RETURN_IF_ERROR(CollectEvidence(inference.files, inference.indexes, ranks,
+                                              {reference.files(), reference.shards()}, parameters,
+                                              work.work()));
+      StageLayouts layouts{stage, {}};
+      RESHARD_ASSIGN_OR_RETURN(layouts.layouts, InferLayouts(parameters, report.warnings));
+      std::map<std::string_view, const StageParameter*> by_name;
+      for (const StageParameter& parameter : parameters) by_name[parameter.name] = &parameter;
+      for (const auto& [name, layout] : layouts.layouts) {
+        RESHARD_RETURN_IF_ERROR(CheckGrid(*by_name[name], layout));
+      }
+      if (layouts.layouts.empty()) {
+        return MismatchError(fmt::format("{}: found no parameter of stage {} of {} in it",
+                                         Escape(options.reference), stage, Escape(options.source)));
+      }
+      report.layouts += layouts.layouts.size();
+      stages.push_back(std::move(layouts));
+    }
+    RESHARD_RETURN_IF_ERROR(inference.files.VerifyUnchanged());
+    RESHARD_RETURN_IF_ERROR(reference.files().VerifyUnchanged());
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::string encoded,
+        EncodeStrategy(stages, count > 1, StrategyEncodingOfName(options.output)));
+    RESHARD_RETURN_IF_ERROR(WriteFile(options.output, encoded, options.force));
+    report.stages = count;
+    report.devices_per_stage = devices;
+    report.bytes = encoded.size();
+    return report;
+  });
+}
+
+}  // namespace reshard

@@ -1,0 +1,27 @@
+#include "src/verify/copied_digest.h"
+
+#include "src/base/status_macros.h"
+#include "src/verify/copy_rows.h"
+
+namespace reshard {
+
+Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
+                 LogicalHasher& hasher, Digest128& sum) {
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= part.end()) break;
+    if (span.end() <= part.offset) continue;
+    const CopyRows rows(copy);
+    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(part), [&](const CopyRow& row) {
+      hasher.AddRuns(sum, {.bytes = row.bytes,
+                           .size = row.length,
+                           .position = row.target,
+                           .count = row.count,
+                           .bytes_stride = row.source_stride,
+                           .position_stride = row.target_stride});
+    }));
+  }
+  return {};
+}
+
+}  // namespace reshard

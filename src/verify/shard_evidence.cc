@@ -1,0 +1,134 @@
+#include "src/verify/shard_evidence.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/digest/logical_digest.h"
+#include "src/os/worker_pool.h"
+#include "src/source/in_steps.h"
+#include "src/verify/copied_digest.h"
+
+namespace reshard {
+namespace {
+
+constexpr uint64_t kStepBytes = uint64_t{32} << 20;
+
+// Numbers for the contents of one parameter, in the order in which they come.
+class Contents {
+ public:
+  ContentClass ClassOf(const Digest128& digest) {
+    const auto next = static_cast<ContentClass>(classes_.size());
+    return classes_.emplace(std::pair(digest.high, digest.low), next).first->second;
+  }
+
+ private:
+  std::map<std::pair<uint64_t, uint64_t>, ContentClass> classes_;
+};
+
+Result<Digest128> DigestOf(SourceFiles& files, const std::vector<BlockCopy>& copies, uint64_t bytes,
+                           const SharedWork& work, const std::stop_token& stop) {
+  LogicalHasher hasher;
+  Digest128 sum;
+  RESHARD_RETURN_IF_ERROR(InSteps({0, bytes}, kStepBytes, stop, work.progress, [&](ByteRange part) {
+    return AddCopied(files, copies, part, hasher, sum);
+  }));
+  return sum;
+}
+
+Result<Digest128> DigestOf(SourceFiles& files, FileId file, const ParameterInfo& parameter,
+                           const SharedWork& work, const std::stop_token& stop) {
+  std::vector<BlockCopy> copies;
+  uint64_t target = 0;
+  for (const ByteRange& range : parameter.content) {
+    if (range.length > 0) copies.push_back({file, range.offset, target, range.length, {}});
+    target += range.length;
+  }
+  return DigestOf(files, copies, target, work, stop);
+}
+
+Status Differs(const SourceFiles& files, FileId file, const StageParameter& expected,
+               std::string_view what) {
+  return MismatchError(fmt::format("{}: parameter {}: {}; are these ranks of one checkpoint?",
+                                   Escape(files.path(file)), Quote(expected.name), what));
+}
+
+// Returns the box of part number `part`.
+Box BoxOfPart(size_t part, const std::vector<int64_t>& cuts, const Shape& shard) {
+  Box box{std::vector<int64_t>(cuts.size()), shard};
+  auto left = static_cast<int64_t>(part);
+  for (size_t d = cuts.size(); d-- > 0;) {
+    box.begin[d] = left % cuts[d] * shard[d];
+    left /= cuts[d];
+  }
+  return box;
+}
+
+}  // namespace
+
+Status CollectEvidence(SourceFiles& files, IndexCache& indexes, std::span<const FileId> ranks,
+                       const ReferenceSource& reference, std::vector<StageParameter>& parameters,
+                       const SharedWork& work) {
+  std::mutex mutex;  // guards what is known of the parameters
+  std::vector<Contents> contents(parameters.size());
+  std::vector<std::optional<DType>> dtypes(parameters.size());
+  for (StageParameter& parameter : parameters) parameter.evidence.ranks.resize(ranks.size());
+
+  const auto add_rank = [&](size_t rank, const std::stop_token& stop) -> Status {
+    const FileId file = ranks[rank];
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes.Get(file));
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      StageParameter& parameter = parameters[i];
+      const ParameterInfo* found = index->Find(parameter.name);
+      if (found == nullptr || found->kind != ParameterKind::kTensor) {
+        return Differs(files, file, parameter, "expected it as on other ranks, found none");
+      }
+      if (found->shape != parameter.shard_shape) {
+        return Differs(files, file, parameter,
+                       fmt::format("expected the shape {} of other ranks, found {}",
+                                   ToString(parameter.shard_shape), ToString(found->shape)));
+      }
+      RESHARD_ASSIGN_OR_RETURN(const Digest128 digest, DigestOf(files, file, *found, work, stop));
+      const std::scoped_lock lock(mutex);
+      if (!dtypes[i]) dtypes[i] = found->dtype;
+      if (*dtypes[i] != found->dtype) {
+        return Differs(files, file, parameter,
+                       fmt::format("expected the dtype {} of other ranks, found {}",
+                                   DTypeName(*dtypes[i]), DTypeName(found->dtype)));
+      }
+      parameter.evidence.ranks[rank] = contents[i].ClassOf(digest);
+    }
+    return {};
+  };
+  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, ranks.size(), add_rank, work.stop));
+
+  const auto add_parts = [&](size_t i, const std::stop_token& stop) -> Status {
+    StageParameter& parameter = parameters[i];
+    if (parameter.reference == nullptr || parameter.full_shape == parameter.shard_shape) return {};
+    const FullParameter& full = *parameter.reference;
+    if (full.tensor.dtype != *dtypes[i]) {
+      return Differs(files, ranks[0], parameter,
+                     fmt::format("expected the dtype {} of the reference, found {}",
+                                 DTypeName(full.tensor.dtype), DTypeName(*dtypes[i])));
+    }
+    size_t parts = 1;
+    for (const int64_t cut : parameter.evidence.cuts) parts *= static_cast<size_t>(cut);
+    for (size_t part = 0; part < parts; ++part) {
+      const Box box = BoxOfPart(part, parameter.evidence.cuts, parameter.shard_shape);
+      RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                               CopiesOf(reference.shards, full, box));
+      RESHARD_ASSIGN_OR_RETURN(const Digest128 digest,
+                               DigestOf(reference.files, copies, full.bytes / parts, work, stop));
+      parameter.evidence.parts.push_back(contents[i].ClassOf(digest));
+    }
+    return {};
+  };
+  return RunWorkers(work.workers, parameters.size(), add_parts, work.stop);
+}
+
+}  // namespace reshard

@@ -1,0 +1,44 @@
+// What the ranks of a stage hold of each parameter, told apart by digests, beside the parts of a
+// reference.
+#ifndef RESHARD_SRC_VERIFY_SHARD_EVIDENCE_H_
+#define RESHARD_SRC_VERIFY_SHARD_EVIDENCE_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/index/index_cache.h"
+#include "src/layout/layout_inference.h"
+#include "src/plan/full_parameter.h"
+#include "src/source/source_files.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+struct StageParameter {
+  std::string name;
+  Shape full_shape;
+  Shape shard_shape;               // on the first rank; the others have to agree
+  const FullParameter* reference;  // null: the reference does not have it
+  ShardEvidence evidence;          // cuts are known
+};
+
+// A checkpoint of full tensors.
+struct ReferenceSource {
+  SourceFiles& files;
+  const SourceShards& shards;
+};
+
+// Fills in the evidence of `parameters`, whose shards are in the files `ranks` of the stage's
+// ranks; reads each shard once, and of the reference what is cut. Work is counted in bytes.
+// Errors: kMismatch when a rank lacks a parameter or has it in another dtype or shape; those of
+// opening files; kCancelled.
+Status CollectEvidence(SourceFiles& files, IndexCache& indexes, std::span<const FileId> ranks,
+                       const ReferenceSource& reference, std::vector<StageParameter>& parameters,
+                       const SharedWork& work);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_SHARD_EVIDENCE_H_

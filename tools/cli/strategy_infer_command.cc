@@ -1,0 +1,48 @@
+#include "tools/cli/strategy_infer_command.h"
+
+#include <fmt/format.h>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/stoppable_call.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
+    : Command(parent, "infer", "Write a lost strategy again, from shards and full tensors",
+              {"reshard strategy infer ckpt_8 s8.ckpt --reference full.ckpt"}) {
+  AddPositional(app(), "SRC", options_.source, "Folder with rank_N/*.ckpt of all ranks");
+  AddPositional(app(), "OUT", options_.output,
+                "File to write: JSON if it ends in .json, else protobuf");
+  app()
+      .add_option("--reference", options_.reference,
+                  "Checkpoint of full tensors, best of the same values")
+      ->required()
+      ->type_name("CKPT");
+  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+}
+
+int StrategyInferCommand::Run() {
+  const Result<InferStrategyReport> report = CallStoppable(options_, quiet(), InferStrategy);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    document["output"] = options_.output;
+    document["stages"] = report->stages;
+    document["devices_per_stage"] = report->devices_per_stage;
+    document["layouts"] = report->layouts;
+    document["bytes"] = report->bytes;
+    document["warnings"] = report->warnings;
+    PrintData(ToJsonText(document) + '\n');
+  }
+  if (!quiet()) {
+    PrintWords(fmt::format("{}: {} of {}, {}, {}", options_.output,
+                           FormatCount(static_cast<uint64_t>(report->stages), "stage"),
+                           FormatCount(static_cast<uint64_t>(report->devices_per_stage), "device"),
+                           FormatCount(report->layouts, "layout"), FormatBytes(report->bytes)));
+  }
+  return 0;
+}
+
+}  // namespace reshard
