@@ -62,10 +62,11 @@ Status ShardedCheckpoint::State::List() {
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
-                                                  const std::string& strategy) {
+                                                  const std::string& strategy,
+                                                  const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", ""}));
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", suffix}));
     RESHARD_RETURN_IF_ERROR(state->List());
     return ShardedCheckpoint(std::move(state));
   });

@@ -8,35 +8,19 @@
 #include <utility>
 #include <variant>
 
+#include "src/api/budgeted_lanes.h"
 #include "src/api/counted_work.h"
 #include "src/api/target_groups.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/block_joining.h"
+#include "src/exec/copy_proof.h"
 #include "src/exec/part_writer.h"
 #include "src/os/memory_usage.h"
 #include "src/os/worker_pool.h"
 
 namespace reshard {
 namespace {
-
-// Returns the lanes that have something to do, with chunks no larger than the files.
-LaneOptions Lanes(const MemoryBudget& budget, const TargetOutput& output) {
-  LaneOptions lanes;
-  uint64_t chunks = 0;
-  uint64_t largest = 0;
-  for (const TargetShare& part : output.parts) {
-    chunks += part.range.length / budget.chunk_bytes + 1;
-    largest = std::max(largest, part.range.length);
-  }
-  lanes.lanes = std::min<uint64_t>(budget.lanes, chunks);
-  lanes.writer_threads = output.storage != StorageKind::kMemory && chunks > lanes.lanes;
-  lanes.chunk_bytes = std::min(
-      budget.chunk_bytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
-  lanes.chunk_bytes = std::max<uint64_t>(lanes.chunk_bytes, StagedFile::kAlignment);
-  lanes.window_bytes = budget.window_bytes;
-  return lanes;
-}
 
 WriteMode WriteModeOf(TargetIo io) {
   switch (io) {
@@ -48,14 +32,6 @@ WriteMode WriteModeOf(TargetIo io) {
       break;
   }
   return WriteMode::kAuto;
-}
-
-// Compares what was taken with what was written. A source that somebody writes to may have been
-// read twice with different bytes: then that is what is said.
-Status Prove(const TargetDigest& digest, const SourceFiles& sources) {
-  Status proof = digest.Compare();
-  if (!proof.ok()) RESHARD_RETURN_IF_ERROR(sources.VerifyUnchanged());
-  return proof;
 }
 
 // Returns the bytes of `range` that come from the sources.
@@ -130,7 +106,10 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
     ++(part.file.direct() ? direct : buffered);
     return output.finish(i, std::move(part.file), record);
   };
-  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, Lanes(budget, output), options.stop));
+  std::vector<uint64_t> lengths;
+  for (const TargetShare& part : output.parts) lengths.push_back(part.range.length);
+  RESHARD_RETURN_IF_ERROR(
+      WriteParts(source.files(), work, LanesFor(budget, output.storage, lengths), options.stop));
   const SourceAccessCounts sources = source.files().access_counts();
   return Written{.kept = kept,
                  .bytes_read = bytes_read,

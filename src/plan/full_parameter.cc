@@ -5,6 +5,7 @@
 #include "src/base/status_macros.h"
 #include "src/plan/planner.h"
 #include "src/tensor/byte_box.h"
+#include "src/tensor/laid_out.h"
 
 namespace reshard {
 
@@ -32,16 +33,7 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
 Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullParameter& parameter,
                                         const Box& box) {
   const SourceTensor& tensor = parameter.tensor;
-  if (tensor.kind != ParameterKind::kTensor) {
-    std::vector<BlockCopy> copies;
-    uint64_t target = 0;
-    for (const ByteRange& range : parameter.whole->content) {
-      if (range.length == 0) continue;
-      copies.push_back({tensor.file, range.offset, target, range.length, {}});
-      target += range.length;
-    }
-    return copies;
-  }
+  if (tensor.kind != ParameterKind::kTensor) return LayOut(tensor.file, parameter.whole->content);
   std::vector<SourceShard> pieces;
   if (parameter.whole) {
     pieces.push_back(*parameter.whole);

@@ -17,6 +17,7 @@
 #include "src/digest/xxh3.h"
 #include "src/os/worker_pool.h"
 #include "src/source/in_steps.h"
+#include "src/tensor/laid_out.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {
@@ -47,18 +48,6 @@ bool HasReplicas(const ShardGrid& grid) {
   int64_t parts = 1;
   for (const int64_t cut : grid.cuts()) parts *= cut;
   return parts < grid.devices();
-}
-
-// Copies that lay the content of a shard out from offset 0 on.
-std::vector<BlockCopy> ContentCopies(const ParameterInfo& parameter, FileId file) {
-  std::vector<BlockCopy> copies;
-  uint64_t target = 0;
-  for (const ByteRange& range : parameter.content) {
-    if (range.length == 0) continue;
-    copies.push_back({file, range.offset, target, range.length, {}});
-    target += range.length;
-  }
-  return copies;
 }
 
 // The replicas of one source stage. Files may be added from several threads.
@@ -237,8 +226,8 @@ Result<std::optional<uint64_t>> StageReplicas::FirstDifference(const ParameterIn
                                                                FileId file_a,
                                                                const ParameterInfo& b,
                                                                FileId file_b) const {
-  const std::vector<BlockCopy> copies_a = ContentCopies(a, file_a);
-  const std::vector<BlockCopy> copies_b = ContentCopies(b, file_b);
+  const std::vector<BlockCopy> copies_a = LayOut(file_a, a.content);
+  const std::vector<BlockCopy> copies_b = LayOut(file_b, b.content);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
   for (uint64_t offset = 0; offset < a.bytes; offset += kStepBytes) {
     const std::span<std::byte> bytes(buffer.get(), std::min(kStepBytes, a.bytes - offset));

@@ -5,27 +5,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "src/tensor/float_bits.h"
+
 namespace reshard {
 namespace {
 
-// Content is little-endian, as is every machine that this is built for.
-static_assert(std::endian::native == std::endian::little);
-
-float HalfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1fU;
-  const uint32_t mantissa = bits & 0x3ffU;
-  if (exponent == 0) {  // zero or subnormal: mantissa * 2^-24
-    const float value = static_cast<float>(mantissa) * 0x1p-24F;
-    return sign == 0 ? value : -value;
-  }
-  const uint32_t wide = exponent == 0x1f ? 0xffU : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
-}
-
 double ToDouble(DType dtype, uint16_t bits) {
-  return dtype == DType::kFloat16 ? HalfToFloat(bits)
-                                  : std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  return dtype == DType::kFloat16 ? Float16ToFloat(bits) : BFloat16ToFloat(bits);
 }
 double ToDouble(DType, uint32_t bits) { return std::bit_cast<float>(bits); }
 double ToDouble(DType, uint64_t bits) { return std::bit_cast<double>(bits); }

@@ -65,12 +65,12 @@ def write_checkpoint(path, rows, limit=VALUE_LIMIT, crc=False):
             file.write(b"crc_num" + digest.to_bytes(10, "big"))
 
 
-def _layout_item(name, layout, split_shape):
+def _layout_item(name, layout, split_shape, field):
     maps = layout.tensor_map if layout.nested else (layout.tensor_map,)
     layouts = [_list(1, layout.dev_matrix)]
     layouts += [_list(2, entries) for entries in maps]
     layouts += [_list(3, split_shape), _list(4, ())]
-    layouts += [_number(5, 0), _number(6, layout.opt_step),
+    layouts += [_number(5, field), _number(6, layout.opt_step),
                 _number(7, layout.opt_size)]
     return _block(3, _block(1, name.encode()), _block(2, *layouts))
 
@@ -81,16 +81,17 @@ def _strategy_item(node, stage, strategies):
                   _block(2, _number(1, stage), *lists))
 
 
-def strategy_protobuf(nodes, layouts, shapes):
+def strategy_protobuf(nodes, layouts, shapes, fields=None):
     """Returns the bytes of a strategy file.
 
     nodes: rows of (node name, stage, strategies); layouts: Layout by name;
     shapes: full shapes for param_split_shape, where some training code puts
-    them and where a conversion does not look.
+    them and where a conversion does not look; fields: by name, likewise.
     """
     out = [_number(1, 0)]
     out += [_strategy_item(*node) for node in nodes]
-    out += [_layout_item(name, layout, shapes.get(name, ()))
+    out += [_layout_item(name, layout, shapes.get(name, ()),
+                         (fields or {}).get(name, 0))
             for name, layout in layouts.items()]
     return b"".join(out)
 

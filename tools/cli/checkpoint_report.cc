@@ -71,8 +71,7 @@ std::vector<const ParameterInfo*> SelectParameters(const Checkpoint& checkpoint,
   return selected;
 }
 
-std::string CheckpointAsText(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-                             const std::vector<const ParameterInfo*>& parameters, bool verbose) {
+std::string CheckpointLine(const Checkpoint& checkpoint, std::optional<int64_t> rank) {
   std::string out = rank ? fmt::format("rank {}: ", *rank) : std::string();
   out += fmt::format("{}: checkpoint, {}, {}", PrintableName(checkpoint.path()),
                      FormatCount(checkpoint.parameters().size(), "parameter"),
@@ -80,6 +79,10 @@ std::string CheckpointAsText(const Checkpoint& checkpoint, std::optional<int64_t
   if (const std::optional<uint64_t> crc = checkpoint.crc()) {
     out += fmt::format(", CRC-32 {:#010x}", *crc);
   }
+  return out + '\n';
+}
+
+std::string ParametersAsText(const std::vector<const ParameterInfo*>& parameters, bool verbose) {
   Table table({{"NAME"},
                {"DTYPE"},
                {"SHAPE"},
@@ -95,7 +98,7 @@ std::string CheckpointAsText(const Checkpoint& checkpoint, std::optional<int64_t
                   fmt::format("{}", parameter->values.size())});
     if (verbose) AddStretches(*parameter, table);
   }
-  return out + '\n' + table.ToText();
+  return table.ToText();
 }
 
 nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,

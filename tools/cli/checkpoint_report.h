@@ -21,10 +21,12 @@ namespace reshard {
 std::vector<const ParameterInfo*> SelectParameters(const Checkpoint& checkpoint,
                                                    const std::string& filter);
 
-// A line about the file and a table. `rank` is that of the folder it was chosen from. `verbose`
-// adds a row for each stretch of a content that lies in several, and for each part of a MapTensor.
-std::string CheckpointAsText(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-                             const std::vector<const ParameterInfo*>& parameters, bool verbose);
+// A line about the file. `rank` is that of the folder it was chosen from.
+std::string CheckpointLine(const Checkpoint& checkpoint, std::optional<int64_t> rank);
+
+// A table of parameters. `verbose` adds a row for each stretch of a content that lies in several,
+// and for each part of a MapTensor.
+std::string ParametersAsText(const std::vector<const ParameterInfo*>& parameters, bool verbose);
 
 nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                                         const std::vector<const ParameterInfo*>& parameters);

@@ -10,6 +10,7 @@
 #include "reshard/checkpoint.h"
 #include "reshard/status.h"
 #include "reshard/strategy_files.h"
+#include "reshard/value_statistics.h"
 #include "tools/cli/checkpoint_report.h"
 #include "tools/cli/command.h"
 
@@ -26,19 +27,30 @@ class InspectCommand : public Command {
   void InspectPath(const std::string& path);
   void InspectFile(const std::string& path);
   void InspectFolder(const std::string& path);
+  Status CheckOptions() const;
+  // Of the full tensors of a sharded checkpoint: what they hold, or which ranks hold one of them.
+  void InspectValues(const std::string& path);
+  void InspectShards(const std::string& path);
   void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
+  Result<StatisticsReport> Measure(const std::string& path) const;
   void ShowStrategy(const StrategySummary& strategy);
   void Report(const std::string& path, const Status& status);
 
   std::vector<std::string> paths_;
   std::string filter_;
   std::string suffix_;
+  std::string strategy_;
+  std::string parameter_;
+  bool values_ = false;
+  int jobs_ = 2;
 
   CheckpointTotals totals_;
   uint64_t checkpoints_ = 0;  // shown so far
   std::vector<std::string> warnings_;
   nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
+  nlohmann::ordered_json sharded_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json errors_ = nlohmann::ordered_json::array();
+  bool cancelled_ = false;
   int exit_code_ = 0;
 };
 

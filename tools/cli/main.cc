@@ -19,6 +19,7 @@
 #include "tools/cli/diff_command.h"
 #include "tools/cli/digest_command.h"
 #include "tools/cli/inspect_command.h"
+#include "tools/cli/merge_command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/plan_command.h"
 #include "tools/cli/ranks_command.h"
@@ -73,12 +74,13 @@ int RunCommandLine(int argc, char** argv) {
   DigestCommand digest(app);
   DiffCommand diff(app);
   VerifyCommand verify(app);
+  MergeCommand merge(app);
   CLI::App* strategy =
       app.add_subcommand("strategy", "Show, merge, make, infer and convert strategy files");
   strategy->require_subcommand(1);
   strategy->footer("`reshard strategy COMMAND --help` has examples.");
   StrategyShowCommand show(*strategy);
-  StrategyMergeCommand merge(*strategy);
+  StrategyMergeCommand merge_strategies(*strategy);
   StrategyConvertCommand strategy_convert(*strategy);
   StrategyMakeCommand strategy_make(*strategy);
   StrategyInferCommand strategy_infer(*strategy);
@@ -89,8 +91,9 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error);
   }
-  Command* commands[] = {&convert,          &commit,        &plan,          &ranks, &inspect,
-                         &digest,           &diff,          &verify,        &show,  &merge,
+  Command* commands[] = {&convert,          &commit,        &plan,          &ranks,
+                         &inspect,          &digest,        &diff,          &verify,
+                         &merge,            &show,          &merge_strategies,
                          &strategy_convert, &strategy_make, &strategy_infer};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();

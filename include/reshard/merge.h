@@ -1,0 +1,60 @@
+// Merge: several checkpoint files made one, without converting a whole checkpoint.
+//
+// Slices of every parameter, one file for each rank, become full tensors, as MindSpore's
+// merge_sliced_parameter joins them; or segments, files with parameters of their own, become one
+// file. May run in several threads at once; each call uses its own threads and state. Prints
+// nothing.
+//
+// Implemented in src/api.
+#ifndef RESHARD_MERGE_H_
+#define RESHARD_MERGE_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/progress.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+enum class MergeKind {
+  kSlices,    // each file has a slice of every parameter
+  kSegments,  // what several files have has to be equal
+};
+
+struct MergeOptions {
+  MergeKind kind = MergeKind::kSlices;
+  // Files. Slices: in the order of the ranks. Segments: folders too, which stand for their *.ckpt,
+  // in natural order ("part2" before "part10").
+  std::vector<std::string> sources;
+  std::string output;    // a file; its folder is made when it is not there
+  std::string strategy;  // of slices: a strategy file of one stage; empty: they are concatenated
+  bool force = false;    // replace `output`
+  int jobs = 2;          // threads that read and write; 0: one for each core
+  std::stop_token stop;  // a request ends the call with kCancelled, `output` as it was
+  std::function<void(const Progress&)>
+      progress;  // called from worker threads, one call at a time; may be empty
+};
+
+struct MergeReport {
+  std::vector<std::string> warnings;
+  std::vector<std::string> sources;  // the files, in the order in which they count
+  uint64_t parameters = 0;
+  uint64_t bytes_compared = 0;  // of replicas and duplicates, the one that is taken included
+  uint64_t bytes_written = 0;
+};
+
+// Merges. What is joined how: docs/cli.md, "merge". Copies of one part that ought to be equal are
+// compared before anything is written, and what is copied is proved by digests from both sides.
+// `output` appears whole or not at all. Errors: kInvalidArgument; kNotFound, kCorrupt,
+// kUnsupported; kMismatch where files, strategy or copies do not fit; kChanged when a file changed
+// meanwhile; kAlreadyExists when `output` is there and not `force`, or is being written; kIo,
+// kResourceExhausted, kCancelled.
+Result<MergeReport> Merge(const MergeOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_MERGE_H_

@@ -1,0 +1,222 @@
+#include "reshard/merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "src/api/budgeted_lanes.h"
+#include "src/api/counted_work.h"
+#include "src/api/memory_budget.h"
+#include "src/base/natural_order.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/exec/copy_proof.h"
+#include "src/exec/crc_check.h"
+#include "src/exec/part_writer.h"
+#include "src/exec/target_check.h"
+#include "src/index/index_cache.h"
+#include "src/index/strategy_loader.h"
+#include "src/os/directory_listing.h"
+#include "src/os/file_identity.h"
+#include "src/os/single_output.h"
+#include "src/os/storage_kind.h"
+#include "src/os/worker_pool.h"
+#include "src/os/write_back.h"
+#include "src/plan/merge_plan.h"
+#include "src/source/source_files.h"
+#include "src/verify/content_comparison.h"
+
+namespace reshard {
+namespace {
+
+// All files count at the same time, so that their indexes stay.
+constexpr size_t kIndexBytes = size_t{64} << 20;
+
+// Adds the *.ckpt of a folder, but for hidden ones, in natural order.
+Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : entries) {
+    const bool hidden = entry.name.starts_with('.');
+    if (entry.is_regular && !hidden && entry.name.ends_with(".ckpt")) names.push_back(entry.name);
+  }
+  if (names.empty()) {
+    return NotFoundError(fmt::format("{}: has no *.ckpt files", Escape(folder)));
+  }
+  std::sort(names.begin(), names.end(), IsNaturallyBefore);
+  for (const std::string& name : names) {
+    files.push_back((std::filesystem::path(folder) / name).string());
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
+  std::vector<std::string> files;
+  for (const std::string& source : options.sources) {
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(source));
+    if (kind != PathKind::kDirectory) {
+      files.push_back(source);
+    } else if (options.kind == MergeKind::kSegments) {
+      RESHARD_RETURN_IF_ERROR(AddSegments(source, files));
+    } else {
+      return InvalidArgumentError(fmt::format(
+          "{}: is a folder; name the files with the slices, in the order of their ranks",
+          Escape(source)));
+    }
+  }
+  if (files.empty()) return InvalidArgumentError("no file to merge is named");
+  std::set<std::string_view> seen;
+  for (const std::string& file : files) {
+    if (seen.insert(file).second) continue;
+    return InvalidArgumentError(fmt::format("{}: is named twice", Escape(file)));
+  }
+  return files;
+}
+
+// A shell lists rank_10 before rank_2; nothing in the files tells that it was meant otherwise.
+void WarnOfOrder(const std::vector<std::string>& files, std::vector<std::string>& warnings) {
+  const auto place = std::adjacent_find(
+      files.begin(), files.end(),
+      [](const std::string& a, const std::string& b) { return IsNaturallyBefore(b, a); });
+  if (place == files.end()) return;
+  warnings.push_back(fmt::format(
+      "slices are joined in the order in which the files are named, {} before {}; make sure that "
+      "it is the order of their ranks",
+      Escape(*place), Escape(*(place + 1))));
+}
+
+// The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
+struct OpenedFiles {
+  explicit OpenedFiles(const MemoryBudget& budget)
+      : files({.window_budget = budget.window_bytes}), cache(files, kIndexBytes) {}
+  OpenedFiles(const OpenedFiles&) = delete;
+  OpenedFiles& operator=(const OpenedFiles&) = delete;
+
+  SourceFiles files;
+  IndexCache cache;
+  std::vector<IndexHandle> indexes;  // in the order of the files
+};
+
+Status Open(const std::vector<std::string>& paths, const std::string& output, OpenedFiles& opened) {
+  const auto there = IdentityOf(output);
+  for (const std::string& path : paths) {
+    const FileId file = opened.files.Add(path);
+    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, opened.cache.Get(file));
+    opened.indexes.push_back(std::move(index));
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, opened.files.Identity(file));
+    if (there.ok() && there->device == identity.device && there->inode == identity.inode) {
+      return InvalidArgumentError(
+          fmt::format("the output {} would replace the file {}, which is merged; choose another "
+                      "name",
+                      Escape(output), Escape(path)));
+    }
+  }
+  return {};
+}
+
+Result<MergePlan> MakePlan(const MergeOptions& options, const OpenedFiles& opened,
+                           std::vector<std::string>& warnings) {
+  const MergeFiles files{opened.indexes, opened.files, options.output};
+  if (options.kind == MergeKind::kSegments) return PlanSegments(files);
+  if (options.strategy.empty()) return PlanSlices(files, nullptr);
+  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.strategy));
+  warnings.insert(warnings.end(), strategy.notes().begin(), strategy.notes().end());
+  return PlanSlices(files, &strategy);
+}
+
+// Those with a CRC trailer.
+std::vector<const CheckpointIndex*> FilesWithCrc(const OpenedFiles& opened) {
+  std::vector<const CheckpointIndex*> found;
+  for (const IndexHandle& index : opened.indexes) {
+    if (index->crc()) found.push_back(&*index);
+  }
+  return found;
+}
+
+Status CheckEqual(OpenedFiles& opened, const std::vector<EqualContents>& groups,
+                  const SharedWork& work) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<ContentDifference> differences,
+                           CompareContents(opened.files, groups, work));
+  if (differences.empty()) return {};
+  std::vector<std::string> lines;
+  for (const ContentDifference& difference : differences) {
+    const EqualContents& group = groups[difference.group];
+    lines.push_back(
+        fmt::format("{} from byte {} on in {} and {}", Quote(group.name), difference.offset,
+                    Escape(opened.files.path(group.contents.front().file)),
+                    Escape(opened.files.path(group.contents[difference.content].file))));
+  }
+  return MismatchError(fmt::format(
+      "files that have to hold the same of a parameter do not; leave out those that are wrong, or, "
+      "where these are slices, look for another strategy: {}",
+      FirstOf(lines)));
+}
+
+Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
+             const MemoryBudget& budget, const MergeOptions& options, const SharedWork& shared) {
+  WriteBack write_back(budget.write_back_bytes);
+  const uint64_t size = plan.size;
+  PartWork work;
+  work.groups = {{0}};
+  work.progress = shared.progress;
+  work.open = [&](size_t, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file, output.Create(size, {WriteMode::kAuto, &write_back}));
+    return std::make_unique<TargetPart>(std::move(plan), ByteRange{0, size}, std::move(file), true);
+  };
+  work.finish = [&](size_t, TargetPart& part) -> Status {
+    RESHARD_RETURN_IF_ERROR(Prove(*part.digest, opened.files));
+    return part.file.Finish();
+  };
+  const LaneOptions lanes =
+      LanesFor(budget, StorageOf(output.folder().fd()), std::array<uint64_t, 1>{size});
+  return WriteParts(opened.files, work, lanes, options.stop);
+}
+
+}  // namespace
+
+Result<MergeReport> Merge(const MergeOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<MergeReport> {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
+      return InvalidArgumentError("segments hold whole parameters and have no strategy");
+    }
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, Workers(options.jobs)));
+    MergeReport report;
+    RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
+    if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
+    OpenedFiles opened(budget);
+    RESHARD_RETURN_IF_ERROR(Open(report.sources, options.output, opened));
+    RESHARD_ASSIGN_OR_RETURN(MergePlan plan, MakePlan(options, opened, report.warnings));
+    RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
+                             SingleOutput::Claim(options.output, options.force));
+    RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), plan.target.size).status());
+
+    report.parameters = plan.target.parameters;
+    report.bytes_written = plan.target.size;
+    report.bytes_compared = BytesToCompare(plan.equal);
+    const std::vector<const CheckpointIndex*> checked = FilesWithCrc(opened);
+    uint64_t bytes = report.bytes_compared + report.bytes_written;
+    for (const CheckpointIndex* index : checked) bytes += index->file_size();
+    const CountedWork work(options.jobs, options.stop, options.progress, bytes);
+    const auto check_crc = [&](size_t i, const std::stop_token& stop) {
+      return CheckCrc(opened.files, *checked[i], work.work().progress, stop);
+    };
+    RESHARD_RETURN_IF_ERROR(
+        RunWorkers(work.work().workers, checked.size(), check_crc, options.stop));
+    RESHARD_RETURN_IF_ERROR(CheckEqual(opened, plan.equal, work.work()));
+    RESHARD_RETURN_IF_ERROR(
+        Write(opened, std::move(plan.target), output, budget, options, work.work()));
+    RESHARD_RETURN_IF_ERROR(opened.files.VerifyUnchanged());
+    RESHARD_RETURN_IF_ERROR(output.Publish());
+    return report;
+  });
+}
+
+}  // namespace reshard

@@ -1,0 +1,63 @@
+#include "reshard/value_statistics.h"
+
+#include <utility>
+
+#include "src/api/counted_work.h"
+#include "src/api/full_checkpoint.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/status_macros.h"
+#include "src/verify/parameter_values.h"
+
+namespace reshard {
+namespace {
+
+ValueStatistics StatisticsOf(const ValueSums& sums) {
+  ValueStatistics statistics{.values = sums.values,
+                             .nans = sums.nans,
+                             .infinities = sums.infinities,
+                             .least = std::nullopt,
+                             .greatest = std::nullopt,
+                             .mean = std::nullopt};
+  if (sums.finite() == 0) return statistics;
+  statistics.least = sums.least;
+  statistics.greatest = sums.greatest;
+  statistics.mean = sums.sum / static_cast<double>(sums.finite());
+  return statistics;
+}
+
+}  // namespace
+
+Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_ASSIGN_OR_RETURN(FullCheckpoint checkpoint,
+                             OpenFullCheckpoint(options.path, options.strategy, options.suffix));
+    if (options.select) {
+      std::erase_if(checkpoint.parameters, [&](const FullParameter& parameter) {
+        return !options.select(parameter.tensor.name);
+      });
+    }
+    StatisticsReport report;
+    for (const FullParameter& parameter : checkpoint.parameters) {
+      if (HasValues(parameter)) report.bytes += parameter.bytes;
+    }
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
+    OpenedSource& source = *checkpoint.source;
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::vector<std::optional<ValueSums>> sums,
+        SumParameters(source.files(), source.shards(), checkpoint.parameters, work.work()));
+    RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const SourceTensor& tensor = checkpoint.parameters[i].tensor;
+      ParameterStatistics parameter{
+          tensor.name, tensor.kind, tensor.dtype,
+          tensor.kind == ParameterKind::kTensor ? tensor.full_shape : Shape(), std::nullopt};
+      if (sums[i]) parameter.statistics = StatisticsOf(*sums[i]);
+      report.parameters.push_back(std::move(parameter));
+    }
+    report.warnings = std::move(checkpoint.warnings);
+    return report;
+  });
+}
+
+}  // namespace reshard

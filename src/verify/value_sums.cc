@@ -1,0 +1,217 @@
+#include "src/verify/value_sums.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "src/tensor/float_bits.h"
+
+namespace reshard {
+namespace {
+
+// Independent sums side by side, which compilers make vectors of.
+constexpr size_t kLanes = 16;
+// Values that are decoded at a time; whole rows of lanes.
+constexpr size_t kBlock = 512;
+
+template <typename Lane>
+using Lanes = std::array<Lane, kLanes>;
+
+template <typename Lane>
+Lanes<Lane> Filled(Lane value) {
+  Lanes<Lane> lanes;
+  lanes.fill(value);
+  return lanes;
+}
+
+template <typename Float>
+class FloatSums {
+  // As wide as the floats, and wide enough for the values of a stretch.
+  using Count = std::conditional_t<sizeof(Float) == 4, uint32_t, uint64_t>;
+
+ public:
+  void Add(const Float* values, size_t count) {
+    size_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) AddOne(values[i + lane], lane);
+    }
+    for (size_t lane = 0; i < count; ++i, ++lane) AddOne(values[i], lane);
+    count_ += count;
+  }
+
+  ValueSums Result() const {
+    ValueSums sums{.values = count_, .least = double{least_[0]}, .greatest = double{greatest_[0]}};
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      sums.nans += nans_[lane];
+      sums.infinities += not_finite_[lane] - nans_[lane];
+      sums.least = std::min(std::get<double>(sums.least), static_cast<double>(least_[lane]));
+      sums.greatest =
+          std::max(std::get<double>(sums.greatest), static_cast<double>(greatest_[lane]));
+      sums.sum += sum_[lane];
+    }
+    return sums;
+  }
+
+ private:
+  void AddOne(Float value, size_t lane) {
+    const bool finite = std::fabs(value) <= std::numeric_limits<Float>::max();
+    sum_[lane] += static_cast<double>(finite ? value : Float{0});
+    least_[lane] = finite && value < least_[lane] ? value : least_[lane];
+    greatest_[lane] = finite && value > greatest_[lane] ? value : greatest_[lane];
+    not_finite_[lane] += static_cast<Count>(!finite);
+    nans_[lane] += static_cast<Count>(std::isnan(value));
+  }
+
+  size_t count_ = 0;
+  Lanes<Float> least_ = Filled(std::numeric_limits<Float>::max());
+  Lanes<Float> greatest_ = Filled(std::numeric_limits<Float>::lowest());
+  Lanes<double> sum_ = Filled(0.0);
+  Lanes<Count> not_finite_ = Filled(Count{0});
+  Lanes<Count> nans_ = Filled(Count{0});
+};
+
+template <typename Integer>
+class IntegerSums {
+  // Exact for all but 64 bits, whose sum no integer holds.
+  using Sum = std::conditional_t<sizeof(Integer) == 8, double, int64_t>;
+  using Wide = std::conditional_t<std::is_signed_v<Integer>, int64_t, uint64_t>;
+
+ public:
+  void Add(const Integer* values, size_t count) {
+    size_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) AddOne(values[i + lane], lane);
+    }
+    for (size_t lane = 0; i < count; ++i, ++lane) AddOne(values[i], lane);
+    count_ += count;
+  }
+
+  ValueSums Result() const {
+    Sum sum = 0;
+    for (const Sum lane : sum_) sum += lane;
+    return {.values = count_,
+            .least = Wide{*std::min_element(least_.begin(), least_.end())},
+            .greatest = Wide{*std::max_element(greatest_.begin(), greatest_.end())},
+            .sum = static_cast<double>(sum)};
+  }
+
+ private:
+  void AddOne(Integer value, size_t lane) {
+    sum_[lane] += static_cast<Sum>(value);
+    least_[lane] = std::min(least_[lane], value);
+    greatest_[lane] = std::max(greatest_[lane], value);
+  }
+
+  size_t count_ = 0;
+  Lanes<Integer> least_ = Filled(std::numeric_limits<Integer>::max());
+  Lanes<Integer> greatest_ = Filled(std::numeric_limits<Integer>::min());
+  Lanes<Sum> sum_ = Filled(Sum{0});
+};
+
+// Decodes a block of items after the other and adds up their values: decode(items, count, values)
+// returns how many there are.
+template <typename Item, typename Sums, typename Value, size_t kValuesOfItem = 1, typename Decode>
+ValueSums SumBlocks(std::span<const std::byte> bytes, Decode decode) {
+  std::array<Item, kBlock> items;
+  std::array<Value, kBlock * kValuesOfItem> values;
+  Sums sums;
+  for (size_t begin = 0; begin < bytes.size(); begin += sizeof(items)) {
+    const size_t length = std::min(sizeof(items), bytes.size() - begin);
+    std::memcpy(items.data(), bytes.data() + begin, length);
+    const size_t count = length / sizeof(Item);
+    for (size_t i = 0; i < count; ++i) decode(items[i], &values[i * kValuesOfItem]);
+    sums.Add(values.data(), count * kValuesOfItem);
+  }
+  return sums.Result();
+}
+
+template <typename Float>
+ValueSums SumFloats(std::span<const std::byte> bytes) {
+  return SumBlocks<Float, FloatSums<Float>, Float>(bytes,
+                                                   [](Float item, Float* value) { *value = item; });
+}
+
+template <typename Integer>
+ValueSums SumIntegers(std::span<const std::byte> bytes) {
+  return SumBlocks<Integer, IntegerSums<Integer>, Integer>(
+      bytes, [](Integer item, Integer* value) { *value = item; });
+}
+
+template <typename Bits, float (*kToFloat)(Bits)>
+ValueSums SumDecoded(std::span<const std::byte> bytes) {
+  return SumBlocks<Bits, FloatSums<float>, float>(
+      bytes, [](Bits item, float* value) { *value = kToFloat(item); });
+}
+
+ValueSums SumNibbles(std::span<const std::byte> bytes) {
+  return SumBlocks<int8_t, IntegerSums<int8_t>, int8_t, 2>(bytes, [](int8_t item, int8_t* values) {
+    const auto low = static_cast<int8_t>(static_cast<uint8_t>(item) << 4);
+    values[0] = static_cast<int8_t>(low >> 4);
+    values[1] = static_cast<int8_t>(item >> 4);
+  });
+}
+
+}  // namespace
+
+void ValueSums::Add(const ValueSums& other) {
+  if (finite() == 0) {
+    least = other.least;
+    greatest = other.greatest;
+  } else if (other.finite() > 0) {
+    least = std::min(least, other.least);
+    greatest = std::max(greatest, other.greatest);
+  }
+  values += other.values;
+  nans += other.nans;
+  infinities += other.infinities;
+  sum += other.sum;
+}
+
+bool HasSums(DType dtype) { return dtype != DType::kString && dtype != DType::kHiFloat8; }
+
+ValueSums SumValues(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::kInt8:
+      return SumIntegers<int8_t>(bytes);
+    case DType::kUInt8:
+    case DType::kBool:
+      return SumIntegers<uint8_t>(bytes);
+    case DType::kInt16:
+      return SumIntegers<int16_t>(bytes);
+    case DType::kUInt16:
+      return SumIntegers<uint16_t>(bytes);
+    case DType::kInt32:
+      return SumIntegers<int32_t>(bytes);
+    case DType::kUInt32:
+      return SumIntegers<uint32_t>(bytes);
+    case DType::kInt64:
+      return SumIntegers<int64_t>(bytes);
+    case DType::kUInt64:
+      return SumIntegers<uint64_t>(bytes);
+    case DType::kFloat32:
+    case DType::kComplex64:
+      return SumFloats<float>(bytes);
+    case DType::kFloat64:
+    case DType::kComplex128:
+      return SumFloats<double>(bytes);
+    case DType::kFloat16:
+      return SumDecoded<uint16_t, Float16ToFloat>(bytes);
+    case DType::kBFloat16:
+      return SumDecoded<uint16_t, BFloat16ToFloat>(bytes);
+    case DType::kFloat8E4M3FN:
+      return SumDecoded<uint8_t, Float8E4M3FnToFloat>(bytes);
+    case DType::kFloat8E5M2:
+      return SumDecoded<uint8_t, Float8E5M2ToFloat>(bytes);
+    case DType::kInt4:
+      return SumNibbles(bytes);
+    case DType::kHiFloat8:
+    case DType::kString:
+      break;
+  }
+  return {};
+}
+
+}  // namespace reshard

@@ -1,0 +1,70 @@
+#include "tools/cli/merge_command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/stoppable_call.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+MergeCommand::MergeCommand(CLI::App& parent)
+    : Command(parent, "merge", "Merge the slices that ranks hold, or segments, into one file",
+              {"reshard merge rank_0/w.ckpt rank_1/w.ckpt full.ckpt",
+               "reshard merge rank_{0..3}/net-1_100.ckpt full.ckpt --strategy s4.ckpt",
+               "reshard merge --segments parts/ whole.ckpt"}) {
+  AddPositional(app(), "FILES", options_.sources,
+                "Files with the slices, in the order of their ranks");
+  AddPositional(app(), "OUT", options_.output, "File to write");
+  app()
+      .add_option("--strategy", options_.strategy,
+                  "Strategy file of the slices' stage; without it slices are concatenated along "
+                  "axis 0")
+      ->type_name("S");
+  app().add_flag("--segments", segments_,
+                 "FILES, or the *.ckpt of folders, hold parameters of their own; those in several "
+                 "have to be equal");
+  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  AddJobsOption(app(), options_.jobs, "Threads that read and write; 0 is all cores (2)");
+}
+
+int MergeCommand::Run() {
+  const auto start = std::chrono::steady_clock::now();
+  options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
+  const Result<MergeReport> report = CallStoppable(options_, quiet(), Merge);
+  if (!report.ok()) return Fail(report.status());
+
+  PrintWarnings(report->warnings);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (json()) PrintReport(*report, seconds.count());
+  if (quiet()) return 0;
+  PrintWords(fmt::format("{}: {} of {}, {} written in {} ({})", options_.output,
+                         FormatCount(report->parameters, "parameter"),
+                         FormatCount(report->sources.size(), "file"),
+                         FormatBytes(report->bytes_written), FormatSeconds(seconds.count()),
+                         FormatRate(report->bytes_written, seconds.count())));
+  if (report->bytes_compared > 0) {
+    PrintWords(fmt::format("{} that had to be equal compared: all equal",
+                           FormatBytes(report->bytes_compared)));
+  }
+  if (verbose()) {
+    for (const std::string& source : report->sources) PrintWords("  " + source);
+  }
+  return 0;
+}
+
+void MergeCommand::PrintReport(const MergeReport& report, double seconds) const {
+  nlohmann::ordered_json document = JsonDocument();
+  document["output"] = options_.output;
+  document["sources"] = report.sources;
+  document["parameters"] = report.parameters;
+  document["bytes_compared"] = report.bytes_compared;
+  document["bytes_written"] = report.bytes_written;
+  document["seconds"] = seconds;
+  document["warnings"] = report.warnings;
+  PrintData(ToJsonText(document) + '\n');
+}
+
+}  // namespace reshard

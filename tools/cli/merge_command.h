@@ -1,0 +1,24 @@
+// `reshard merge`: slices or segments of a checkpoint, made one file.
+#ifndef RESHARD_TOOLS_CLI_MERGE_COMMAND_H_
+#define RESHARD_TOOLS_CLI_MERGE_COMMAND_H_
+
+#include "reshard/merge.h"
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+class MergeCommand : public Command {
+ public:
+  explicit MergeCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  void PrintReport(const MergeReport& report, double seconds) const;
+
+  MergeOptions options_;
+  bool segments_ = false;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_MERGE_COMMAND_H_

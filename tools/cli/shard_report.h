@@ -1,0 +1,24 @@
+// Which ranks hold which box of a tensor, as a grid and as JSON, for `inspect --param`. Pure
+// functions.
+#ifndef RESHARD_TOOLS_CLI_SHARD_REPORT_H_
+#define RESHARD_TOOLS_CLI_SHARD_REPORT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reshard/sharded_checkpoint.h"
+
+namespace reshard {
+
+// A line about the tensor and a grid: the last dimension that is cut runs from left to right, the
+// others from top to bottom. At most 80 columns and 16 rows of cells, however many parts there are:
+// neighbours share a cell then. `shards` are those of the tensor, in row-major order.
+std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+
+// Each box and its ranks.
+nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_SHARD_REPORT_H_
