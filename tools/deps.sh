@@ -5,6 +5,7 @@
 #   tools/deps.sh               packages
 #   tools/deps.sh --mindspore   also build/venv, a Python environment with MindSpore for
 #                               tests/differential (python3, or $PYTHON)
+#   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
 #   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
 #                               libraries for aarch64 (Debian only)
 set -euo pipefail
@@ -90,9 +91,9 @@ make_aarch64_root() {
 }
 
 case "${1:-}" in
-  "" | --mindspore | --aarch64) ;;
+  "" | --mindspore | --browser | --aarch64) ;;
   *)
-    echo "usage: tools/deps.sh [--mindspore | --aarch64]" >&2
+    echo "usage: tools/deps.sh [--mindspore | --browser | --aarch64]" >&2
     exit 2
     ;;
 esac
@@ -103,6 +104,7 @@ fi
 install_packages "${packages[@]}"
 case "${1:-}" in
   --mindspore) make_mindspore_environment ;;
+  --browser) install_packages chromium ;;
   --aarch64)
     install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
     make_aarch64_root

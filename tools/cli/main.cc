@@ -23,6 +23,7 @@
 #include "tools/cli/messages.h"
 #include "tools/cli/plan_command.h"
 #include "tools/cli/ranks_command.h"
+#include "tools/cli/report_command.h"
 #include "tools/cli/shell_commands.h"
 #include "tools/cli/strategy_command.h"
 #include "tools/cli/strategy_convert_command.h"
@@ -75,6 +76,7 @@ int RunCommandLine(int argc, char** argv) {
   DiffCommand diff(app);
   VerifyCommand verify(app);
   MergeCommand merge(app);
+  ReportCommand report(app);
   CLI::App* strategy =
       app.add_subcommand("strategy", "Show, merge, make, infer and convert strategy files");
   strategy->require_subcommand(1);
@@ -93,7 +95,7 @@ int RunCommandLine(int argc, char** argv) {
   }
   Command* commands[] = {&convert,          &commit,        &plan,          &ranks,
                          &inspect,          &digest,        &diff,          &verify,
-                         &merge,            &show,          &merge_strategies,
+                         &merge,            &report,        &show,          &merge_strategies,
                          &strategy_convert, &strategy_make, &strategy_infer};
   for (Command* command : commands) {
     if (command->chosen()) return command->Run();

@@ -1,0 +1,26 @@
+// Device grids: which rank holds which shard of a parameter, before and after a conversion.
+#ifndef RESHARD_SRC_API_DEVICE_GRIDS_H_
+#define RESHARD_SRC_API_DEVICE_GRIDS_H_
+
+#include <string>
+#include <vector>
+
+#include "reshard/layout_report.h"
+#include "reshard/status.h"
+#include "src/api/opened_source.h"
+#include "src/plan/plan_notes.h"
+#include "src/plan/planner.h"
+
+namespace reshard {
+
+// Returns the grids of the parameters `names`, or of the largest one that is cut on either side (of
+// the largest one where none is). `notes` are those of the plans of `plan`. Errors: kNotFound for a
+// name that none of them writes; those of ShardGrid::Make and of opening files.
+Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
+                                                    const Planner& planner, const PlanReport& plan,
+                                                    const PlanNotes& notes,
+                                                    const std::vector<std::string>& names);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_DEVICE_GRIDS_H_

@@ -1,0 +1,127 @@
+#include "reshard/layout_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "reshard/checkpoint.h"
+#include "reshard/rank_files.h"
+#include "src/api/conversion_plan.h"
+#include "src/api/device_grids.h"
+#include "src/api/layout_sums.h"
+#include "src/api/memory_budget.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/layout/strategy.h"
+#include "src/os/directory_listing.h"
+#include "src/os/write_file.h"
+
+namespace reshard {
+namespace {
+
+SideSums SourceSums(const OpenedSource& source) {
+  const ConversionRule& rule = source.rule();
+  SideSums sums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
+  for (const OpenedSource::File& file : source.chosen()) {
+    sums.AddFile(file.rank, file.identity.size);
+  }
+  return sums;
+}
+
+SideSums TargetSums(const ConversionRule& rule) {
+  const int64_t stages =
+      rule.target() == nullptr ? 1 : static_cast<int64_t>(rule.target()->stages().size());
+  return {0, stages, rule.target_ranks() / stages};
+}
+
+Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                           DivideMemory(options.conversion.memory_limit, 1));
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.conversion, budget));
+  const Planner planner = MakePlanner(*source, options.conversion);
+  std::map<FileId, int64_t> ranks;
+  for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
+  LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));
+
+  LayoutReport report;
+  report.planned = true;
+  PlanNotes notes;
+  RESHARD_ASSIGN_OR_RETURN(report.plan,
+                           PlanConversion(*source, planner, options.conversion, notes,
+                                          [&](const TargetPlan& plan) { sums.Add(plan, notes); }));
+  sums.Finish(notes, report);
+  RESHARD_ASSIGN_OR_RETURN(
+      report.parameters, MakeDeviceGrids(*source, planner, report.plan, notes, options.parameters));
+  report.source.strategy = options.conversion.source_strategy;
+  report.target.strategy = options.conversion.target_strategy;
+  return report;
+}
+
+Result<RankFiles> FilesOf(const ConvertOptions& options) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(options.source));
+  if (kind != PathKind::kFile && kind != PathKind::kOther) {
+    return ListRankFiles(options.source, options.suffix);
+  }
+  return RankFiles{.files = {{0, options.source}}, .warnings = {}};  // opening says what is wrong
+}
+
+// All that files tell without a strategy.
+Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
+  if (!options.parameters.empty()) {
+    return InvalidArgumentError(
+        "without --src-strategy or --dst-strategy nothing is known of how parameters are cut: name "
+        "a strategy, or leave --param out");
+  }
+  RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
+  LayoutReport report;
+  report.plan.warnings = found.warnings;
+  const int64_t first = found.files.front().rank;
+  const int64_t last = found.files.back().rank;
+  if (last - first >= kMaxRanks) {
+    return UnsupportedError(
+        fmt::format("{}: has the ranks {} to {}; no checkpoint has more than {}",
+                    Escape(options.conversion.source), first, last, kMaxRanks));
+  }
+  SideSums sums(first, 1, last - first + 1);
+  ShareSums dtypes;
+  ShareSums prefixes;
+  std::set<std::string> names;
+  for (const RankFileSummary& file : found.files) {
+    if (options.conversion.stop.stop_requested()) return CancelledError("stopped while looking");
+    RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(file.path));
+    sums.AddFile(file.rank, checkpoint.file_size());
+    report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
+    for (const ParameterInfo& parameter : checkpoint.parameters()) {
+      names.insert(parameter.name);
+      sums.AddContent(file.rank, parameter.bytes);
+      const bool tensor = parameter.kind == ParameterKind::kTensor;
+      dtypes.AddStored(tensor ? DTypeName(parameter.dtype) : kAsTheyStand, parameter.bytes);
+      prefixes.AddStored(PrefixOf(parameter.name), parameter.bytes);
+    }
+  }
+  report.plan.parameters = names.size();
+  report.source = sums.side();
+  report.dtypes = dtypes.Sorted();
+  report.prefixes = prefixes.Sorted();
+  return report;
+}
+
+}  // namespace
+
+Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<LayoutReport> {
+    if (options.conversion.source.empty()) return InvalidArgumentError("a source is needed");
+    const bool planned =
+        !options.conversion.source_strategy.empty() || !options.conversion.target_strategy.empty();
+    return planned ? ReportOfPlan(options) : ReportOfFiles(options);
+  });
+}
+
+Status WriteReport(const std::string& path, std::string_view page, bool force) {
+  return CatchOutOfMemory([&] { return WriteFile(path, page, force); });
+}
+
+}  // namespace reshard

@@ -1,0 +1,65 @@
+#include "tools/cli/report_command.h"
+
+#include <fmt/format.h>
+
+#include "tools/cli/messages.h"
+#include "tools/cli/report_page.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+ReportCommand::ReportCommand(CLI::App& parent)
+    : Command(parent, "report",
+              "Draw a conversion: who holds, feeds and gets what, as one HTML file",
+              {"reshard report ckpt_8 --src-strategy s8.ckpt --dst-strategy s4.ckpt -o layout.html",
+               "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
+               "reshard report ckpt_8 -o files.html    # bytes only"}) {
+  ConvertOptions& conversion = options_.conversion;
+  AddPositional(app(), "SRC", conversion.source,
+                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
+  app()
+      .add_option("--src-strategy", conversion.source_strategy,
+                  "Strategy file of the source, or folder of stage files; without it the source "
+                  "holds full tensors")
+      ->type_name("S");
+  app()
+      .add_option("--dst-strategy", conversion.target_strategy,
+                  "Strategy file of the target, or folder of stage files; without it full tensors "
+                  "are written, for one rank")
+      ->type_name("D");
+  app()
+      .add_option("--suffix", conversion.suffix,
+                  "Take the checkpoints that end in -EPOCH_STEP; without it the latest")
+      ->type_name("-E_S");
+  app()
+      .add_option("--param", options_.parameters,
+                  "Draw the ranks of this parameter; may be given several times (the largest one "
+                  "that is cut)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app().add_option("-o,--output", output_, "HTML file to write")->required()->type_name("FILE");
+  app().add_flag("--force", force_, "Replace FILE when it exists");
+}
+
+int ReportCommand::Run() {
+  const StopOnSignal stop;
+  options_.conversion.stop = stop.token();
+  const Result<LayoutReport> report = MakeLayoutReport(options_);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->plan.warnings);
+  const std::string page = ReportPage(*report, options_.conversion.source);
+  const Status written = WriteReport(output_, page, force_);
+  if (!written.ok()) return Fail(written);
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    document["output"] = output_;
+    document["bytes"] = page.size();
+    document["warnings"] = report->plan.warnings;
+    PrintData(ToJsonText(document) + '\n');
+  }
+  if (!quiet()) PrintWords(fmt::format("{}: {}", output_, FormatBytes(page.size())));
+  return 0;
+}
+
+}  // namespace reshard

@@ -1,0 +1,25 @@
+// `reshard report`: a conversion, or a checkpoint, in pictures.
+#ifndef RESHARD_TOOLS_CLI_REPORT_COMMAND_H_
+#define RESHARD_TOOLS_CLI_REPORT_COMMAND_H_
+
+#include <string>
+
+#include "reshard/layout_report.h"
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+class ReportCommand : public Command {
+ public:
+  explicit ReportCommand(CLI::App& parent);
+  int Run() override;
+
+ private:
+  LayoutReportOptions options_;
+  std::string output_;
+  bool force_ = false;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_REPORT_COMMAND_H_
