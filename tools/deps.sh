@@ -8,6 +8,8 @@
 #   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
 #   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
 #                               libraries for aarch64 (Debian only)
+#   tools/deps.sh --clean-root  also what packages are made and checked with, and build/clean-root.tar,
+#                               this release with little but apt, to try packages in (Debian only)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,7 +66,20 @@ make_mindspore_environment() {
   cp "$requirements" "$venv/installed.txt"
 }
 
-# Unpacks the libraries of the same release for aarch64, from wherever this machine gets its packages.
+# The release that runs here, from wherever this machine gets its packages.
+debootstrap_here() { # TARGET OPTION...
+  local target=$1
+  shift
+  local sources=()
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+    [[ -s $file ]] && sources+=("$file")
+  done
+  mmdebstrap --quiet "$@" "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$target" \
+    "${sources[@]}"
+}
+
+# Unpacks the libraries for aarch64.
 make_aarch64_root() {
   local root=build/aarch64-root
   local libraries=(
@@ -75,25 +90,26 @@ make_aarch64_root() {
   if [[ $(cat "$root/unpacked.txt" 2>/dev/null) == "${libraries[*]}" ]]; then
     return 0
   fi
-  local sources=()
-  local file
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
-    [[ -s $file ]] && sources+=("$file")
-  done
   rm -rf "$root"
   mkdir -p build
   (
     IFS=,
-    mmdebstrap --quiet --variant=extract --architectures=arm64 --include="${libraries[*]}" \
-      "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" "${sources[@]}"
+    debootstrap_here "$root" --variant=extract --architectures=arm64 --include="${libraries[*]}"
   )
   echo "${libraries[*]}" >"$root/unpacked.txt"
 }
 
+make_clean_root() {
+  [[ -e build/clean-root.tar ]] && return 0
+  mkdir -p build
+  debootstrap_here build/clean-root.part.tar --variant=apt --include=ca-certificates
+  mv build/clean-root.part.tar build/clean-root.tar
+}
+
 case "${1:-}" in
-  "" | --mindspore | --browser | --aarch64) ;;
+  "" | --mindspore | --browser | --aarch64 | --clean-root) ;;
   *)
-    echo "usage: tools/deps.sh [--mindspore | --browser | --aarch64]" >&2
+    echo "usage: tools/deps.sh [--mindspore | --browser | --aarch64 | --clean-root]" >&2
     exit 2
     ;;
 esac
@@ -108,5 +124,9 @@ case "${1:-}" in
   --aarch64)
     install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
     make_aarch64_root
+    ;;
+  --clean-root)
+    install_packages mmdebstrap lintian dpkg-dev
+    make_clean_root
     ;;
 esac

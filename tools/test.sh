@@ -3,7 +3,8 @@
 #
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   also lint, AddressSanitizer and UndefinedBehaviorSanitizer, ThreadSanitizer,
-#                         the release build: all faults (tests/fault), MindSpore against reshard
+#                         the release build: all faults (tests/fault), packages and the static program
+#                         in a clean root, MindSpore against reshard
 #   tools/test.sh --aarch64   the quick tests, cross-built for aarch64 and run under qemu-user
 #
 # Ends with a table of what ran and what did not run and why; with CI=true a part or a test that did
@@ -116,6 +117,20 @@ check_tidy() {
     sed -E $'s/\x1b\\[[0-9;]*m//g' | sed -E '/^([0-9]+ warnings? generated\.|clang-tidy-14 .*|)$/d'
 }
 
+# Debian's packages of the release build and the static program, where there is nothing else of reshard.
+check_packages() {
+  if ! run_part static-build configure_and_build static; then
+    did_not_run packages "the static build failed"
+  elif ((EUID != 0)); then
+    did_not_run packages "needs root, to enter another root"
+  elif ! logged clean-root tools/deps.sh --clean-root; then
+    did_not_run packages "the clean root could not be made, see $logs/clean-root.log"
+  else
+    run_part packages python3 tests/package/clean_root_test.py --release build/release \
+      --static build/static --root build/clean-root.tar
+  fi
+}
+
 run_all() {
   run_part deps tools/deps.sh || return
   if [[ $mode == --aarch64 ]]; then
@@ -134,12 +149,14 @@ run_all() {
   build_and_test tsan
   if ! run_part release-build configure_and_build release; then
     did_not_run fault "the release build failed"
+    did_not_run packages "the release build failed"
     did_not_run differential "the release build failed"
     return
   fi
   # Without a browser its test says that it did not run.
   logged browser tools/deps.sh --browser
   run_ctest fault dev -C complete -L complete
+  check_packages
   if ! logged mindspore tools/deps.sh --mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
@@ -153,7 +170,7 @@ run_all
 printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
-  "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, differential" ;&
+  "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
   --all) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "tools/cli/messages.h"
+#include "tools/cli/terminal.h"
+
 namespace reshard {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr const char* kOutputGroup = "Output";
 
 }  // namespace
 
@@ -16,19 +19,46 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
                  const std::vector<std::string>& examples)
     : app_(*parent.add_subcommand(name, description)), full_name_(name) {
   if (parent.get_parent() != nullptr) full_name_ = parent.get_name() + " " + name;
-  constexpr const char* kGroup = "Output";
   app_.add_flag("--json", json_, "Print the data as one JSON document on standard output")
-      ->group(kGroup);
-  app_.add_flag("-q,--quiet", quiet_, "Say nothing but warnings and errors")->group(kGroup);
-  app_.add_flag("-v,--verbose", verbose_, "Say more")->group(kGroup);
+      ->group(kOutputGroup);
+  app_.add_flag("-q,--quiet", quiet_, "Say nothing but warnings and errors")->group(kOutputGroup);
+  app_.add_flag("-v,--verbose", verbose_, "Say more")->group(kOutputGroup);
+  app_.add_option("--log-file", log_file_,
+                  "Append what goes to standard error to FILE as well, with times")
+      ->type_name("FILE")
+      ->group(kOutputGroup);
   std::string footer = "Examples:\n";
   for (const std::string& example : examples) footer += fmt::format("  $ {}\n", example);
   footer.pop_back();
   app_.footer(footer);
 }
 
+int Command::Start() {
+  if (json_lines_) AlsoPrintJsonLines(full_name_);
+  if (app_.count("--log-file") > 0) {
+    const Status opened = AlsoLogTo(log_file_);
+    if (!opened.ok()) return Fail(opened);
+  }
+  return Run();
+}
+
+void Command::AddJsonLinesOption() {
+  app_.add_flag("--json-lines", json_lines_,
+                "Print progress, warnings, the data or an error as JSON objects, one a line")
+      ->group(kOutputGroup)
+      ->excludes("--json");
+}
+
+ProgressStyle Command::progress_style() const {
+  if (quiet_) return ProgressStyle::kNone;
+  if (json_lines_) return ProgressStyle::kJsonLines;
+  return StderrIsTerminal() ? ProgressStyle::kLine : ProgressStyle::kNone;
+}
+
 nlohmann::ordered_json Command::JsonDocument() const {
-  return {{"schema_version", kSchemaVersion}, {"command", full_name_}};
+  nlohmann::ordered_json document = JsonHead(full_name_);
+  if (json_lines_) document["message_type"] = "summary";
+  return document;
 }
 
 CLI::Validator WholeNumber(size_t most_digits) {
@@ -47,10 +77,6 @@ CLI::Validator WholeNumber(size_t most_digits) {
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description) {
   constexpr size_t kMostDigits = 9;  // of an int
   app.add_option("--jobs", jobs, description)->type_name("J")->transform(WholeNumber(kMostDigits));
-}
-
-std::string ToJsonText(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace reshard

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "tools/cli/json_text.h"
+#include "tools/cli/progress_output.h"
 
 namespace reshard {
 
-// Adds itself to the parser that it is made with, which has to outlive it. Run is called once,
+// Adds itself to the parser that it is made with, which has to outlive it. Start is called once,
 // after parsing, on the one command that was given.
 class Command {
  public:
@@ -22,7 +24,10 @@ class Command {
 
   bool chosen() const { return app_.parsed(); }
 
-  // Prints data, words, warnings and errors. Returns the exit code.
+  // Opens the log where one is asked for, then does the command's work. Returns the exit code.
+  int Start();
+
+  // Prints data, words, warnings and errors. Returns the exit code. Called by Start.
   virtual int Run() = 0;
 
  protected:
@@ -30,10 +35,15 @@ class Command {
   Command(CLI::App& parent, const std::string& name, const std::string& description,
           const std::vector<std::string>& examples);
 
+  // For a command whose long work a program may want to watch.
+  void AddJsonLinesOption();
+
   CLI::App& app() { return app_; }
-  bool json() const { return json_; }
+  // Whether data is to be JSON: the one document, or the summary among JSON lines.
+  bool json() const { return json_ || json_lines_; }
   bool quiet() const { return quiet_; }
   bool verbose() const { return verbose_ && !quiet_; }
+  ProgressStyle progress_style() const;
 
   // Returns the beginning of this command's JSON document.
   nlohmann::ordered_json JsonDocument() const;
@@ -41,7 +51,9 @@ class Command {
  private:
   CLI::App& app_;
   std::string full_name_;  // "strategy show"
+  std::string log_file_;
   bool json_ = false;
+  bool json_lines_ = false;
   bool quiet_ = false;
   bool verbose_ = false;
 };
@@ -58,10 +70,6 @@ CLI::Validator WholeNumber(size_t most_digits = 18);
 
 // Adds the option --jobs; `jobs`, which parsing sets, is what counts where it is not given.
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
-
-// Returns one line of ASCII without its end: other characters, those that a terminal would obey
-// among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
-std::string ToJsonText(const nlohmann::ordered_json& value);
 
 }  // namespace reshard
 

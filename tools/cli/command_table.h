@@ -1,7 +1,8 @@
 // CommandTable: the commands and options of the command line as plain values, out of the tables
 // that parse it and print --help; what completion scripts and the man page are made of.
 //
-// In the order of --help; what that hides is not in it. Pure; nothing here keeps a pointer into the parser.
+// In the order of --help; what that hides is not in it. Pure; nothing here keeps a pointer into the
+// parser.
 #ifndef RESHARD_TOOLS_CLI_COMMAND_TABLE_H_
 #define RESHARD_TOOLS_CLI_COMMAND_TABLE_H_
 

@@ -52,6 +52,7 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                "reshard convert 'run/node{rank}/net-1_100.ckpt' full --src-strategy s8.ckpt",
                "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy "
                "s8.ckpt --dst-strategy s4.ckpt"}) {
+  AddJsonLinesOption();
   arguments_.AddTo(app());
   app().add_flag("--check-replicas", check_replicas_,
                  "First compare the shards that source ranks ought to share; exit 3 when any "
@@ -81,7 +82,7 @@ int ConvertCommand::Run() {
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target_strategy);
   if (!world_size.ok()) return Fail(world_size);
-  Result<ConvertReport> report = CallStoppable(options, quiet(), Convert);
+  Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(report.status());
   if (auto warning = mindformers.Warning()) report->warnings.push_back(*std::move(warning));
 

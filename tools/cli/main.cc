@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -41,15 +42,27 @@ std::string CommandInQuestion(const CLI::App& app) {
   return name;
 }
 
+// Whether the words ask a command for JSON lines that has them. Parsing may have failed before it
+// came to that one.
+bool AsksForJsonLines(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands()[0];
+  return command->get_option_no_throw("--json-lines") != nullptr &&
+         std::find(words.begin(), words.end(), "--json-lines") != words.end();
+}
+
 // Answers --help and --version; anything else that ends parsing is a mistake.
-int AnswerParseError(const CLI::App& app, const CLI::ParseError& error) {
+int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
+                     const std::vector<std::string>& words) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
+    const std::string command = CommandInQuestion(app);
+    if (AsksForJsonLines(app, words)) AlsoPrintJsonLines(command.substr(app.get_name().size() + 1));
     const std::vector<std::string> strangers = app.remaining(true);
     const bool no_command =
         dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !strangers.empty();
     const int exit_code = Fail(InvalidArgumentError(
         no_command ? "no such command or option: " + strangers[0] : error.what()));
-    PrintWords(fmt::format("`{} --help` lists options and examples", CommandInQuestion(app)));
+    PrintWords(fmt::format("`{} --help` lists options and examples", command));
     return exit_code;
   }
   std::ostringstream text;
@@ -91,14 +104,14 @@ int RunCommandLine(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return AnswerParseError(app, error);
+    return AnswerParseError(app, error, {argv + 1, argv + argc});
   }
   Command* commands[] = {&convert,          &commit,        &plan,          &ranks,
                          &inspect,          &digest,        &diff,          &verify,
                          &merge,            &report,        &show,          &merge_strategies,
                          &strategy_convert, &strategy_make, &strategy_infer};
   for (Command* command : commands) {
-    if (command->chosen()) return command->Run();
+    if (command->chosen()) return command->Start();
   }
   if (shell.chosen()) return shell.Run();
   return Fail(InternalError("no command was chosen"));

@@ -1,9 +1,18 @@
 #include "tools/cli/messages.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <ctime>
+#include <system_error>
+#include <utility>
 
+#include "tools/cli/json_text.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/terminal.h"
 
@@ -13,6 +22,19 @@ namespace {
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kYellow = "\x1b[1;33m";
 
+// What the command line asked for, once, before there was anything to say.
+struct Extras {
+  std::string json_lines_command;  // empty: no JSON lines
+  std::string log_path;
+  std::FILE* log = nullptr;  // open until the process ends
+  bool log_failed = false;
+};
+
+Extras& extras() {
+  static Extras extras;
+  return extras;
+}
+
 // One write for the line, so that lines of several processes do not mix; data that came before goes
 // before, so that they do not mix where both streams end in one file. A failure shows in
 // FinishData.
@@ -21,23 +43,70 @@ void WriteToStderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-std::string Label(std::string_view label, std::string_view color) {
-  return StderrTakesColor() ? fmt::format("{}{}:\x1b[0m", color, label) : fmt::format("{}:", label);
+// Appends the lines in one write, each with the time in UTC before it.
+void Log(std::string_view lines) {
+  Extras& to = extras();
+  if (to.log == nullptr) return;
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const std::time_t second = std::chrono::system_clock::to_time_t(now);
+  const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z ", fmt::gmtime(second),
+                                       now.time_since_epoch().count() % 1000);
+  std::string text;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    text += fmt::format("{}{}\n", time, lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), to.log) == text.size();
+  if (std::fflush(to.log) != 0 || !written) to.log_failed = true;
+}
+
+// "reshard: LABEL: TEXT"
+void Say(std::string_view label, std::string_view color, std::string_view text) {
+  const std::string words = PrintableText(text);
+  WriteToStderr(StderrTakesColor() ? fmt::format("reshard: {}{}:\x1b[0m {}\n", color, label, words)
+                                   : fmt::format("reshard: {}: {}\n", label, words));
+  Log(fmt::format("reshard: {}: {}", label, words));
 }
 
 }  // namespace
 
 void PrintData(std::string_view data) { std::fwrite(data.data(), 1, data.size(), stdout); }
 
+void AlsoPrintJsonLines(std::string command) { extras().json_lines_command = std::move(command); }
+
+void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields) {
+  nlohmann::ordered_json line = JsonHead(extras().json_lines_command);
+  line["message_type"] = message_type;
+  line.update(fields);
+  PrintData(ToJsonText(line) + '\n');
+  std::fflush(stdout);  // a failure shows in FinishData
+}
+
+Status AlsoLogTo(const std::string& path) {
+  extras().log_path = path;
+  extras().log = std::fopen(path.c_str(), "ae");
+  if (extras().log != nullptr) return Status();
+  return IoError(fmt::format("--log-file {}: cannot be opened to append to: {}",
+                             PrintableName(path), std::generic_category().message(errno)));
+}
+
 Status FinishData() {
   const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return Status();
-  return IoError("standard output: not all of the data could be written");
+  if (!flushed || std::ferror(stdout) != 0) {
+    return IoError("standard output: not all of the data could be written");
+  }
+  if (!extras().log_failed) return Status();
+  return IoError(fmt::format("--log-file {}: not all of the lines could be written",
+                             PrintableName(extras().log_path)));
 }
 
 void PrintWords(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
-  WriteToStderr(fmt::format("reshard: {}\n", PrintableText(text)));
+  const std::string line = fmt::format("reshard: {}", PrintableText(text));
+  WriteToStderr(line + '\n');
+  Log(line);
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
@@ -46,15 +115,20 @@ void PrintNotes(const std::vector<std::string>& notes) {
 
 void PrintWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
-    WriteToStderr(
-        fmt::format("reshard: {} {}\n", Label("warning", kYellow), PrintableText(warning)));
+    Say("warning", kYellow, warning);
+    if (!extras().json_lines_command.empty()) PrintJsonLine("warning", {{"message", warning}});
   }
 }
 
 int Fail(const Status& status) {
-  WriteToStderr(fmt::format("reshard: {} {}: {}\n", Label("error", kRed),
-                            StatusCodeName(status.code()), PrintableText(status.message())));
-  return ExitCode(status.code());
+  const int exit_code = ExitCode(status.code());
+  const std::string_view code = StatusCodeName(status.code());
+  Say("error", kRed, fmt::format("{}: {}", code, status.message()));
+  if (!extras().json_lines_command.empty()) {
+    PrintJsonLine("error",
+                  {{"code", code}, {"exit_code", exit_code}, {"message", status.message()}});
+  }
+  return exit_code;
 }
 
 void PrintProgressLine(std::string_view text) { WriteToStderr(fmt::format("\r{}\x1b[K", text)); }

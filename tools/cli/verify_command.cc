@@ -95,6 +95,7 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
               {"reshard verify ckpt_4", "reshard verify ckpt_4 --jobs 0 --json",
                "reshard verify ckpt_4 --against ckpt_8 --src-strategy s8.ckpt --dst-strategy "
                "s4.ckpt"}) {
+  AddJsonLinesOption();
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
   AddJobsOption(app(), options_.jobs, "Files read at a time; 0 is one for each core (2)");
   AddAgainst();
@@ -134,7 +135,7 @@ int VerifyCommand::Run() {
     }
   }
   const auto start = std::chrono::steady_clock::now();
-  const Result<DamageReport> report = CallStoppable(options_, quiet(), Verify);
+  const Result<DamageReport> report = CallStoppable(options_, progress_style(), Verify);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(Warnings(*report));
@@ -181,7 +182,7 @@ int VerifyCommand::RunAgainst() const {
   options.target = options_.target;
   options.jobs = options_.jobs;
   if (const Status status = choice_.Fill(options); !status.ok()) return Fail(status);
-  const Result<AgainstReport> report = CallStoppable(options, quiet(), VerifyAgainst);
+  const Result<AgainstReport> report = CallStoppable(options, progress_style(), VerifyAgainst);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);
