@@ -107,7 +107,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
 
 int DiffCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  const Result<DiffReport> report = CallStoppable(options_, quiet(), Diff);
+  const Result<DiffReport> report = CallStoppable(options_, progress_style(), Diff);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);

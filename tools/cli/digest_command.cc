@@ -46,7 +46,7 @@ DigestCommand::DigestCommand(CLI::App& parent)
 
 int DigestCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
-  const Result<DigestReport> report = CallStoppable(options_, quiet(), DigestCheckpoint);
+  const Result<DigestReport> report = CallStoppable(options_, progress_style(), DigestCheckpoint);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);

@@ -173,7 +173,7 @@ Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const 
   if (!filter_.empty()) {
     options.select = [this](std::string_view name) { return GlobMatch(filter_, name); };
   }
-  return CallStoppable(options, quiet(), MeasureValues);
+  return CallStoppable(options, progress_style(), MeasureValues);
 }
 
 void InspectCommand::InspectValues(const std::string& path) {

@@ -33,7 +33,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
 int MergeCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
-  const Result<MergeReport> report = CallStoppable(options_, quiet(), Merge);
+  const Result<MergeReport> report = CallStoppable(options_, progress_style(), Merge);
   if (!report.ok()) return Fail(report.status());
 
   PrintWarnings(report->warnings);

@@ -2,12 +2,9 @@
 #ifndef RESHARD_TOOLS_CLI_STOPPABLE_CALL_H_
 #define RESHARD_TOOLS_CLI_STOPPABLE_CALL_H_
 
-#include <utility>
-
 #include "reshard/progress.h"
 #include "tools/cli/progress_output.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/terminal.h"
 
 namespace reshard {
 
@@ -22,14 +19,6 @@ auto CallStoppable(Options options, ProgressStyle style, Call call) {
     options.progress = [&output](const Progress& progress) { output.Update(progress); };
   }
   return call(options);
-}
-
-// As above, with a progress line where `quiet` is not set and stderr is a terminal.
-template <typename Options, typename Call>
-auto CallStoppable(Options options, bool quiet, Call call) {
-  const bool shown = !quiet && StderrIsTerminal();
-  return CallStoppable(std::move(options), shown ? ProgressStyle::kLine : ProgressStyle::kNone,
-                       call);
 }
 
 }  // namespace reshard
