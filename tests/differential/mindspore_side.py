@@ -44,6 +44,12 @@ def merge(files, out):
         checkpoint_transform.glob.glob = listing
 
 
+def searched(strategy):
+    """Returns the layouts of a strategy file by name."""
+    with _refusals():
+        return mindspore.build_searched_strategy(str(strategy))
+
+
 def convert(source, out, prefix, source_strategy, target_strategy):
     with _refusals():
         mindspore.transform_checkpoints(

@@ -21,6 +21,8 @@ MAX_DRAWS = 20
 MAX_LINES = 8
 # Every so many random cases MindSpore loads all outputs as well.
 LOAD_EVERY = 5
+# For so many random cases there is one with a strategy that reshard makes.
+CASES_OF_MADE = 5
 
 
 def parse_arguments():
@@ -35,11 +37,12 @@ def parse_arguments():
     parser.add_argument("--keep", type=Path, metavar="DIR",
                         help="keep the files of each case in DIR")
     parser.add_argument("--only", metavar="NAME",
-                        help="one case: a special one, or case-N")
+                        help="one case: a special one, case-N or made-N")
     arguments = parser.parse_args()
     if arguments.only and not (arguments.only in specials.MAKERS
-                               or re.fullmatch(r"case-\d+", arguments.only)):
-        parser.error("--only takes case-N or one of "
+                               or re.fullmatch(r"(case|made)-\d+",
+                                               arguments.only)):
+        parser.error("--only takes case-N, made-N or one of "
                      + ", ".join(specials.MAKERS))
     return arguments
 
@@ -56,16 +59,20 @@ def check(name, seed, reshard, keep):
     """Runs one case; returns its name, failures, and MindSpore's refusals."""
     # Not at the top: only the workers need MindSpore and the seconds it takes.
     import comparison
+    import made
     import mindspore_side
     refusals = []
     for attempt in range(MAX_DRAWS):
-        case = _draw(name, seed, attempt)
         folder = Path(keep) / name if keep else Path(tempfile.mkdtemp())
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
-            found = comparison.Comparison(case, folder, reshard).run()
-            return name, found, refusals
+            if name.startswith("made-"):
+                run = made.Made(name, f"{seed}/{attempt}", folder, reshard)
+            else:
+                case = _draw(name, seed, attempt)
+                run = comparison.Comparison(case, folder, reshard)
+            return name, run.run(), refusals
         except mindspore_side.Refused as refused:
             refusals.append(str(refused))
         finally:
@@ -80,6 +87,7 @@ def main():
     seed = arguments.seed or secrets.token_hex(4)
     names = [f"case-{i}" for i in range(arguments.cases)]
     names = list(specials.MAKERS) + names
+    names += [f"made-{i}" for i in range(arguments.cases // CASES_OF_MADE)]
     if arguments.only:
         names = [arguments.only]
     print(f"seed {seed}, {len(names)} cases", flush=True)
