@@ -273,7 +273,7 @@ TEST(ConvertChoiceTest, ShardsWriteTheSame) {
   ConvertOptions options = folder.options();
   options.exclude = {"step"};
   options.renames = {{"w", "model.w"}};
-  for (const uint64_t shard : {0, 1}) {
+  for (const uint64_t shard : {uint64_t{0}, uint64_t{1}}) {
     options.shard = WorkShard{shard, 2};
     const ConvertReport report = RunConvert(options);
     EXPECT_EQ(report.left_out, 1U);

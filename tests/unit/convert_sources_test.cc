@@ -110,8 +110,10 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   const auto files = ListRankFiles(pattern, "");
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
-  const auto digest =
-      DigestCheckpoint({.path = pattern, .strategy = folder_.options().source_strategy});
+  DigestOptions options;
+  options.path = pattern;
+  options.strategy = folder_.options().source_strategy;
+  const auto digest = DigestCheckpoint(options);
   ASSERT_TRUE(digest.ok()) << digest.status().message();
   EXPECT_EQ(digest->parameters.size(), 2U);
   EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source_strategy).ok());
