@@ -22,6 +22,7 @@
 #include "reshard/progress.h"
 #include "reshard/resume.h"
 #include "reshard/status.h"
+#include "reshard/timeline.h"
 #include "reshard/unmatched_policy.h"
 #include "reshard/work_shard.h"
 
@@ -66,7 +67,8 @@ struct ConvertOptions {
   std::map<std::string, std::string> renames;  // from names in the source to names in the target
   std::string reference;  // a file of full tensors of the same model: what is written has to have
                           // the dtype and full shape that it has there; empty: none
-  std::stop_token stop;  // a request ends the run with kCancelled, nothing published
+  bool record_timeline = false;  // for ConvertReport::timeline
+  std::stop_token stop;          // a request ends the run with kCancelled, nothing published
   std::function<void(const Progress&)>
       progress;  // called from worker threads, one call at a time; may be empty
 };
@@ -102,6 +104,7 @@ struct ConvertReport {
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
   std::optional<ReplicaReport> replicas;  // when they were compared: all equal
+  uint64_t memory_limit = 0;              // that the run kept to
   uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
   uint64_t memory_peak =
       0;                    // the sum of the most anonymous memory, source windows and target pages
@@ -110,6 +113,7 @@ struct ConvertReport {
   uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;                         // only the publication of a run that was killed was left to do
+  std::optional<Timeline> timeline;  // where it was asked for
   std::optional<ShardReport> shard;  // of a shard, whose share all numbers are of
 };
 

@@ -14,6 +14,7 @@
 #include "src/api/opened_source.h"
 #include "src/api/plan_fingerprint.h"
 #include "src/api/source_checks.h"
+#include "src/api/timeline_recorder.h"
 #include "src/api/write_targets.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -175,7 +176,9 @@ std::set<int64_t> RanksToRead(const PlanReport& plan, const TargetJob& job, Resu
 
 Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                            const TargetJob& job, const std::string& fingerprint,
-                           const ConvertOptions& options, const MemoryBudget& budget) {
+                           const ConvertOptions& options, const MemoryBudget& budget,
+                           TimelineRecorder& timeline) {
+  timeline.Begin("check");
   const bool write = !job.already_staged();
   Work done;
   done.completes_earlier_run = !write;
@@ -193,9 +196,10 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
   done.checked = checks.crc;
   if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
   if (!write) return done;
-  RESHARD_ASSIGN_OR_RETURN(done.written,
-                           WriteTargets(source, planner, plan, OutputOf(plan, job, options.resume),
-                                        fingerprint, options, budget, count.work().progress));
+  timeline.Begin("write");
+  RESHARD_ASSIGN_OR_RETURN(
+      done.written, WriteTargets(source, planner, plan, OutputOf(plan, job, options.resume),
+                                 fingerprint, options, budget, count.work().progress, timeline));
   return done;
 }
 
@@ -228,10 +232,13 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
 // The rest of a conversion that one process does: execute, verify, commit.
 Result<ConvertReport> ConvertAlone(OpenedSource& source, const Planner& planner,
                                    const PlanReport& plan, const JobSpec& spec,
-                                   const ConvertOptions& options, const MemoryBudget& budget) {
+                                   const ConvertOptions& options, const MemoryBudget& budget,
+                                   TimelineRecorder& timeline) {
   RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-  auto done = CheckAndWrite(source, planner, plan, job, spec.fingerprint, options, budget);
+  auto done =
+      CheckAndWrite(source, planner, plan, job, spec.fingerprint, options, budget, timeline);
   if (!done.ok()) return WithHint(done.status(), job);
+  timeline.Begin("publish");
   RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
   RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
   return MakeReport(plan, *std::move(done), published);
@@ -241,16 +248,20 @@ Result<ConvertReport> ConvertAlone(OpenedSource& source, const Planner& planner,
 
 Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
+    TimelineRecorder timeline(options.record_timeline);
+    timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
     RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
-    RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
-                             options.shard
-                                 ? ConvertShard(*source, planner, plan, spec, options, budget)
-                                 : ConvertAlone(*source, planner, plan, spec, options, budget));
+    RESHARD_ASSIGN_OR_RETURN(
+        ConvertReport report,
+        options.shard ? ConvertShard(*source, planner, plan, spec, options, budget, timeline)
+                      : ConvertAlone(*source, planner, plan, spec, options, budget, timeline));
+    report.timeline = timeline.Finish();
+    report.memory_limit = budget.limit;
     report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory_peak());
     return report;
   });

@@ -46,7 +46,7 @@ ConvertReport ReportOf(const PlanReport& plan, const ShardJob& job) {
 
 Status WriteShare(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                   const ShardJob& job, const ConvertOptions& options, const MemoryBudget& budget,
-                  ConvertReport& report) {
+                  TimelineRecorder& timeline, ConvertReport& report) {
   const TargetOutput output = OutputOf(plan, job);
   std::set<int64_t> source_ranks;
   std::vector<int64_t> target_ranks;
@@ -64,9 +64,10 @@ Status WriteShare(OpenedSource& source, const Planner& planner, const PlanReport
                            RunChecks(source, checks, planner.choice(), options, count.work()));
   report.crc_files = checks.crc.files.size();
   report.crc_bytes = checks.crc.bytes;
+  timeline.Begin("write");
   RESHARD_ASSIGN_OR_RETURN(const Written written,
                            WriteTargets(source, planner, plan, output, job.spec().fingerprint,
-                                        options, budget, count.work().progress));
+                                        options, budget, count.work().progress, timeline));
   report.bytes_read = written.bytes_read;
   report.memory_peak = written.memory_peak;
   report.io = written.io;
@@ -78,10 +79,14 @@ Status WriteShare(OpenedSource& source, const Planner& planner, const PlanReport
 
 Result<ConvertReport> ConvertShard(OpenedSource& source, const Planner& planner,
                                    const PlanReport& plan, const JobSpec& spec,
-                                   const ConvertOptions& options, const MemoryBudget& budget) {
+                                   const ConvertOptions& options, const MemoryBudget& budget,
+                                   TimelineRecorder& timeline) {
+  timeline.Begin("check");
   RESHARD_ASSIGN_OR_RETURN(ShardJob job, ShardJob::Begin(spec, *options.shard, options.stop));
   ConvertReport report = ReportOf(plan, job);
-  RESHARD_RETURN_IF_ERROR(WriteShare(source, planner, plan, job, options, budget, report));
+  RESHARD_RETURN_IF_ERROR(
+      WriteShare(source, planner, plan, job, options, budget, timeline, report));
+  timeline.Begin("publish");
   RESHARD_RETURN_IF_ERROR(job.FinishShare());
   RESHARD_ASSIGN_OR_RETURN(ShardOutcome outcome, job.Commit(options.stop));
   report.shard = {.shard = *options.shard,

@@ -6,6 +6,7 @@
 #include "reshard/status.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
+#include "src/api/timeline_recorder.h"
 #include "src/exec/job_spec.h"
 #include "src/plan/planner.h"
 
@@ -15,7 +16,8 @@ namespace reshard {
 // are those of the whole conversion. Errors: as Convert; those of ShardJob.
 Result<ConvertReport> ConvertShard(OpenedSource& source, const Planner& planner,
                                    const PlanReport& plan, const JobSpec& spec,
-                                   const ConvertOptions& options, const MemoryBudget& budget);
+                                   const ConvertOptions& options, const MemoryBudget& budget,
+                                   TimelineRecorder& timeline);
 
 }  // namespace reshard
 

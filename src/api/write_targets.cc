@@ -59,7 +59,8 @@ SourceNames NamesOf(const OpenedSource& source) {
 Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                              const TargetOutput& output, const std::string& fingerprint,
                              const ConvertOptions& options, const MemoryBudget& budget,
-                             const std::function<void(uint64_t)>& progress) {
+                             const std::function<void(uint64_t)>& progress,
+                             TimelineRecorder& timeline) {
   if (output.parts.empty()) return Written{};
   const SourceNames names = NamesOf(source);
   std::atomic<uint64_t> kept = 0;
@@ -72,9 +73,16 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
   PartWork work;
   work.groups = GroupTargets(plan.targets, output.parts, MaxGroup(budget, plan));
   work.progress = [&](uint64_t bytes) {
-    anonymous.Look();
+    const uint64_t now = anonymous.Look();
+    if (timeline.records()) {
+      timeline.AddWritten(bytes, source.files().FilledBytes(),
+                          now + source.files().Held() + write_back.bytes());
+    }
     if (progress) progress(bytes);
   };
+  if (timeline.records()) {
+    work.gathered = [&timeline](uint64_t bytes) { timeline.AddGathered(bytes); };
+  }
   work.open = [&](size_t i, const std::stop_token& stop) -> Result<std::unique_ptr<TargetPart>> {
     const auto& [number, range] = output.parts[i];
     const TargetFileSummary& expected = plan.targets[number];

@@ -12,6 +12,7 @@
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
 #include "src/api/target_output.h"
+#include "src/api/timeline_recorder.h"
 #include "src/exec/target_job.h"
 #include "src/exec/target_record.h"
 #include "src/plan/planner.h"
@@ -30,12 +31,14 @@ SourceNames NamesOf(const OpenedSource& source);
 
 // Writes the output's parts of the files of `plan` and stages their records, on several threads;
 // files are planned when their turn comes, so that few plans are in memory at a time. `progress`,
-// which may be empty, is called with the bytes written since its last call. Errors: those of
+// which may be empty, is called with the bytes written since its last call; `timeline` is told what
+// was done. Errors: those of
 // planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
 Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
                              const TargetOutput& output, const std::string& fingerprint,
                              const ConvertOptions& options, const MemoryBudget& budget,
-                             const std::function<void(uint64_t)>& progress);
+                             const std::function<void(uint64_t)>& progress,
+                             TimelineRecorder& timeline);
 
 // Reads the files of `plan` that an interrupted publication left, and compares them with the
 // digests of its manifest; several at a time. `progress` as above. Errors: kCorrupt, naming one

@@ -49,6 +49,7 @@ Status ChunkLane::FillAll(bool hand_over) {
     const std::span<std::byte> out(buffers_[at].get(), chunk->range().length);
     RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
     if (!useful) return {};
+    if (work_.gathered) work_.gathered(out.size());
     if (!hand_over) {
       RESHARD_RETURN_IF_ERROR(Write({*chunk, out}));
       continue;

@@ -29,6 +29,8 @@ struct PartWork {
   std::function<Result<std::unique_ptr<TargetPart>>(size_t part, const std::stop_token& stop)> open;
   // All bytes are in the file: proves them, makes them durable and says so on the disk.
   std::function<Status(size_t part, TargetPart& written)> finish;
+  // With the bytes of a chunk that was put together in memory; may be empty.
+  std::function<void(uint64_t bytes)> gathered;
   // With the bytes written since its last call; may be empty.
   std::function<void(uint64_t bytes)> progress;
 };

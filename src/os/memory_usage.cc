@@ -86,11 +86,12 @@ uint64_t AnonymousMemory() {
   return resident > of_files ? (resident - of_files) * PageSize() : 0;
 }
 
-void AnonymousPeak::Look() {
+uint64_t AnonymousPeak::Look() {
   const uint64_t now = AnonymousMemory();
   uint64_t before = bytes_;
   while (before < now && !bytes_.compare_exchange_weak(before, now)) {
   }
+  return now;
 }
 
 }  // namespace reshard

@@ -17,7 +17,8 @@ uint64_t AnonymousMemory();
 // The most anonymous bytes at any time that somebody looked.
 class AnonymousPeak {
  public:
-  void Look();
+  // Returns the anonymous bytes that there are now.
+  uint64_t Look();
   uint64_t bytes() const { return bytes_; }
 
  private:

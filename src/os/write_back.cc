@@ -85,4 +85,9 @@ uint64_t WriteBack::peak() const {
   return peak_;
 }
 
+uint64_t WriteBack::bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return bytes_;
+}
+
 }  // namespace reshard

@@ -34,8 +34,9 @@ class WriteBack {
   // Forgets what was added of `fd`, which is about to be flushed or closed.
   void Forget(int fd);
 
-  // The most bytes that were on their way at a time.
+  // The most bytes that were on their way at a time, and those that are now.
   uint64_t peak() const;
+  uint64_t bytes() const;
 
  private:
   struct Piece {

@@ -73,8 +73,11 @@ class SourceFiles {
   // ahead. Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
 
-  // The most bytes of windows and pages that were held at a time.
+  // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
+  uint64_t Held() const { return windows_.Held(); }
+  // The bytes that were brought into windows so far.
+  uint64_t FilledBytes() const { return windows_.Filled(); }
   // How the files that were opened are reached.
   SourceAccessCounts access_counts() const { return files_.access_counts(); }
 

@@ -30,6 +30,16 @@ uint64_t WindowCache::HeldPeak() const {
   return held_peak_;
 }
 
+uint64_t WindowCache::Held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
+uint64_t WindowCache::Filled() const {
+  const std::scoped_lock lock(mutex_);
+  return filled_;
+}
+
 void WindowCache::Hold(Entry& entry, Granules granules) {
   held_ += BytesIn(granules & ~entry.held);
   entry.held |= granules;
@@ -211,7 +221,10 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   lock.lock();
   EndWork(entry, granules, own);
   cache_.EndReadAhead(entry, granules);
-  if (status.ok()) entry.present |= granules;
+  if (status.ok()) {
+    entry.present |= granules;
+    cache_.filled_ += BytesIn(granules);
+  }
   return status;
 }
 

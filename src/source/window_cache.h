@@ -42,8 +42,11 @@ class WindowCache {
   WindowCache(const WindowCache&) = delete;
   WindowCache& operator=(const WindowCache&) = delete;
 
-  // The most bytes that were held at a time.
+  // The most bytes that were held at a time, and those that are now.
   uint64_t HeldPeak() const;
+  uint64_t Held() const;
+  // The bytes of all granules that were made present, as often as they were.
+  uint64_t Filled() const;
 
  private:
   friend class FileWindows;
@@ -79,6 +82,7 @@ class WindowCache {
   std::list<Entry> idle_;  // the one used last at the end
   uint64_t held_ = 0;
   uint64_t held_peak_ = 0;
+  uint64_t filled_ = 0;
   uint64_t ahead_ = 0;  // of held_: read ahead
   size_t evicting_ = 0;
 };

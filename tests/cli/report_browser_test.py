@@ -127,7 +127,7 @@ def check_page(page, path, scheme):
 
 
 def make_pages(arguments, folder):
-    """A report of 8 ranks, and one of 1,024 ranks; returns their paths."""
+    """A report of 8 ranks with a run's timeline, and one of 1,024 ranks; returns their paths."""
 
     def run(program, *words):
         subprocess.run([program, *map(str, words)], cwd=folder, check=True, capture_output=True,
@@ -136,8 +136,8 @@ def make_pages(arguments, folder):
     model = ["--layers", "2", "--hidden", "64", "--ffn", "128", "--vocab", "256"]
     run(arguments.gen, "ckpt_8", *model, "--tp", "4", "--dp", "2")
     run(arguments.gen, "new", *model, "--tp", "2", "--pp", "2", "--strategy-only")
-    run(arguments.reshard, "report", "ckpt_8", "--src-strategy", "ckpt_8/strategy",
-        "--dst-strategy", "new/strategy", "-o", "small.html")
+    run(arguments.reshard, "convert", "ckpt_8", "ckpt_4", "--src-strategy", "ckpt_8/strategy",
+        "--dst-strategy", "new/strategy", "--report", "small.html")
     model = ["--layers", "8", "--hidden", "512", "--ffn", "1024", "--vocab", "2048",
              "--no-optimizer"]
     run(arguments.gen, "big", *model, "--tp", "32", "--dp", "32", "--sparse")

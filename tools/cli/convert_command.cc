@@ -4,17 +4,22 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/report_page.h"
 #include "tools/cli/shard_option.h"
+#include "tools/cli/stop_on_signal.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
+#include "tools/cli/timeline_chart.h"
 
 namespace reshard {
 namespace {
@@ -30,6 +35,19 @@ std::string IoInWords(const IoUsed& io) {
                      words("sources", io.sources_mapped, "mapped", io.sources_read, "read"),
                      words("targets", io.targets_direct, "written directly", io.targets_buffered,
                            "written with buffers"));
+}
+
+// The layouts that the page `path` will show. Errors: as MakeLayoutReport and Convert;
+// kAlreadyExists when the page would not be written.
+Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::string& path) {
+  std::error_code error;
+  if (!options.force && std::filesystem::exists(path, error)) {
+    return AlreadyExistsError(path + ": exists; choose another name or pass --force");
+  }
+  const StopOnSignal stop;
+  LayoutReportOptions layout{options, {}};
+  layout.conversion.stop = stop.token();
+  return MakeLayoutReport(layout);
 }
 
 std::string ShardText(const ShardReport& report) {
@@ -62,6 +80,10 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                   "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, Slurm "
                   "or Kubernetes")
       ->type_name("I/N|auto");
+  app()
+      .add_option("--report", page_,
+                  "Draw the conversion and how the run went as one HTML file; see reshard report")
+      ->type_name("FILE");
   arguments_.AddMindFormersTo(app());
 }
 
@@ -82,9 +104,27 @@ int ConvertCommand::Run() {
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target_strategy);
   if (!world_size.ok()) return Fail(world_size);
+  std::optional<LayoutReport> layout;
+  if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
+    Result<LayoutReport> made = LayoutBefore(options, page_);
+    if (!made.ok()) return Fail(made.status());
+    layout = *std::move(made);
+    options.record_timeline = true;
+  }
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(report.status());
   if (auto warning = mindformers.Warning()) report->warnings.push_back(*std::move(warning));
+  if (layout) {
+    const std::string run =
+        TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
+    const Status drawn =
+        WriteReport(page_, ReportPage(*layout, options.source, run), options.force);
+    if (!drawn.ok()) {
+      return Fail(Status(drawn.code(), fmt::format("the conversion is done, but its report is not "
+                                                   "written: {}",
+                                                   drawn.message())));
+    }
+  }
 
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

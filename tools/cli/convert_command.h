@@ -23,6 +23,7 @@ class ConvertCommand : public Command {
 
   ConversionArguments arguments_;
   bool check_replicas_ = false;
+  std::string page_;  // where the run is drawn; empty: nowhere
   std::optional<std::string> shard_;
 };
 

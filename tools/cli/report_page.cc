@@ -23,10 +23,10 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 
 constexpr std::string_view kStyle = R"(<style>
 :root { --bg: #ffffff; --fg: #1b1f24; --muted: #59636e; --line: #d1d9e0; --faint: #eaeef2;
-  --s0: #0969da; --s1: #bc4c00; --heat: #0550ae; --hollow: #eef1f4; }
+  --s0: #0969da; --s1: #bc4c00; --s2: #1a7f37; --heat: #0550ae; --hollow: #eef1f4; }
 @media (prefers-color-scheme: dark) {
   :root { --bg: #0d1117; --fg: #e6edf3; --muted: #9198a1; --line: #3d444d; --faint: #21262d;
-    --s0: #4493f8; --s1: #f0883e; --heat: #388bfd; --hollow: #161b22; }
+    --s0: #4493f8; --s1: #f0883e; --s2: #3fb950; --heat: #388bfd; --hollow: #161b22; }
 }
 body { margin: 0 auto; max-width: 1000px; padding: 24px 20px 60px; background: var(--bg);
   color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
@@ -49,6 +49,14 @@ text { font: 12px system-ui, sans-serif; fill: var(--fg); }
 .s0 { fill: var(--s0); }
 .s1 { fill: var(--s1); }
 .heat { fill: var(--heat); }
+.line { fill: none; stroke-width: 2; }
+.l0 { stroke: var(--s0); fill: var(--s0); }
+.l1 { stroke: var(--s1); fill: var(--s1); }
+.l2 { stroke: var(--s2); fill: var(--s2); }
+.line.l0, .line.l1, .line.l2 { fill: none; }
+.dashed { stroke-dasharray: 6 4; }
+.band { fill: var(--faint); }
+.bare { fill: none; pointer-events: all; }
 .cell { stroke: none; }
 .hollow { fill: var(--hollow); stroke: var(--line); stroke-width: 1; }
 .axis { stroke: var(--muted); stroke-width: 1; }
@@ -81,7 +89,8 @@ footer { margin-top: 48px; color: var(--muted); font-size: 13px; }
 
 }  // namespace
 
-std::string ReportPage(const LayoutReport& report, const std::string& source) {
+std::string ReportPage(const LayoutReport& report, const std::string& source,
+                       std::string_view run) {
   std::string page(kHead);
   page += fmt::format("<title>Layout report: {}</title>\n", EscapeHtml(source));
   page += kStyle;
@@ -89,6 +98,7 @@ std::string ReportPage(const LayoutReport& report, const std::string& source) {
       fmt::format("</head>\n<body>\n<main>\n<h1>Layout report</h1>\n<p>{}</p>\n", NameHtml(source));
   page += TotalsSection(report);
   page += WarningsSection(report.plan.warnings);
+  page += run;
   page += DevicesSection(report);
   page += FlowSection(report);
   page += BytesSection(report);

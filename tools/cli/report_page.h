@@ -3,13 +3,16 @@
 #define RESHARD_TOOLS_CLI_REPORT_PAGE_H_
 
 #include <string>
+#include <string_view>
 
 #include "reshard/layout_report.h"
 
 namespace reshard {
 
-// Returns the page; the same bytes for the same report. `source` is what was looked at.
-std::string ReportPage(const LayoutReport& report, const std::string& source);
+// Returns the page; the same bytes for the same report. `source` is what was looked at; `run` is a
+// section about a run, or nothing.
+std::string ReportPage(const LayoutReport& report, const std::string& source,
+                       std::string_view run = {});
 
 }  // namespace reshard
 
