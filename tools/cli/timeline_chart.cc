@@ -36,7 +36,7 @@ class TimePlot {
         seconds_(std::max(timeline.phases.empty() ? 0 : timeline.phases.back().end_seconds, 1e-6)),
         svg_(kWidth, kBottom + 26, title, "Time goes to the right; bands are phases of the run") {
     DrawPhases();
-    for (const uint64_t part : {0, 1, 2}) {
+    for (uint64_t part = 0; part <= 2; ++part) {
       const uint64_t value = part == 2 ? greatest_ : greatest_ / 2 * part;
       svg_.Line(kLeft, Y(value), kRight, Y(value), part == 0 ? "axis" : "grid");
       svg_.Text(kLeft - 8, Y(value) + 4, FormatBytes(value), "label end");
