@@ -41,7 +41,8 @@ struct LogicalTensor {
 class ShardedCheckpoint {
  public:
   // Opens `folder` (rank_N/*.ckpt, or a pattern as ConvertOptions::source) under the strategy file
-  // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may then be one file. `suffix`,
+  // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may
+  // then be one file. `suffix`,
   // "-EPOCH_STEP", says which checkpoint of each rank folder; empty: the latest. Errors: kNotFound,
   // kCorrupt, kMismatch, kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,

@@ -17,7 +17,8 @@ LaneOptions LanesFor(const MemoryBudget& budget, StorageKind storage,
   }
   lanes.lanes = std::min<uint64_t>(budget.lanes, chunks);
   lanes.writer_threads = storage != StorageKind::kMemory && chunks > lanes.lanes;
-  lanes.chunk_bytes = std::min(budget.chunk_bytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
+  lanes.chunk_bytes = std::min(
+      budget.chunk_bytes, (largest + StagedFile::kAlignment - 1) & ~(StagedFile::kAlignment - 1));
   lanes.chunk_bytes = std::max<uint64_t>(lanes.chunk_bytes, StagedFile::kAlignment);
   lanes.window_bytes = budget.window_bytes;
   return lanes;

@@ -173,7 +173,8 @@ Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSli
     for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
     plan_.equal.push_back(std::move(equal));
   }
-  return AppendTensor(tensor, parameter.name, shards, Box::Whole(joined.full), joined.dims, plan_.target);
+  return AppendTensor(tensor, parameter.name, shards, Box::Whole(joined.full), joined.dims,
+                      plan_.target);
 }
 
 MergePlan MergePlanner::Take() {

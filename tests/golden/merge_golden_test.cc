@@ -65,8 +65,8 @@ std::vector<nlohmann::json> Cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(MergeSliced, MergeGoldenTest, testing::ValuesIn(Cases()),
-                         [](const auto& info) {
-                           return info.param["name"].template get<std::string>();
+                         [](const auto& test) {
+                           return test.param["name"].template get<std::string>();
                          });
 
 TEST(MergeSegmentsGoldenTest, SegmentsBecomeOneFile) {

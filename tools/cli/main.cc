@@ -106,10 +106,21 @@ int RunCommandLine(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return AnswerParseError(app, error, {argv + 1, argv + argc});
   }
-  Command* commands[] = {&convert,          &commit,        &plan,          &ranks,
-                         &inspect,          &digest,        &diff,          &verify,
-                         &merge,            &report,        &show,          &merge_strategies,
-                         &strategy_convert, &strategy_make, &strategy_infer};
+  Command* commands[] = {&convert,
+                         &commit,
+                         &plan,
+                         &ranks,
+                         &inspect,
+                         &digest,
+                         &diff,
+                         &verify,
+                         &merge,
+                         &report,
+                         &show,
+                         &merge_strategies,
+                         &strategy_convert,
+                         &strategy_make,
+                         &strategy_infer};
   for (Command* command : commands) {
     if (command->chosen()) return command->Start();
   }

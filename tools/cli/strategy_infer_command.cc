@@ -23,7 +23,8 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
 }
 
 int StrategyInferCommand::Run() {
-  const Result<InferStrategyReport> report = CallStoppable(options_, progress_style(), InferStrategy);
+  const Result<InferStrategyReport> report =
+      CallStoppable(options_, progress_style(), InferStrategy);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) {
