@@ -23,7 +23,7 @@ import time
 import unittest
 
 RESHARD = None
-OPTION = re.compile(r"^  ((?:-\w,)?--[\w-]+|-\w)", re.MULTILINE)
+OPTION = re.compile(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*|-\w)", re.MULTILINE)
 
 
 def output_of(*arguments):

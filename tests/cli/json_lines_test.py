@@ -91,7 +91,7 @@ class JsonLinesTest(unittest.TestCase):
         for code, exit_code, arguments in (
             ("not found", 3, ("convert", hostile, "new", "--src-strategy", "small/strategy")),
             ("not found", 3, ("verify", hostile)),
-            ("not found", 3, ("verify", "small", "--against", hostile)),
+            ("not found", 3, ("verify", "small", "--against", hostile, "--src-strategy", "small/strategy")),
             ("invalid argument", 2, ("convert", "small")),
             ("invalid argument", 2, ("convert", "small", "new", "--jobs", hostile)),
             ("invalid argument", 2, ("verify", "small", "--no-such-option")),

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <iterator>
+#include <limits>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/stoppable_call.h"
@@ -15,9 +17,10 @@ MergeCommand::MergeCommand(CLI::App& parent)
               {"reshard merge rank_0/w.ckpt rank_1/w.ckpt full.ckpt",
                "reshard merge rank_{0..3}/net-1_100.ckpt full.ckpt --strategy s4.ckpt",
                "reshard merge --segments parts/ whole.ckpt"}) {
-  AddPositional(app(), "FILES", options_.sources,
-                "Files with the slices, in the order of their ranks");
-  AddPositional(app(), "OUT", options_.output, "File to write");
+  constexpr int kLeast = 2;  // CLI11 would give OUT to a list before it
+  AddPositional(app(), "FILES... OUT", files_and_output_,
+                "Files with the slices, in the order of their ranks; the last is the one to write")
+      ->expected(kLeast, std::numeric_limits<int>::max());
   app()
       .add_option("--strategy", options_.strategy,
                   "Strategy file of the slices' stage; without it slices are concatenated along "
@@ -32,6 +35,8 @@ MergeCommand::MergeCommand(CLI::App& parent)
 
 int MergeCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
+  options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
+  options_.output = files_and_output_.back();
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
   const Result<MergeReport> report = CallStoppable(options_, progress_style(), Merge);
   if (!report.ok()) return Fail(report.status());

@@ -2,6 +2,9 @@
 #ifndef RESHARD_TOOLS_CLI_MERGE_COMMAND_H_
 #define RESHARD_TOOLS_CLI_MERGE_COMMAND_H_
 
+#include <string>
+#include <vector>
+
 #include "reshard/merge.h"
 #include "tools/cli/command.h"
 
@@ -16,6 +19,7 @@ class MergeCommand : public Command {
   void PrintReport(const MergeReport& report, double seconds) const;
 
   MergeOptions options_;
+  std::vector<std::string> files_and_output_;
   bool segments_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cctype>
 
 #include "reshard/strategy_files.h"
@@ -29,6 +30,17 @@ CLI::Validator Truth() {
 // "None" and nothing stand for no strategy.
 std::string StrategyPath(const std::string& text) { return text == "None" ? "" : text; }
 
+// The option of this name, which `app` has. CLI::App::get_option ends the process when it runs out
+// of memory.
+CLI::Option* Existing(CLI::App& app, const std::string& name) {
+  const auto options = app.get_options();
+  const auto found = std::find_if(options.begin(), options.end(), [&name](CLI::Option* option) {
+    return option->check_name(name);
+  });
+  assert(found != options.end());
+  return *found;
+}
+
 }  // namespace
 
 void MindFormersSpelling::AddTo(CLI::App& app) {
@@ -40,22 +52,22 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
   add("--dst_checkpoint_dir,--dst_checkpoint", target_, "DST", "DST");
   add("--src_strategy", source_strategy_, "S", "--src-strategy; None or nothing is for none")
       ->expected(0, 1)
-      ->excludes(app.get_option("--src-strategy"));
+      ->excludes(Existing(app, "--src-strategy"));
   add("--dst_strategy", target_strategy_, "D", "--dst-strategy; None or nothing is for none")
       ->expected(0, 1)
-      ->excludes(app.get_option("--dst-strategy"));
+      ->excludes(Existing(app, "--dst-strategy"));
   add("--transform_by_rank", by_rank_, "True|False",
       "Convert only target rank --rank_id; False, the default, converts all")
-      ->transform(Truth());
+      ->transform(Truth())
+      ->excludes(Existing(app, "--rank"));
   add("--rank_id", rank_, "N", "--rank with --transform_by_rank True (0), nothing without it")
       ->transform(WholeNumber())
-      ->excludes(app.get_option("--rank"));
+      ->excludes(Existing(app, "--rank"));
   add("--world_size", world_size_, "W", "Fail unless there are W target ranks")
       ->transform(WholeNumber());
   add("--transform_process_num", processes_, "J", "--jobs")
       ->transform(WholeNumber(kMostDigits))
-      ->excludes(app.get_option("--jobs"));
-  app.get_option("--transform_by_rank")->excludes(app.get_option("--rank"));
+      ->excludes(Existing(app, "--jobs"));
 }
 
 void MindFormersSpelling::ApplyTo(ConvertOptions& options) const {

@@ -115,6 +115,7 @@ class ShardGridText {
                                       : Label({column_dim_}, At(0, c).box, At(0, last).box));
     }
     std::vector<Table::Column> columns;
+    columns.reserve(headers.size());
     for (const std::string& header : headers) columns.push_back({header});
     Table table(std::move(columns));
     for (size_t r = 0; r < rows_; r += rows_of_cell) {
@@ -158,8 +159,7 @@ std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& 
           : fmt::format("{} to {}", fewest->ranks.size(), FormatCount(most->ranks.size(), "rank"));
   if (shards.size() == 1)
     return fmt::format("{}: not cut, on {}\n", line, replicas) + grid.ToText();
-  return fmt::format("{}: {} parts, {}, each on {}\n", line, shards.size(),
-                     fmt::join(grid.cuts(), " x "), replicas) +
+  return fmt::format("{}: {} parts, each on {}\n", line, fmt::join(grid.cuts(), " x "), replicas) +
          grid.ToText();
 }
 
