@@ -98,7 +98,7 @@ TEST(ShardReportTest, AThousandRanksFitAScreen) {
   }
   EXPECT_THAT(Report({1024}, 1), HasSubstr("  0:256      0-63\n"));
   EXPECT_THAT(Report({1024}, 1), HasSubstr("each cell stands for up to 64 parts"));
-  EXPECT_THAT(Report({8, 8}, 16), HasSubstr("0..1016 (32)"));
+  EXPECT_THAT(Report({8, 8}, 16), HasSubstr("0..961 (32)"));
 }
 
 TEST(ShardReportTest, WhereNoFileHoldsABoxItSaysSo) {
