@@ -86,8 +86,9 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
   for (const DirectoryEntry& entry : entries) {
     const auto digits = MatchRank(parts.name, entry.name);
     if (!digits) continue;
-    std::string path = entry.name;
-    if (!parts.rest.empty()) path += "/" + WithRank(parts.rest, *digits);
+    const std::string path = parts.rest.empty()
+                                 ? entry.name
+                                 : fmt::format("{}/{}", entry.name, WithRank(parts.rest, *digits));
     const auto [place, added] = found.paths.emplace(ParseNumber(*digits).value_or(0), path);
     if (!added) {
       return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one of them",
