@@ -66,10 +66,17 @@ class CleanRootTest(unittest.TestCase):
         root = self.folder / "root"
         root.mkdir()
         run("tar", "--extract", "--file", ARGUMENTS.root, "--directory", root)
+        # Packages come from where this machine gets them.
         shutil.copy("/etc/resolv.conf", root / "etc" / "resolv.conf")
+        shutil.copytree("/etc/apt/apt.conf.d", root / "etc" / "apt" / "apt.conf.d",
+                        dirs_exist_ok=True)
+        certificates = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+        if certificates.exists():
+            shutil.copy(certificates, root / certificates.relative_to("/"))
         shutil.copy(self.program, root / "reshard.deb")
         with self.assertRaisesRegex(AssertionError, "exit 127"):
             run_in(root, "reshard", "--version")  # it is clean
+        run_in(root, "apt-get", "update")
         run_in(root, "apt-get", "install", "--yes", "--no-install-recommends", "/reshard.deb")
         run_in(root, "dpkg", "--verify", "reshard")
 

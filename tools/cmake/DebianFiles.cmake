@@ -20,7 +20,7 @@ foreach(package reshard:cli libreshard-dev:dev)
        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
        "Upstream-Name: reshard\n\n"
        "Files: *\n"
-       "Copyright: The reshard authors\n"
+       "Copyright: 2026 The reshard authors\n"
        "License: Apache-2.0\n"
        " On Debian systems, the text of the license is in /usr/share/common-licenses/Apache-2.0\n")
   if(component STREQUAL cli)
