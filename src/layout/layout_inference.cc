@@ -74,6 +74,7 @@ bool IsFlat(const std::vector<std::vector<int64_t>>& map) {
 
 std::vector<std::vector<int64_t>> Flat(const std::vector<std::vector<int64_t>>& map) {
   std::vector<int64_t> flat;
+  flat.reserve(map.size());
   for (const auto& axes : map) flat.push_back(axes.empty() ? -1 : axes[0]);
   return {flat};
 }

@@ -41,6 +41,7 @@ Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
   const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
     const std::vector<StoredContent>& contents = groups[index].contents;
     std::vector<std::vector<BlockCopy>> copies;
+    copies.reserve(contents.size());
     for (const StoredContent& content : contents) {
       copies.push_back(LayOut(content.file, content.ranges));
     }
@@ -64,6 +65,7 @@ Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
   };
   RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, compare));
   std::vector<ContentDifference> differences;
+  differences.reserve(first.size());
   for (const auto& [place, offset] : first) {
     differences.push_back({place.first, place.second, offset});
   }
