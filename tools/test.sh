@@ -162,6 +162,8 @@ run_all() {
   else
     run_part differential build/venv/bin/python tests/differential/run.py \
       --reshard build/release/bin/reshard --cases 200
+    run_part merges build/venv/bin/python tests/differential/merges.py \
+      --reshard build/release/bin/reshard
   fi
 }
 
