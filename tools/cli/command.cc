@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/terminal.h"
@@ -35,7 +36,7 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
 
 int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
-  if (app_.count("--log-file") > 0) {
+  if (FindOption(app_, "--log-file")->count() > 0) {
     const Status opened = AlsoLogTo(log_file_);
     if (!opened.ok()) return Fail(opened);
   }
@@ -46,7 +47,7 @@ void Command::AddJsonLinesOption() {
   app_.add_flag("--json-lines", json_lines_,
                 "Print progress, warnings, the data or an error as JSON objects, one a line")
       ->group(kOutputGroup)
-      ->excludes("--json");
+      ->excludes(FindOption(app_, "--json"));
 }
 
 ProgressStyle Command::progress_style() const {
@@ -59,6 +60,14 @@ nlohmann::ordered_json Command::JsonDocument() const {
   nlohmann::ordered_json document = JsonHead(full_name_);
   if (json_lines_) document["message_type"] = "summary";
   return document;
+}
+
+CLI::Option* FindOption(CLI::App& app, const std::string& name) {
+  const std::vector<CLI::Option*> options = app.get_options();
+  const auto found = std::find_if(options.begin(), options.end(), [&name](CLI::Option* option) {
+    return option->check_name(name);
+  });
+  return found == options.end() ? nullptr : *found;
 }
 
 CLI::Validator WholeNumber(size_t most_digits) {

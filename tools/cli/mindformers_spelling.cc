@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cctype>
 
 #include "reshard/strategy_files.h"
@@ -30,17 +29,6 @@ CLI::Validator Truth() {
 // "None" and nothing stand for no strategy.
 std::string StrategyPath(const std::string& text) { return text == "None" ? "" : text; }
 
-// The option of this name, which `app` has. CLI::App::get_option ends the process when it runs out
-// of memory.
-CLI::Option* Existing(CLI::App& app, const std::string& name) {
-  const auto options = app.get_options();
-  const auto found = std::find_if(options.begin(), options.end(), [&name](CLI::Option* option) {
-    return option->check_name(name);
-  });
-  assert(found != options.end());
-  return *found;
-}
-
 }  // namespace
 
 void MindFormersSpelling::AddTo(CLI::App& app) {
@@ -52,22 +40,22 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
   add("--dst_checkpoint_dir,--dst_checkpoint", target_, "DST", "DST");
   add("--src_strategy", source_strategy_, "S", "--src-strategy; None or nothing is for none")
       ->expected(0, 1)
-      ->excludes(Existing(app, "--src-strategy"));
+      ->excludes(FindOption(app, "--src-strategy"));
   add("--dst_strategy", target_strategy_, "D", "--dst-strategy; None or nothing is for none")
       ->expected(0, 1)
-      ->excludes(Existing(app, "--dst-strategy"));
+      ->excludes(FindOption(app, "--dst-strategy"));
   add("--transform_by_rank", by_rank_, "True|False",
       "Convert only target rank --rank_id; False, the default, converts all")
       ->transform(Truth())
-      ->excludes(Existing(app, "--rank"));
+      ->excludes(FindOption(app, "--rank"));
   add("--rank_id", rank_, "N", "--rank with --transform_by_rank True (0), nothing without it")
       ->transform(WholeNumber())
-      ->excludes(Existing(app, "--rank"));
+      ->excludes(FindOption(app, "--rank"));
   add("--world_size", world_size_, "W", "Fail unless there are W target ranks")
       ->transform(WholeNumber());
   add("--transform_process_num", processes_, "J", "--jobs")
       ->transform(WholeNumber(kMostDigits))
-      ->excludes(Existing(app, "--jobs"));
+      ->excludes(FindOption(app, "--jobs"));
 }
 
 void MindFormersSpelling::ApplyTo(ConvertOptions& options) const {

@@ -127,7 +127,9 @@ void VerifyCommand::AddAgainst() {
 }
 
 int VerifyCommand::Run() {
-  if (app().count("--against") > 0 || app().count("--source") > 0) return RunAgainst();
+  for (const char* name : {"--against", "--source"}) {
+    if (FindOption(app(), name)->count() > 0) return RunAgainst();
+  }
   for (const CLI::Option* option : app().get_options()) {
     if (option->get_group() == kWithAgainst && option->count() > 0) {
       return Fail(
