@@ -18,11 +18,13 @@
 namespace reshard {
 namespace {
 
+// By its name in the target; strategies and files have its name in the source.
 using Parameter = std::pair<const std::string, PlanNotes::Parameter>;
 
 // The grid of a layout, or of whole tensors where there is none.
 Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
-  const auto& [name, what] = parameter;
+  const PlanNotes::Parameter& what = parameter.second;
+  const std::string& name = what.source_name;
   const ParameterLayout* layout =
       strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
   const size_t dims = what.full_shape.size();
@@ -86,14 +88,15 @@ class GridBuilder {
 Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& parameter) {
   const ConversionRule& rule = source.rule();
   GridBuilder builder(rule.source_stages(), rule.source_devices(), parameter.second.full_shape);
-  const bool in_strategy = rule.source() != nullptr && rule.source()->Contains(parameter.first);
+  const std::string& name = parameter.second.source_name;
+  const bool in_strategy = rule.source() != nullptr && rule.source()->Contains(name);
   for (int64_t stage = 0; stage < rule.source_stages(); ++stage) {
     bool has = rule.source() == nullptr;
     if (in_strategy) {
-      has = rule.source()->stages()[static_cast<size_t>(stage)].Find(parameter.first) != nullptr;
+      has = rule.source()->stages()[static_cast<size_t>(stage)].Find(name) != nullptr;
     } else if (rule.source() != nullptr) {  // no layout cuts it: the files tell
       RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, source.shards().IndexOf(stage, 0));
-      has = index && index->Find(parameter.first) != nullptr;
+      has = index && index->Find(name) != nullptr;
     }
     if (!has) continue;
     RESHARD_ASSIGN_OR_RETURN(const ShardGrid cut, MakeGrid(rule.source(), stage, parameter));
@@ -121,7 +124,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const Planner& planner
     PlanNotes notes;  // all has been said
     RESHARD_ASSIGN_OR_RETURN(const Planner::Selection selection, planner.Select(rank, notes));
     const auto has = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), parameter.first) != names.end();
+      return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();
     };
     if (has(selection.converted)) {
       RESHARD_ASSIGN_OR_RETURN(const ShardGrid cut, MakeGrid(rule.target(), stage, parameter));
@@ -135,7 +138,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const Planner& planner
 
 bool IsCut(const Strategy* strategy, const Parameter& parameter) {
   if (strategy == nullptr) return false;
-  const std::optional<int64_t> stage = strategy->LowestStage(parameter.first);
+  const std::optional<int64_t> stage = strategy->LowestStage(parameter.second.source_name);
   if (!stage) return false;
   const Result<ShardGrid> grid = MakeGrid(strategy, *stage, parameter);
   return grid.ok() && ShardsOf(*grid) > 1;

@@ -30,10 +30,9 @@ void AddTo(FileBin& bin, uint64_t size) {
   ++bin.files;
 }
 
-// Whether the bytes are a tensor's, and not those of a note or a map, which are planned as bytes.
-bool IsTensor(const Content& content, const PlanNotes& notes) {
-  const auto known = notes.parameters.find(content.source_name);
-  return known == notes.parameters.end() || known->second.dtype == content.dtype;
+// The dtype of a parameter; notes and maps, which have none, are planned as bytes.
+std::string_view TypeOf(const PlanNotes::Parameter& parameter) {
+  return parameter.kind == ParameterKind::kTensor ? DTypeName(parameter.dtype) : kAsTheyStand;
 }
 
 }  // namespace
@@ -107,9 +106,7 @@ void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
   for (const Segment& segment : plan.segments) {
     const auto* content = std::get_if<Content>(&segment);
     if (content == nullptr) continue;
-    const bool tensor = IsTensor(*content, notes);
-    if (!tensor) as_they_stand_.insert(content->source_name);
-    dtypes_.AddStored(tensor ? DTypeName(content->dtype) : kAsTheyStand, content->target.length);
+    dtypes_.AddStored(TypeOf(notes.parameters.at(content->target_name)), content->target.length);
     prefixes_.AddStored(PrefixOf(content->target_name), content->target.length);
     target_.AddContent(plan.rank, content->target.length);
     for (const BlockCopy& copy : content->copies) {
@@ -126,9 +123,9 @@ void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
 
 void LayoutSums::Finish(const PlanNotes& notes, LayoutReport& report) {
   for (const auto& [name, parameter] : notes.parameters) {
-    const bool tensor = !as_they_stand_.contains(name);
+    const bool tensor = parameter.kind == ParameterKind::kTensor;
     const uint64_t bytes = tensor ? parameter.bytes : 0;  // notes have no shape
-    dtypes_.AddFull(tensor ? DTypeName(parameter.dtype) : kAsTheyStand, bytes);
+    dtypes_.AddFull(TypeOf(parameter), bytes);
     prefixes_.AddFull(PrefixOf(name), bytes);
   }
   report.source = source_.side();

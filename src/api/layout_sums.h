@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +81,6 @@ class LayoutSums {
   ShareSums dtypes_;
   ShareSums prefixes_;
   std::array<RunBin, kLengths> runs_{};
-  std::set<std::string, std::less<>> as_they_stand_;  // names of notes and MapTensors
 };
 
 }  // namespace reshard

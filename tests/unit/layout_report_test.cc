@@ -175,6 +175,33 @@ TEST_F(LayoutReportTest, GridsSayWhatTheCheckpointSays) {
   EXPECT_EQ(copied.replicas, 4);
 }
 
+TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
+  options_.parameters = {"net.w", "adam_m.w", "step"};
+  const auto before = MakeLayoutReport(options_);
+  ASSERT_TRUE(before.ok()) << before.status().message();
+  options_.conversion.renames = {{"net.w", "step2"}, {"adam_m.w", "net.w"}, {"step", "adam_m.w"}};
+  options_.parameters = {"step2", "net.w", "adam_m.w"};
+  const auto report = MakeLayoutReport(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->parameters.size(), 3U);
+  for (size_t p = 0; p < 3; ++p) {
+    for (const auto side : {&ParameterGrids::source, &ParameterGrids::target}) {
+      const DeviceGrid& grid = report->parameters[p].*side;
+      const DeviceGrid& expected = before->parameters[p].*side;
+      EXPECT_EQ(grid.cuts, expected.cuts) << p;
+      EXPECT_EQ(grid.shard_shape, expected.shard_shape) << p;
+      EXPECT_EQ(grid.shards, expected.shards) << p;
+      EXPECT_EQ(grid.replicas, expected.replicas) << p;
+    }
+  }
+  ASSERT_EQ(report->dtypes.size(), before->dtypes.size());
+  for (size_t i = 0; i < report->dtypes.size(); ++i) {
+    EXPECT_EQ(report->dtypes[i].name, before->dtypes[i].name);
+    EXPECT_EQ(report->dtypes[i].full_bytes, before->dtypes[i].full_bytes);
+    EXPECT_EQ(report->dtypes[i].stored_bytes, before->dtypes[i].stored_bytes);
+  }
+}
+
 TEST_F(LayoutReportTest, TheLargestParameterThatIsCutIsDrawn) {
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok());
