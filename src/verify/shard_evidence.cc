@@ -10,8 +10,10 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
+#include "src/layout/shard_grid.h"
 #include "src/os/worker_pool.h"
 #include "src/source/in_steps.h"
+#include "src/tensor/laid_out.h"
 #include "src/verify/copied_digest.h"
 
 namespace reshard {
@@ -43,13 +45,7 @@ Result<Digest128> DigestOf(SourceFiles& files, const std::vector<BlockCopy>& cop
 
 Result<Digest128> DigestOf(SourceFiles& files, FileId file, const ParameterInfo& parameter,
                            const SharedWork& work, const std::stop_token& stop) {
-  std::vector<BlockCopy> copies;
-  uint64_t target = 0;
-  for (const ByteRange& range : parameter.content) {
-    if (range.length > 0) copies.push_back({file, range.offset, target, range.length, {}});
-    target += range.length;
-  }
-  return DigestOf(files, copies, target, work, stop);
+  return DigestOf(files, LayOut(file, parameter.content), parameter.bytes, work, stop);
 }
 
 Status Differs(const SourceFiles& files, FileId file, const StageParameter& expected,
@@ -60,13 +56,13 @@ Status Differs(const SourceFiles& files, FileId file, const StageParameter& expe
 
 // Returns the box of part number `part`.
 Box BoxOfPart(size_t part, const std::vector<int64_t>& cuts, const Shape& shard) {
-  Box box{std::vector<int64_t>(cuts.size()), shard};
+  std::vector<int64_t> parts(cuts.size());
   auto left = static_cast<int64_t>(part);
   for (size_t d = cuts.size(); d-- > 0;) {
-    box.begin[d] = left % cuts[d] * shard[d];
+    parts[d] = left % cuts[d];
     left /= cuts[d];
   }
-  return box;
+  return ShardGrid::BoxOfParts(parts, shard);
 }
 
 }  // namespace

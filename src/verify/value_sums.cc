@@ -27,6 +27,16 @@ Lanes<Lane> Filled(Lane value) {
   return lanes;
 }
 
+// Calls add(value, lane) for each value, lanes taking turns.
+template <typename Value, typename Add>
+void ForEachInLanes(const Value* values, size_t count, const Add& add) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) add(values[i + lane], lane);
+  }
+  for (size_t lane = 0; i < count; ++i, ++lane) add(values[i], lane);
+}
+
 template <typename Float>
 class FloatSums {
   // As wide as the floats, and wide enough for the values of a stretch.
@@ -34,11 +44,7 @@ class FloatSums {
 
  public:
   void Add(const Float* values, size_t count) {
-    size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) AddOne(values[i + lane], lane);
-    }
-    for (size_t lane = 0; i < count; ++i, ++lane) AddOne(values[i], lane);
+    ForEachInLanes(values, count, [this](auto value, size_t lane) { AddOne(value, lane); });
     count_ += count;
   }
 
@@ -81,11 +87,7 @@ class IntegerSums {
 
  public:
   void Add(const Integer* values, size_t count) {
-    size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) AddOne(values[i + lane], lane);
-    }
-    for (size_t lane = 0; i < count; ++i, ++lane) AddOne(values[i], lane);
+    ForEachInLanes(values, count, [this](auto value, size_t lane) { AddOne(value, lane); });
     count_ += count;
   }
 
