@@ -9,7 +9,9 @@
 #include "tools/cli/command.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/source_options.h"
+#include "tools/cli/strategy_options.h"
 #include "tools/cli/text_format.h"
+#include "tools/cli/unmatched_option.h"
 
 namespace reshard {
 namespace {
@@ -76,14 +78,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.parse_complete_callback([this] { Complete(); });
   AddSourceFilesOption(app, options_.source_files);
   AddGroupInfoOption(app, options_.group_info);
-  app.add_option("--src-strategy", options_.source_strategy,
-                 "Strategy file of the source, or folder of stage files; without it the source "
-                 "holds full tensors")
-      ->type_name("S");
-  app.add_option("--dst-strategy", options_.target_strategy,
-                 "Strategy file of the target, or folder of stage files; without it full tensors "
-                 "are written, for one rank")
-      ->type_name("D");
+  AddStrategyOptions(app, options_.source_strategy, options_.target_strategy);
   app.add_option("--prefix", options_.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
   app.add_option("--suffix", options_.suffix,
@@ -113,10 +108,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
                "checksums first")
       ->type_name("[=verify]")
       ->check(CLI::IsMember({"true", "verify"}).description(""));
-  app.add_option("--unmatched", unmatched_,
-                 "What becomes of parameters in only one of two given strategies (copy)")
-      ->type_name("copy|drop|error")
-      ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
+  AddUnmatchedOption(app, options_.unmatched);
   choice_.AddTo(app);
   app.add_option("--reference", options_.reference,
                  "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
@@ -145,9 +137,6 @@ Result<ConvertOptions> ConversionArguments::Options() const {
   if (!mindformers_.source().empty()) options.source = mindformers_.source();
   if (!mindformers_.target().empty()) options.target = mindformers_.target();
   mindformers_.ApplyTo(options);
-  options.unmatched = unmatched_ == "drop"    ? UnmatchedPolicy::kDrop
-                      : unmatched_ == "error" ? UnmatchedPolicy::kError
-                                              : UnmatchedPolicy::kCopy;
   options.io = ParseIo(io_).io;
   options.checksum = !no_checksum_;
   options.resume = resume_ == "true"     ? Resume::kTrust

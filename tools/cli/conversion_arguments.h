@@ -36,7 +36,6 @@ class ConversionArguments {
   ConvertOptions options_;
   ChoiceOptions choice_;
   MindFormersSpelling mindformers_;
-  std::string unmatched_ = "copy";
   std::string resume_;  // "true" for --resume alone, "verify", or nothing
   std::string io_ = "auto";
   bool no_checksum_ = false;

@@ -5,6 +5,7 @@
 #include "tools/cli/messages.h"
 #include "tools/cli/report_page.h"
 #include "tools/cli/stop_on_signal.h"
+#include "tools/cli/strategy_options.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -18,16 +19,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
   ConvertOptions& conversion = options_.conversion;
   AddPositional(app(), "SRC", conversion.source,
                 "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
-  app()
-      .add_option("--src-strategy", conversion.source_strategy,
-                  "Strategy file of the source, or folder of stage files; without it the source "
-                  "holds full tensors")
-      ->type_name("S");
-  app()
-      .add_option("--dst-strategy", conversion.target_strategy,
-                  "Strategy file of the target, or folder of stage files; without it full tensors "
-                  "are written, for one rank")
-      ->type_name("D");
+  AddStrategyOptions(app(), conversion.source_strategy, conversion.target_strategy);
   app()
       .add_option("--suffix", conversion.suffix,
                   "Take the checkpoints that end in -EPOCH_STEP; without it the latest")

@@ -1,10 +1,8 @@
 #include "tools/cli/strategy_infer_command.h"
 
-#include <fmt/format.h>
-
 #include "tools/cli/messages.h"
 #include "tools/cli/stoppable_call.h"
-#include "tools/cli/text_format.h"
+#include "tools/cli/written_strategy.h"
 
 namespace reshard {
 
@@ -29,20 +27,10 @@ int StrategyInferCommand::Run() {
   PrintWarnings(report->warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document["output"] = options_.output;
-    document["stages"] = report->stages;
-    document["devices_per_stage"] = report->devices_per_stage;
-    document["layouts"] = report->layouts;
-    document["bytes"] = report->bytes;
-    document["warnings"] = report->warnings;
+    AddWrittenStrategy(options_.output, *report, document);
     PrintData(ToJsonText(document) + '\n');
   }
-  if (!quiet()) {
-    PrintWords(fmt::format("{}: {} of {}, {}, {}", options_.output,
-                           FormatCount(static_cast<uint64_t>(report->stages), "stage"),
-                           FormatCount(static_cast<uint64_t>(report->devices_per_stage), "device"),
-                           FormatCount(report->layouts, "layout"), FormatBytes(report->bytes)));
-  }
+  if (!quiet()) PrintWords(WrittenStrategyText(options_.output, *report));
   return 0;
 }
 

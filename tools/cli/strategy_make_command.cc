@@ -1,9 +1,7 @@
 #include "tools/cli/strategy_make_command.h"
 
-#include <fmt/format.h>
-
 #include "tools/cli/messages.h"
-#include "tools/cli/text_format.h"
+#include "tools/cli/written_strategy.h"
 
 namespace reshard {
 
@@ -27,21 +25,13 @@ int StrategyMakeCommand::Run() {
   PrintWarnings(report->warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document["output"] = options_.output;
-    document["stages"] = report->stages;
-    document["devices_per_stage"] = report->devices_per_stage;
-    document["layouts"] = report->layouts;
-    document["bytes"] = report->bytes;
-    document["warnings"] = report->warnings;
+    AddWrittenStrategy(options_.output, *report, document);
     document["notes"] = report->notes;
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {
     PrintNotes(report->notes);
-    PrintWords(fmt::format("{}: {} of {}, {}, {}", options_.output,
-                           FormatCount(static_cast<uint64_t>(report->stages), "stage"),
-                           FormatCount(static_cast<uint64_t>(report->devices_per_stage), "device"),
-                           FormatCount(report->layouts, "layout"), FormatBytes(report->bytes)));
+    PrintWords(WrittenStrategyText(options_.output, *report));
   }
   return 0;
 }
