@@ -10,7 +10,6 @@ namespace reshard {
 namespace {
 
 constexpr size_t kMaxFingerprint = 64;
-constexpr size_t kDigestDigits = 32;
 constexpr size_t kMaxPath = 4095;
 constexpr std::string_view kDigits = "0123456789abcdef";
 

@@ -3,6 +3,7 @@
 #ifndef RESHARD_FORMAT_MANIFEST_MANIFEST_CHECK_H_
 #define RESHARD_FORMAT_MANIFEST_MANIFEST_CHECK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 namespace reshard {
 
 inline constexpr uint64_t kManifestSchema = 2;
+inline constexpr size_t kDigestDigits = 32;  // of a digest in hexadecimal
 inline constexpr std::string_view kManifestTool = "reshard";
 
 // What to do about a damaged manifest or record.

@@ -17,7 +17,7 @@ Status Refuse(const std::string& fault) {
   return InvalidArgumentError(fmt::format("no manifest may hold this: {}", fault));
 }
 
-Result<std::string> DigestOrNull(const std::string& digest) {
+Result<std::string> CheckedDigest(const std::string& digest) {
   if (digest.empty()) return std::string("null");
   if (const auto fault = DigestFault(digest)) return Refuse(*fault);
   return '"' + digest + '"';
@@ -38,7 +38,7 @@ Result<std::string> Objects(const std::vector<Entry>& entries, Encode encode) {
 // The members that a file and a source have in common.
 template <typename Entry>
 Result<std::string> Common(const Entry& entry) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string digest, DigestOrNull(entry.digest));
+  RESHARD_ASSIGN_OR_RETURN(const std::string digest, CheckedDigest(entry.digest));
   return fmt::format("      \"path\": {},\n      \"size\": {},\n      \"digest\": {}",
                      BytesAsJson(entry.path), entry.size, digest);
 }
@@ -78,8 +78,8 @@ Result<std::string> EncodeManifest(Manifest manifest) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(manifest.plan));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.sources, SourceFault));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
-  RESHARD_ASSIGN_OR_RETURN(const std::string source, DigestOrNull(manifest.source_strategy));
-  RESHARD_ASSIGN_OR_RETURN(const std::string target, DigestOrNull(manifest.target_strategy));
+  RESHARD_ASSIGN_OR_RETURN(const std::string source, CheckedDigest(manifest.source_strategy));
+  RESHARD_ASSIGN_OR_RETURN(const std::string target, CheckedDigest(manifest.target_strategy));
   RESHARD_ASSIGN_OR_RETURN(const std::string sources,
                            Objects(manifest.sources, Common<ManifestSource>));
   RESHARD_ASSIGN_OR_RETURN(const std::string files, Objects(manifest.files, EncodeFile));

@@ -13,8 +13,6 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kDigestDigits = 32;
-
 enum Field : int {
   kDocument,
   kSchemaVersion,
@@ -44,9 +42,9 @@ constexpr JsonShape kToolMembers[] = {{"name", kString, kToolName},
                                       {"version", kBytes, kToolVersion}};
 constexpr JsonShape kStrategyMembers[] = {{"source", kStringOrNull, kSourceStrategy},
                                           {"target", kStringOrNull, kTargetStrategy}};
-constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kSourcePath},
-                                        {"size", kUnsigned, kSourceSize},
-                                        {"digest", kStringOrNull, kSourceDigest}};
+constexpr JsonShape kManifestSourceMembers[] = {{"path", kBytes, kSourcePath},
+                                                {"size", kUnsigned, kSourceSize},
+                                                {"digest", kStringOrNull, kSourceDigest}};
 constexpr JsonShape kRecordMembers[] = {{"path", kBytes, kRecordPath},
                                         {"size", kUnsigned, kRecordSize},
                                         {"digest", kString, kRecordDigest}};
@@ -54,14 +52,15 @@ constexpr JsonShape kFileMembers[] = {{"path", kBytes, kFilePath},
                                       {"size", kUnsigned, kFileSize},
                                       {"digest", kStringOrNull, kFileDigest},
                                       {"record", kObject, kOther, kRecordMembers}};
-constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kSource, kSourceMembers}};
+constexpr JsonShape kManifestSourceElement[] = {
+    {nullptr, kObject, kSource, kManifestSourceMembers}};
 constexpr JsonShape kFileElement[] = {{nullptr, kObject, kFile, kFileMembers}};
 constexpr JsonShape kMembers[] = {
     {"schema_version", kUnsigned, kSchemaVersion},
     {"tool", kObject, kOther, kToolMembers},
     {"plan", kString, kPlan},
     {"strategies", kObject, kOther, kStrategyMembers},
-    {"sources", kArray, kOther, kSourceElement},
+    {"sources", kArray, kOther, kManifestSourceElement},
     {"files", kArray, kOther, kFileElement},
     {"digest", kString, kSeal},
 };

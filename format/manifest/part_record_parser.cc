@@ -13,35 +13,35 @@ namespace reshard {
 namespace {
 
 enum PartHeadField : int {
-  kDigest = kAfterHeadFields,
-  kSourceDigest,
+  kPartDigest = kAfterHeadFields,
+  kPartSourceDigest,
 };
 
 using enum JsonKind;
 
-constexpr JsonShape kSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
-                                        {"size", kUnsigned, kHeadSourceSize},
-                                        {"digest", kStringOrNull, kSourceDigest}};
-constexpr JsonShape kSourceElement[] = {{nullptr, kObject, kHeadSource, kSourceMembers}};
-constexpr JsonShape kHeadMembers[] = {
+constexpr JsonShape kPartSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
+                                            {"size", kUnsigned, kHeadSourceSize},
+                                            {"digest", kStringOrNull, kPartSourceDigest}};
+constexpr JsonShape kPartSourceElement[] = {{nullptr, kObject, kHeadSource, kPartSourceMembers}};
+constexpr JsonShape kPartHeadMembers[] = {
     {"schema_version", kUnsigned, kHeadSchemaVersion},
     {"plan", kString, kHeadPlan},
     {"path", kBytes, kHeadPath},
     {"size", kUnsigned, kHeadSize},
-    {"digest", kStringOrNull, kDigest},
+    {"digest", kStringOrNull, kPartDigest},
     {"block_bytes", kUnsigned, kHeadBlockBytes},
     {"blocks", kArray, kHeadOther, kHeadBlockElement},
-    {"sources", kArray, kHeadOther, kSourceElement},
+    {"sources", kArray, kHeadOther, kPartSourceElement},
 };
-constexpr JsonShape kHeadShape = {nullptr, kObject, kHead, kHeadMembers};
+constexpr JsonShape kPartHeadShape = {nullptr, kObject, kHead, kPartHeadMembers};
 
 constexpr JsonShape kValueShape = {nullptr, kObject, kValueObject, kValueMembers};
 
 Status TakeField(int field, const JsonValue& value, PartRecordHead& head, ManifestSource& source) {
   switch (field) {
-    case kDigest:
+    case kPartDigest:
       return SetDigest(value, head.digest);
-    case kSourceDigest:
+    case kPartSourceDigest:
       return SetDigest(value, source.digest);
     case kHead:
       return CorruptIf(HeadFault(head));
@@ -65,7 +65,7 @@ Status PartRecordParser::TakeHead(std::string_view line, const std::string& wher
   PartRecordHead head;
   ManifestSource source;
   RESHARD_RETURN_IF_ERROR(ReadWithAdvice(
-      line, where, kHeadShape,
+      line, where, kPartHeadShape,
       [&](int field, const JsonValue& value) { return TakeField(field, value, head, source); }));
   head_ = std::move(head);
   return {};

@@ -10,7 +10,7 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kListed = 20;
+constexpr size_t kListedFaults = 20;
 
 // "Float32 [2, 3]", "a note" or "a map": all that has to be equal.
 std::string TypeText(ParameterKind kind, DType dtype, const Shape& full_shape) {
@@ -46,10 +46,10 @@ Status CheckReference(const std::string& file, const PlanNotes& notes,
     const std::string found = TypeText(parameter.kind, parameter.dtype, parameter.full_shape);
     if (expected == found) continue;
     ++differing;
-    if (differing > kListed) continue;
+    if (differing > kListedFaults) continue;
     list += fmt::format("\n  {}: expected {}, found {}", Quote(name), expected, found);
   }
-  if (differing > kListed) list += fmt::format("\n  and {} more", differing - kListed);
+  if (differing > kListedFaults) list += fmt::format("\n  and {} more", differing - kListedFaults);
   if (differing > 0) {
     return MismatchError(fmt::format(
         "{} of {} parameters are in full not what they are in the reference {}: the strategies do "

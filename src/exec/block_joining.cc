@@ -15,7 +15,7 @@
 namespace reshard {
 namespace {
 
-constexpr const char* kAdvice = "remove the folder .reshard there, and run all shards again";
+constexpr const char* kAgainAdvice = "remove the folder .reshard there, and run all shards again";
 
 // Whether the part has bytes of the content; one without any belongs where it lies.
 bool Touches(ByteRange part, uint64_t size, ByteRange content) {
@@ -48,7 +48,7 @@ bool AddPartial(const PartialValue& partial, WholeValue& whole) {
 
 Status Disagree(const std::string& path, const std::string& what) {
   return InternalError(
-      fmt::format("{}: the shards' records disagree on {}; {}", Escape(path), what, kAdvice));
+      fmt::format("{}: the shards' records disagree on {}; {}", Escape(path), what, kAgainAdvice));
 }
 
 Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
@@ -97,7 +97,7 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
   return CorruptError(fmt::format(
       "{}: block {}, from byte {} on, is not what its shard wrote: damaged on the disk, or the "
       "shards do not see each other's files; {}",
-      Escape(path), block, block * kDigestBlockBytes, kAdvice));
+      Escape(path), block, block * kDigestBlockBytes, kAgainAdvice));
 }
 
 }  // namespace

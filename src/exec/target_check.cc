@@ -17,7 +17,8 @@ namespace {
 
 using EntryType = OutputDirectory::EntryType;
 
-constexpr const char* kAdvice = "pass --force to replace what is there, or choose another target";
+constexpr const char* kForceAdvice =
+    "pass --force to replace what is there, or choose another target";
 
 struct Names {
   std::vector<std::string> existing;  // files that could be replaced
@@ -77,15 +78,15 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
         (others == 0 ? "" : fmt::format(" (and {} more such names)", others)));
   }
   if (!names.existing.empty() && !replace) {
-    return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
-                                          Escape(target.path()), names.existing.size(),
-                                          spec.files.size(), FirstOf(names.existing), kAdvice));
+    return AlreadyExistsError(fmt::format(
+        "{}: {} of the {} files to write exist already: {}; {}", Escape(target.path()),
+        names.existing.size(), spec.files.size(), FirstOf(names.existing), kForceAdvice));
   }
   RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
   if (!found.empty() && !manifest && !replace) {
     return AlreadyExistsError(
         fmt::format("{}: exists already, and no {} that it would belong to; {}",
-                    Escape(target.PathOf(checksums)), spec.manifest_name, kAdvice));
+                    Escape(target.PathOf(checksums)), spec.manifest_name, kForceAdvice));
   }
   return {};
 }
@@ -96,7 +97,7 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
   if (!replace) {
     return AlreadyExistsError(
         fmt::format("{}: lists the {} files of another conversion (plan {}); {}", Escape(path),
-                    manifest.files.size(), manifest.plan, kAdvice));
+                    manifest.files.size(), manifest.plan, kForceAdvice));
   }
   for (const ManifestFile& file : manifest.files) findings.abandoned.push_back(file.path);
   return {};
@@ -125,7 +126,7 @@ Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool r
     auto manifest = ParseManifest(*bytes, path);
     if (!manifest.ok()) {
       if (!replace) {
-        return AlreadyExistsError(fmt::format("{}; {}", manifest.status().message(), kAdvice));
+        return AlreadyExistsError(fmt::format("{}; {}", manifest.status().message(), kForceAdvice));
       }
     } else if (manifest->plan == spec.fingerprint) {
       Status same = CheckSameSources(path, *manifest, spec);

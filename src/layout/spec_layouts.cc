@@ -16,7 +16,7 @@ namespace reshard {
 namespace {
 
 // Messages list at most this many things.
-constexpr size_t kListed = 20;
+constexpr size_t kListedMisfits = 20;
 
 std::vector<int64_t> CutsOf(const SpecEntry& entry, size_t dims) {
   return entry.cuts ? *entry.cuts : std::vector<int64_t>(dims, 1);
@@ -64,7 +64,7 @@ class StageCutter {
     used_[static_cast<size_t>(entry - stage_.entries.begin())] = true;
     if (const auto misfit = Misfit(*entry, tensor.shape)) {
       ++misfit_count_;
-      if (misfits_.size() < kListed) {
+      if (misfits_.size() < kListedMisfits) {
         misfits_.push_back(fmt::format("\n  {}: shape {}: {}: {}", Quote(tensor.name),
                                        ToString(tensor.shape), entry->place, *misfit));
       }

@@ -13,7 +13,7 @@ namespace reshard {
 namespace {
 
 // A lost attempt means that another run has just ended.
-constexpr int kAttempts = 100;
+constexpr int kNameAttempts = 100;
 
 std::string StagedName(const std::string& name) { return name + ".reshard"; }
 
@@ -33,7 +33,7 @@ Status CheckFree(const OutputDirectory& folder, const std::string& name, bool re
 // Makes the staged file, empty, and locks it.
 Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& name) {
   const std::string staged = StagedName(name);
-  for (int i = 0; i < kAttempts; ++i) {
+  for (int i = 0; i < kNameAttempts; ++i) {
     RESHARD_ASSIGN_OR_RETURN(FileLock lock, FileLock::Open(folder, staged));
     RESHARD_ASSIGN_OR_RETURN(const bool had, lock.Try(FileLock::Mode::kExclusive));
     if (!had) {

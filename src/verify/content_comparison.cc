@@ -14,9 +14,6 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
-constexpr uint64_t kStepBytes = uint64_t{1} << 20;
-
 uint64_t BytesOfEach(const EqualContents& group) {
   uint64_t bytes = 0;
   for (const ByteRange& range : group.contents.front().ranges) bytes += range.length;
@@ -45,11 +42,11 @@ Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
     for (const StoredContent& content : contents) {
       copies.push_back(LayOut(content.file, content.ranges));
     }
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
+    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
     const auto count = [&](uint64_t bytes) {
       if (work.progress) work.progress(bytes * contents.size());
     };
-    return InSteps(piece, kStepBytes, stop, count, [&](ByteRange part) -> Status {
+    return InSteps(piece, kComparisonStepBytes, stop, count, [&](ByteRange part) -> Status {
       const std::span<std::byte> expected(buffer.get(), part.length);
       RESHARD_RETURN_IF_ERROR(CollectBytes(files, copies[0], part.offset, expected));
       for (size_t i = 1; i < contents.size(); ++i) {

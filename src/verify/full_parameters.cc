@@ -11,13 +11,6 @@
 #include "src/verify/copied_digest.h"
 
 namespace reshard {
-namespace {
-
-// A piece is planned by the thread that reads it, so that few plans are in memory at a time.
-constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
-constexpr uint64_t kStepBytes = uint64_t{32} << 20;
-
-}  // namespace
 
 Result<std::vector<FullParameter>> ListFullParameters(const SourceShards& shards,
                                                       PlanNotes& notes) {
@@ -47,9 +40,9 @@ Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const So
                              CopiesOf(shards, parameter, Box::Whole(parameter.tensor.full_shape)));
     LogicalHasher hasher;
     Digest128 sum;
-    RESHARD_RETURN_IF_ERROR(InSteps(piece, kStepBytes, stop, work.progress, [&](ByteRange part) {
-      return AddCopied(files, copies, part, hasher, sum);
-    }));
+    RESHARD_RETURN_IF_ERROR(
+        InSteps(piece, kDigestStepBytes, stop, work.progress,
+                [&](ByteRange part) { return AddCopied(files, copies, part, hasher, sum); }));
     const std::scoped_lock lock(mutex);
     digests[index] ^= sum;
     return {};

@@ -13,11 +13,6 @@
 namespace reshard {
 namespace {
 
-// A piece is planned by the thread that reads it, so that few plans are in memory at a time.
-constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
-// Whole elements of every dtype.
-constexpr uint64_t kStepBytes = uint64_t{1} << 20;
-
 // Compares pieces of one pair. Used by one thread.
 class PairReader {
  public:
@@ -56,7 +51,7 @@ class PairReader {
 
  private:
   static std::span<std::byte> Buffer(std::unique_ptr<std::byte[]>& buffer, uint64_t size) {
-    if (!buffer) buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
+    if (!buffer) buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
     return {buffer.get(), size};
   }
 
@@ -94,7 +89,7 @@ Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& 
       if ((found.differs && !reader.with_values()) || is_known()) return {};
       return reader.Compare(part, found);
     };
-    RESHARD_RETURN_IF_ERROR(InSteps(piece, kStepBytes, stop, work.progress, step));
+    RESHARD_RETURN_IF_ERROR(InSteps(piece, kComparisonStepBytes, stop, work.progress, step));
     const std::scoped_lock lock(mutex);
     differences[index].differs |= found.differs;
     AddValues(found.values, differences[index].values);

@@ -8,12 +8,6 @@
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {
-namespace {
-
-// A piece is planned by the thread that reads it, so that few plans are in memory at a time.
-constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
-
-}  // namespace
 
 bool HasValues(const FullParameter& parameter) {
   return parameter.tensor.kind == ParameterKind::kTensor && HasSums(parameter.tensor.dtype);

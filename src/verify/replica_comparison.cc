@@ -24,7 +24,6 @@ namespace reshard {
 namespace {
 
 constexpr size_t kListed = 20;
-constexpr uint64_t kStepBytes = uint64_t{1} << 20;
 
 // The number of a part in row-major order, and back.
 uint64_t NumberOf(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts) {
@@ -228,9 +227,10 @@ Result<std::optional<uint64_t>> StageReplicas::FirstDifference(const ParameterIn
                                                                FileId file_b) const {
   const std::vector<BlockCopy> copies_a = LayOut(file_a, a.content);
   const std::vector<BlockCopy> copies_b = LayOut(file_b, b.content);
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
-  for (uint64_t offset = 0; offset < a.bytes; offset += kStepBytes) {
-    const std::span<std::byte> bytes(buffer.get(), std::min(kStepBytes, a.bytes - offset));
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
+  for (uint64_t offset = 0; offset < a.bytes; offset += kComparisonStepBytes) {
+    const std::span<std::byte> bytes(buffer.get(),
+                                     std::min(kComparisonStepBytes, a.bytes - offset));
     RESHARD_RETURN_IF_ERROR(CollectBytes(files_, copies_a, offset, bytes));
     ByteDifference difference;
     RESHARD_RETURN_IF_ERROR(CompareBytes(files_, copies_b, offset, bytes, difference));

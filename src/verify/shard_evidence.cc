@@ -19,8 +19,6 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kStepBytes = uint64_t{32} << 20;
-
 // Numbers for the contents of one parameter, in the order in which they come.
 class Contents {
  public:
@@ -37,9 +35,9 @@ Result<Digest128> DigestOf(SourceFiles& files, const std::vector<BlockCopy>& cop
                            const SharedWork& work, const std::stop_token& stop) {
   LogicalHasher hasher;
   Digest128 sum;
-  RESHARD_RETURN_IF_ERROR(InSteps({0, bytes}, kStepBytes, stop, work.progress, [&](ByteRange part) {
-    return AddCopied(files, copies, part, hasher, sum);
-  }));
+  RESHARD_RETURN_IF_ERROR(
+      InSteps({0, bytes}, kDigestStepBytes, stop, work.progress,
+              [&](ByteRange part) { return AddCopied(files, copies, part, hasher, sum); }));
   return sum;
 }
 

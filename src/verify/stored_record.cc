@@ -15,7 +15,7 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
+constexpr uint64_t kFeedBytes = uint64_t{256} << 10;
 // What the parser puts in front of its messages; the path stands beside them.
 constexpr std::string_view kNoName = "record";
 
@@ -45,13 +45,13 @@ std::optional<std::string> Disagreement(const PartRecordHead& head, const std::s
 Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,
                   PartRecordParser& parser) {
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
-  const auto buffer = std::make_unique_for_overwrite<char[]>(std::min(size, kPieceBytes));
+  const auto buffer = std::make_unique_for_overwrite<char[]>(std::min(size, kFeedBytes));
   const auto feed = [&](ByteRange piece) -> Status {
     const std::span bytes(buffer.get(), piece.length);
     RESHARD_RETURN_IF_ERROR(files.Read(file, piece.offset, std::as_writable_bytes(bytes)));
     return parser.Feed({bytes.data(), bytes.size()});
   };
-  RESHARD_RETURN_IF_ERROR(InSteps({0, size}, kPieceBytes, stop, {}, feed));
+  RESHARD_RETURN_IF_ERROR(InSteps({0, size}, kFeedBytes, stop, {}, feed));
   return parser.Finish();
 }
 

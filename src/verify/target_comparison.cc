@@ -18,8 +18,7 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
-constexpr uint64_t kStepBytes = uint64_t{1} << 20;
+constexpr uint64_t kTargetPieceBytes = uint64_t{64} << 20;
 // Enough to keep any number of threads busy, of files and of bytes.
 constexpr size_t kMostPending = 64;
 constexpr uint64_t kMostPendingBytes = uint64_t{4} << 30;
@@ -133,7 +132,7 @@ Status TargetComparison::CompareAll() {
   const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) {
     return ComparePiece(pending_[index], piece, stop, findings[index]);
   };
-  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work_, compare));
+  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kTargetPieceBytes, work_, compare));
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Pending& pending = pending_[i];
     if (findings[i].none() && pending.size == pending.plan.size) continue;
@@ -148,7 +147,7 @@ Status TargetComparison::CompareAll() {
 Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
                                       const std::stop_token& stop, Findings& findings) {
   const std::vector<Segment>& segments = pending.plan.segments;
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kStepBytes);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
   const auto step = [&](ByteRange part) -> Status {
     const std::span<std::byte> found(buffer.get(), part.length);
     RESHARD_RETURN_IF_ERROR(CollectBytes(
@@ -174,7 +173,7 @@ Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
     }
     return {};
   };
-  return InSteps(piece, kStepBytes, stop, work_.progress, step);
+  return InSteps(piece, kComparisonStepBytes, stop, work_.progress, step);
 }
 
 }  // namespace reshard

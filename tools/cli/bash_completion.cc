@@ -6,7 +6,7 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kBegin =
+constexpr std::string_view kBashBegin =
     R"(# Completion of reshard for bash, made by `reshard completion bash`.
 
 _reshard() {
@@ -25,14 +25,14 @@ _reshard() {
 )";
 
 // After the words of all commands.
-constexpr std::string_view kMiddle = R"( command+=" ${COMP_WORDS[i]}" ;;
+constexpr std::string_view kBashMiddle = R"( command+=" ${COMP_WORDS[i]}" ;;
     esac
   done
   local words= options= paths=
   case $command in
 )";
 
-constexpr std::string_view kEnd = R"(  esac
+constexpr std::string_view kBashEnd = R"(  esac
   [[ $options && $cur == -* ]] && words=$options paths=
   if [[ $paths ]]; then
     compopt -o default
@@ -91,7 +91,8 @@ std::string BashCompletion(const CommandTable& table) {
     if (&command != &table[0]) patterns.push_back('\'' + command.name + '\'');
     cases += CommandCase(table, command);
   }
-  return fmt::format("{}      {}){}{}{}", kBegin, fmt::join(patterns, " | "), kMiddle, cases, kEnd);
+  return fmt::format("{}      {}){}{}{}", kBashBegin, fmt::join(patterns, " | "), kBashMiddle,
+                     cases, kBashEnd);
 }
 
 }  // namespace reshard

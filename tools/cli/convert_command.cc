@@ -59,6 +59,10 @@ std::string ShardText(const ShardReport& report) {
                      FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
 }
 
+constexpr const char* kOfSourceFiles =
+    "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy s8.ckpt "
+    "--dst-strategy s4.ckpt";
+
 }  // namespace
 
 ConvertCommand::ConvertCommand(CLI::App& parent)
@@ -68,8 +72,7 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                "reshard convert ckpt_8 full --src-strategy s8.ckpt        # full tensors",
                "reshard convert full/rank_0/model.ckpt ckpt_4 --dst-strategy s4.ckpt",
                "reshard convert 'run/node{rank}/net-1_100.ckpt' full --src-strategy s8.ckpt",
-               "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy "
-               "s8.ckpt --dst-strategy s4.ckpt"}) {
+               kOfSourceFiles}) {
   AddJsonLinesOption();
   arguments_.AddTo(app());
   app().add_flag("--check-replicas", check_replicas_,

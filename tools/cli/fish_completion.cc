@@ -6,7 +6,7 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kBegin =
+constexpr std::string_view kFishBegin =
     R"(# Completion of reshard for fish, made by `reshard completion fish`.
 
 # Whether the words before the cursor are of that command.
@@ -16,7 +16,7 @@ function __reshard_at
         switch "$command $word"
             case)";
 
-constexpr std::string_view kEnd = R"(
+constexpr std::string_view kFishEnd = R"(
                 set command "$command $word"
         end
     end
@@ -30,7 +30,7 @@ end
 complete -c reshard -f
 )";
 
-std::string Quoted(std::string_view text) {
+std::string FishQuoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') out += '\\';
@@ -44,9 +44,9 @@ std::string Line(const CommandEntry& command, const std::string& what) {
 }
 
 // Where files are wanted; else the words there are, perhaps none.
-std::string Value(const ArgumentEntry& argument) {
+std::string FishValue(const ArgumentEntry& argument) {
   if (argument.is_path) return "-r -F";
-  return "-x -a " + Quoted(fmt::format("{}", fmt::join(argument.words, " ")));
+  return "-x -a " + FishQuoted(fmt::format("{}", fmt::join(argument.words, " ")));
 }
 
 std::string OptionLines(const CommandEntry& command, const ArgumentEntry& option) {
@@ -55,9 +55,9 @@ std::string OptionLines(const CommandEntry& command, const ArgumentEntry& option
     names += name.starts_with("--") ? "-l " + name.substr(2) : "-s " + name.substr(1);
     names += ' ';
   }
-  const std::string description = "-d " + Quoted(ShortDescription(option.description));
+  const std::string description = "-d " + FishQuoted(ShortDescription(option.description));
   if (option.takes_value == TakesValue::kMust) {
-    return Line(command, names + Value(option) + ' ' + description);
+    return Line(command, names + FishValue(option) + ' ' + description);
   }
   std::string out = Line(command, names + description);
   for (const std::string& word : option.words) {
@@ -75,7 +75,7 @@ std::string FishCompletion(const CommandTable& table) {
     if (&command != &table[0]) patterns += " '" + command.name + '\'';
     for (const CommandEntry* child : Subcommands(table, command.name)) {
       lines += Line(command, fmt::format("-a {} -d {}", LastWord(*child),
-                                         Quoted(ShortDescription(child->description))));
+                                         FishQuoted(ShortDescription(child->description))));
     }
     for (const ArgumentEntry& option : command.options) lines += OptionLines(command, option);
     bool paths = false;
@@ -90,7 +90,7 @@ std::string FishCompletion(const CommandTable& table) {
                            command.name);
     }
   }
-  return fmt::format("{}{}{}{}", kBegin, patterns, kEnd, lines);
+  return fmt::format("{}{}{}{}", kFishBegin, patterns, kFishEnd, lines);
 }
 
 }  // namespace reshard

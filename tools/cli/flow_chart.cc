@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kLeft = 92;
 constexpr double kTop = 62;
-constexpr double kWidest = 860;
+constexpr double kWidestChart = 860;
 constexpr double kHighest = 640;
 
 // The number of neighbours of which one label has room.
@@ -37,7 +37,7 @@ std::string RankWords(const FileBin& bin) {
 std::string FlowChart(const LayoutReport& report) {
   const std::vector<FileBin>& rows = report.source.by_rank;
   const std::vector<FileBin>& columns = report.target.by_rank;
-  const double width = std::clamp(kWidest / static_cast<double>(columns.size()), 13.0, 74.0);
+  const double width = std::clamp(kWidestChart / static_cast<double>(columns.size()), 13.0, 74.0);
   const double height = std::clamp(kHighest / static_cast<double>(rows.size()), 10.0, 30.0);
   const double right = kLeft + width * static_cast<double>(columns.size());
   const double bottom = kTop + height * static_cast<double>(rows.size());

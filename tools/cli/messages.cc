@@ -30,7 +30,7 @@ struct Extras {
   bool log_failed = false;
 };
 
-Extras& extras() {
+Extras& AskedFor() {
   static Extras extras;
   return extras;
 }
@@ -45,7 +45,7 @@ void WriteToStderr(std::string_view text) {
 
 // Appends the lines in one write, each with the time in UTC before it.
 void Log(std::string_view lines) {
-  Extras& to = extras();
+  Extras& to = AskedFor();
   if (to.log == nullptr) return;
   const auto now =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -74,10 +74,10 @@ void Say(std::string_view label, std::string_view color, std::string_view text) 
 
 void PrintData(std::string_view data) { std::fwrite(data.data(), 1, data.size(), stdout); }
 
-void AlsoPrintJsonLines(std::string command) { extras().json_lines_command = std::move(command); }
+void AlsoPrintJsonLines(std::string command) { AskedFor().json_lines_command = std::move(command); }
 
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields) {
-  nlohmann::ordered_json line = JsonHead(extras().json_lines_command);
+  nlohmann::ordered_json line = JsonHead(AskedFor().json_lines_command);
   line["message_type"] = message_type;
   line.update(fields);
   PrintData(ToJsonText(line) + '\n');
@@ -85,9 +85,9 @@ void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& 
 }
 
 Status AlsoLogTo(const std::string& path) {
-  extras().log_path = path;
-  extras().log = std::fopen(path.c_str(), "ae");
-  if (extras().log != nullptr) return Status();
+  AskedFor().log_path = path;
+  AskedFor().log = std::fopen(path.c_str(), "ae");
+  if (AskedFor().log != nullptr) return Status();
   return IoError(fmt::format("--log-file {}: cannot be opened to append to: {}",
                              PrintableName(path), std::generic_category().message(errno)));
 }
@@ -97,9 +97,9 @@ Status FinishData() {
   if (!flushed || std::ferror(stdout) != 0) {
     return IoError("standard output: not all of the data could be written");
   }
-  if (!extras().log_failed) return Status();
+  if (!AskedFor().log_failed) return Status();
   return IoError(fmt::format("--log-file {}: not all of the lines could be written",
-                             PrintableName(extras().log_path)));
+                             PrintableName(AskedFor().log_path)));
 }
 
 void PrintWords(std::string_view text) {
@@ -116,7 +116,7 @@ void PrintNotes(const std::vector<std::string>& notes) {
 void PrintWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
     Say("warning", kYellow, warning);
-    if (!extras().json_lines_command.empty()) PrintJsonLine("warning", {{"message", warning}});
+    if (!AskedFor().json_lines_command.empty()) PrintJsonLine("warning", {{"message", warning}});
   }
 }
 
@@ -124,7 +124,7 @@ int Fail(const Status& status) {
   const int exit_code = ExitCode(status.code());
   const std::string_view code = StatusCodeName(status.code());
   Say("error", kRed, fmt::format("{}: {}", code, status.message()));
-  if (!extras().json_lines_command.empty()) {
+  if (!AskedFor().json_lines_command.empty()) {
     PrintJsonLine("error",
                   {{"code", code}, {"exit_code", exit_code}, {"message", status.message()}});
   }

@@ -25,7 +25,7 @@ Result<WorkShard> Checked(uint64_t index, uint64_t count, const std::string& fro
 }
 
 // A variable that has to be a number, if it is there.
-Result<std::optional<uint64_t>> Number(const Environment& environment, const char* name) {
+Result<std::optional<uint64_t>> NumberOf(const Environment& environment, const char* name) {
   const auto text = environment(name);
   if (!text) return std::optional<uint64_t>();
   const auto number = ParseNumber(*text);
@@ -37,10 +37,10 @@ Result<std::optional<uint64_t>> Number(const Environment& environment, const cha
 // Returns the shard that two variables tell, or nothing where the first one is not set.
 Result<std::optional<WorkShard>> FromPair(const Environment& environment, const char* index_name,
                                           const char* count_name) {
-  const auto index = Number(environment, index_name);
+  const auto index = NumberOf(environment, index_name);
   if (!index.ok()) return index.status();
   if (!*index) return std::optional<WorkShard>();
-  const auto count = Number(environment, count_name);
+  const auto count = NumberOf(environment, count_name);
   if (!count.ok()) return count.status();
   if (!*count) {
     return InvalidArgumentError(
@@ -60,7 +60,7 @@ Result<std::optional<WorkShard>> FromSlurmArray(const Environment& environment) 
   const char* const names[] = {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN",
                                "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT"};
   for (int i = 0; i < 4; ++i) {
-    const auto number = Number(environment, names[i]);
+    const auto number = NumberOf(environment, names[i]);
     if (!number.ok()) return number.status();
     if (!*number && i == 0) return std::optional<WorkShard>();
     if (!*number) {
@@ -76,7 +76,7 @@ Result<std::optional<WorkShard>> FromSlurmArray(const Environment& environment) 
         "without gaps, or give --shard i/n",
         id, count, least, most));
   }
-  const auto tasks = Number(environment, "SLURM_NTASKS");
+  const auto tasks = NumberOf(environment, "SLURM_NTASKS");
   if (!tasks.ok()) return tasks.status();
   if (tasks->value_or(1) != 1) {
     return InvalidArgumentError(

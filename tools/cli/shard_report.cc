@@ -16,8 +16,8 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kWidest = 80;
-constexpr size_t kMostRows = 16;
+constexpr size_t kWidestGrid = 80;
+constexpr size_t kMostGridRows = 16;
 constexpr size_t kWidestCell = 14;
 constexpr size_t kWidestList = 48;  // of ranks, where they are the only column
 
@@ -43,10 +43,10 @@ class ShardGridText {
   const std::vector<int64_t>& cuts() const { return cuts_; }
 
   std::string ToText() const {
-    const size_t rows_of_cell = (rows_ + kMostRows - 1) / kMostRows;
+    const size_t rows_of_cell = (rows_ + kMostGridRows - 1) / kMostGridRows;
     size_t columns_of_cell = 1;
     std::string text = Grid(rows_of_cell, columns_of_cell);
-    while (Width(text) > kWidest && columns_of_cell < columns_) {
+    while (Width(text) > kWidestGrid && columns_of_cell < columns_) {
       columns_of_cell *= 2;
       text = Grid(rows_of_cell, columns_of_cell);
     }

@@ -8,7 +8,7 @@ namespace reshard {
 namespace {
 
 // The same text on every machine: at most one decimal.
-std::string Number(double value) {
+std::string Rounded(double value) {
   std::string text = fmt::format("{:.1f}", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text;
@@ -23,31 +23,31 @@ Svg::Svg(double width, double height, std::string_view title, std::string_view d
                         EscapeHtml(description))) {}
 
 void Svg::Rect(const SvgRect& rect, std::string_view paint, std::string_view tip) {
-  body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {})", Number(rect.x),
-                       Number(rect.y), Number(rect.width), Number(rect.height), paint);
+  body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {})", Rounded(rect.x),
+                       Rounded(rect.y), Rounded(rect.width), Rounded(rect.height), paint);
   body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", tip);
 }
 
 void Svg::Line(double x1, double y1, double x2, double y2, std::string_view css_class) {
-  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n", Number(x1),
-                       Number(y1), Number(x2), Number(y2), css_class);
+  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n",
+                       Rounded(x1), Rounded(y1), Rounded(x2), Rounded(y2), css_class);
 }
 
 void Svg::Path(const std::vector<std::pair<double, double>>& points, std::string_view css_class) {
   body_ += fmt::format("<polyline class=\"{}\" points=\"", css_class);
-  for (const auto& [x, y] : points) body_ += fmt::format("{},{} ", Number(x), Number(y));
+  for (const auto& [x, y] : points) body_ += fmt::format("{},{} ", Rounded(x), Rounded(y));
   body_ += "\"/>\n";
 }
 
 void Svg::Text(double x, double y, std::string_view text, std::string_view css_class) {
-  body_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", Number(x), Number(y),
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", Rounded(x), Rounded(y),
                        css_class, text);
 }
 
 std::string Svg::Finish() const {
   return fmt::format(
       "<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">{2}{3}</svg>\n",
-      Number(width_), Number(height_), head_, body_);
+      Rounded(width_), Rounded(height_), head_, body_);
 }
 
 void DrawLegend(Svg& svg, double x, double y, const std::vector<LegendEntry>& entries) {

@@ -8,15 +8,15 @@
 namespace reshard {
 namespace {
 
-std::string_view Environment(const char* name) {
+std::string_view Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 }  // namespace
 
-bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Environment("TERM") != "dumb"; }
+bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Variable("TERM") != "dumb"; }
 
-bool StderrTakesColor() { return StderrIsTerminal() && Environment("NO_COLOR").empty(); }
+bool StderrTakesColor() { return StderrIsTerminal() && Variable("NO_COLOR").empty(); }
 
 }  // namespace reshard

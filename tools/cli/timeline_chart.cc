@@ -14,10 +14,10 @@
 namespace reshard {
 namespace {
 
-using Value = uint64_t TimelineSample::*;
+using SampleMember = uint64_t TimelineSample::*;
 
 struct Curve {
-  Value value;
+  SampleMember value;
   std::string_view name;
   std::string_view css_class;
 };

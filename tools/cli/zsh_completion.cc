@@ -8,13 +8,13 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kBegin = R"(#compdef reshard
+constexpr std::string_view kZshBegin = R"(#compdef reshard
 # Completion of reshard for zsh, made by `reshard completion zsh`.
 
 )";
 
 // Read by `source`, too, not only found in fpath.
-constexpr std::string_view kEnd = R"(if [[ $funcstack[1] == _reshard ]]; then
+constexpr std::string_view kZshEnd = R"(if [[ $funcstack[1] == _reshard ]]; then
   _reshard "$@"
 else
   compdef _reshard reshard
@@ -28,7 +28,7 @@ std::string FunctionName(const CommandEntry& command) {
 }
 
 // For a word in single quotes, with a backslash before what _arguments or _describe would obey.
-std::string Quoted(std::string_view text) {
+std::string ZshQuoted(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (std::string_view("[]:\\").find(c) != std::string_view::npos) out += '\\';
@@ -42,8 +42,8 @@ std::string Quoted(std::string_view text) {
 }
 
 // "MESSAGE:ACTION" of a value.
-std::string Value(const ArgumentEntry& argument, const std::string& message) {
-  return fmt::format("{}:{}", Quoted(message),
+std::string ZshValue(const ArgumentEntry& argument, const std::string& message) {
+  return fmt::format("{}:{}", ZshQuoted(message),
                      argument.is_path ? "_files"
                      : argument.words.empty()
                          ? " "
@@ -55,9 +55,9 @@ std::string OptionSpec(const ArgumentEntry& option) {
   const std::string_view equals = option.takes_value == TakesValue::kNo ? "" : may ? "=-" : "=";
   std::string value;
   if (option.takes_value != TakesValue::kNo) {
-    value = (may ? "::" : ":") + Value(option, option.value_name);
+    value = (may ? "::" : ":") + ZshValue(option, option.value_name);
   }
-  const std::string description = Quoted(ShortDescription(option.description));
+  const std::string description = ZshQuoted(ShortDescription(option.description));
   // One word each, as options that exclude their other name and themselves.
   std::string out;
   for (const std::string& name : option.names) {
@@ -74,7 +74,7 @@ std::string PositionalSpec(const ArgumentEntry& positional) {
                      positional.repeatable ? "*:"
                      : positional.required ? ":"
                                            : "::",
-                     Value(positional, positional.names[0]));
+                     ZshValue(positional, positional.names[0]));
 }
 
 std::string Function(const CommandTable& table, const CommandEntry& command) {
@@ -90,7 +90,7 @@ std::string Function(const CommandTable& table, const CommandEntry& command) {
   std::string calls;
   for (const CommandEntry* child : children) {
     list += fmt::format("        '{}:{}'\n", LastWord(*child),
-                        Quoted(ShortDescription(child->description)));
+                        ZshQuoted(ShortDescription(child->description)));
     calls += fmt::format("        {}) {} ;;\n", LastWord(*child), FunctionName(*child));
   }
   return fmt::format(R"({}() {{
@@ -118,9 +118,9 @@ std::string Function(const CommandTable& table, const CommandEntry& command) {
 }  // namespace
 
 std::string ZshCompletion(const CommandTable& table) {
-  std::string out(kBegin);
+  std::string out(kZshBegin);
   for (const CommandEntry& command : table) out += Function(table, command);
-  return out.append(kEnd);
+  return out.append(kZshEnd);
 }
 
 }  // namespace reshard
