@@ -2,144 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <map>
 #include <set>
 #include <utility>
 
+#include "src/api/conversion_job.h"
 #include "src/api/conversion_plan.h"
+#include "src/api/convert_options_check.h"
 #include "src/api/convert_shard.h"
 #include "src/api/counted_work.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
-#include "src/api/plan_fingerprint.h"
 #include "src/api/source_checks.h"
 #include "src/api/timeline_recorder.h"
 #include "src/api/write_targets.h"
 #include "src/base/out_of_memory.h"
-#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/target_job.h"
-#include "src/os/file_identity.h"
-#include "src/os/path_relation.h"
 #include "src/plan/planner.h"
-#include "src/source/rank_pattern.h"
 
 namespace reshard {
 namespace {
 
-Status CheckOutside(const std::string& target, const std::string& source) {
-  RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
-  if (!inside) return {};
-  return InvalidArgumentError(
-      fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
-                  Escape(target), Escape(source)));
-}
-
-Status CheckOptions(const ConvertOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
-  if (options.source_strategy.empty() && options.target_strategy.empty()) {
-    return InvalidArgumentError(
-        "neither --src-strategy nor --dst-strategy is given; name at least one: without a source "
-        "strategy "
-        "the source holds full tensors, without a target strategy full tensors are written");
-  }
-  constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
-  if (options.prefix.find('/') != std::string::npos ||
-      options.prefix.find("..") != std::string::npos || options.prefix != Escape(options.prefix) ||
-      options.prefix.size() > kLongestPrefix) {
-    return InvalidArgumentError(fmt::format(
-        "the prefix {} becomes part of file names: no slash, backslash or quote, no \"..\", no "
-        "control characters, at most {} bytes",
-        Quote(options.prefix), kLongestPrefix));
-  }
-  if (options.resume == Resume::kVerify && !options.checksum) {
-    return InvalidArgumentError(
-        "--resume=verify compares digests, --no-checksum leaves them out; choose one");
-  }
-  if (options.resume == Resume::kVerify && options.shard) {
-    return InvalidArgumentError(
-        "--resume=verify is for a run alone; a shard keeps what it has finished, and what several "
-        "shards have written is read back before it is published");
-  }
-  RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
-  if (options.source.empty() || IsRankPattern(options.source)) return {};
-  return CheckOutside(options.target, options.source);
-}
-
 Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            DivideMemory(options.memory_limit, Workers(options.jobs)));
-  RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+  RESHARD_RETURN_IF_ERROR(CheckConvertOptions(options));
   return budget;
-}
-
-// The folders that a pattern tells apart are the source's, as one with rank folders is. Where it
-// names files side by side, they lie anywhere.
-Status CheckOutsideOfPattern(const OpenedSource& source, const ConvertOptions& options) {
-  if (!IsRankPattern(options.source)) return {};
-  for (const OpenedSource::File& file : source.chosen()) {
-    if (file.relative_path.find('/') == std::string::npos) continue;
-    const std::filesystem::path path = source.path(file);
-    RESHARD_RETURN_IF_ERROR(CheckOutside(options.target, path.parent_path().string()));
-  }
-  return {};
-}
-
-// A file that is read must not be one that is replaced, whatever the names it is reached by.
-Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
-                        const ConvertOptions& options) {
-  std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> sources;
-  for (const OpenedSource::File& file : source.chosen()) {
-    sources.emplace(std::pair(file.identity.device, file.identity.inode), &file);
-  }
-  for (const TargetFileSummary& target : plan.targets) {
-    const std::string path = fmt::format("{}/{}", options.target, target.path);
-    const auto there = IdentityOf(path);
-    if (!there.ok()) continue;  // nothing to be replaced
-    const auto same = sources.find(std::pair(there->device, there->inode));
-    if (same != sources.end()) {
-      return InvalidArgumentError(fmt::format(
-          "the output {} would replace the source file {}; choose another target folder",
-          Escape(path), Escape(source.path(*same->second))));
-    }
-  }
-  return {};
-}
-
-std::set<int64_t> SourceRanks(const PlanReport& plan) {
-  std::set<int64_t> ranks;
-  for (const SourceFileSummary& file : plan.sources) ranks.insert(file.rank);
-  return ranks;
-}
-
-Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
-                            const ConvertOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options));
-  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options));
-  JobSpec spec;
-  spec.target_folder = options.target;
-  spec.fingerprint = PlanFingerprint(source, options);
-  if (const auto stage = source.rule().stage_alone()) {
-    spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
-  }
-  for (const TargetFileSummary& target : plan.targets) {
-    spec.files.push_back({target.path, target.size});
-  }
-  const Strategy* source_strategy = source.rule().source();
-  const Strategy* target_strategy = source.rule().target();
-  if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
-  if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
-  const std::set<int64_t> read = SourceRanks(plan);
-  for (const OpenedSource::File& file : source.chosen()) {
-    if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
-  }
-  spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
-  spec.checksum = options.checksum;
-  spec.force = options.force;
-  spec.resume = options.resume;
-  return spec;
 }
 
 // Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
@@ -211,7 +99,7 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   for (const TargetFileSummary& target : plan.targets) {
     report.files.push_back({target.path, target.size});
   }
-  const std::set<int64_t> read = SourceRanks(plan);
+  const std::set<int64_t> read = RanksRead(plan);
   report.source_ranks.assign(read.begin(), read.end());
   report.largest = plan.largest;
   report.parameters = plan.parameters;

@@ -1,0 +1,24 @@
+// MakeJobSpec: what a conversion tells the job that stages and publishes its files.
+#ifndef RESHARD_SRC_API_CONVERSION_JOB_H_
+#define RESHARD_SRC_API_CONVERSION_JOB_H_
+
+#include <cstdint>
+#include <set>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "src/api/opened_source.h"
+#include "src/exec/target_job.h"
+
+namespace reshard {
+
+// The source ranks whose files the plan reads.
+std::set<int64_t> RanksRead(const PlanReport& plan);
+
+// Errors: kInvalidArgument where the target lies in the source or would replace a file of it; kIo.
+Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
+                            const ConvertOptions& options);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_CONVERSION_JOB_H_
