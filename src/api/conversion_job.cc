@@ -28,18 +28,33 @@ Status CheckOutsideOfPattern(const OpenedSource& source, const ConvertOptions& o
   return {};
 }
 
-// A file that is read must not be one that is replaced, whatever the names it is reached by.
+// A file that is read must not be one that is replaced, whatever the names it is reached by, nor
+// one beside an output: a rank folder holds one checkpoint.
 Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
                         const ConvertOptions& options) {
+  const auto key = [](const FileIdentity& identity) {
+    return std::pair(identity.device, identity.inode);
+  };
   std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> sources;
+  std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> folders;
   for (const OpenedSource::File& file : source.chosen()) {
-    sources.emplace(std::pair(file.identity.device, file.identity.inode), &file);
+    sources.emplace(key(file.identity), &file);
+    const std::filesystem::path path = source.path(file);
+    const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
+    if (folder.ok()) folders.emplace(key(*folder), &file);
   }
   for (const TargetFileSummary& target : plan.targets) {
     const std::string path = fmt::format("{}/{}", options.target, target.path);
+    const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
+    if (!folder.ok()) continue;  // it will be made
+    const auto beside = folders.find(key(*folder));
     const auto there = IdentityOf(path);
-    if (!there.ok()) continue;  // nothing to be replaced
-    const auto same = sources.find(std::pair(there->device, there->inode));
+    const auto same = there.ok() ? sources.find(key(*there)) : sources.end();
+    if (same == sources.end() && beside != folders.end()) {
+      return InvalidArgumentError(fmt::format(
+          "the output {} would lie beside the source file {}; choose another target folder",
+          Escape(path), Escape(source.path(*beside->second))));
+    }
     if (same != sources.end()) {
       return InvalidArgumentError(fmt::format(
           "the output {} would replace the source file {}; choose another target folder",

@@ -159,18 +159,27 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
                                      SourceName(paths), first, end - 1, by, extra.Words()));
   }
-  if (missing.count() > 0) {
+  // Who names each file knows which there are.
+  if (missing.count() > 0 && paths.source_files.empty()) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
                                     SourceName(paths), missing.count(), first, end - 1, by,
                                     missing.Words()));
   }
-  if (extra.count() > 0) {
-    warnings_.push_back(
-        fmt::format("{}: {} rank folders are beyond the ranks {} to {} (by {}), "
-                    "not used: {}",
-                    SourceName(paths), extra.count(), first, end - 1, by, extra.Words()));
+  if (extra.count() == 0) return {};
+  const std::string beyond =
+      fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(paths),
+                  extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), first,
+                  end - 1, by, extra.Words());
+  if (rule_->stage_alone()) {  // they are of other stages
+    warnings_.push_back(beyond + "; not used");
+    return {};
   }
-  return {};
+  return MismatchError(
+      beyond + (source_strategy_
+                    ? "; give the strategy that the checkpoint was saved with, all its stages, or "
+                      "name the files to take with --source RANK=FILE"
+                    : "; give the strategy that the checkpoint was saved with, or, where each rank "
+                      "has full tensors, one of the files as the source"));
 }
 
 }  // namespace reshard

@@ -32,6 +32,7 @@ class ConversionRule {
   // Ranks that are written: 0 .. target_ranks() - 1.
   int64_t target_ranks() const { return target_ == nullptr ? 1 : target_->ranks(); }
   int64_t source_devices() const { return source_ == nullptr ? 1 : source_->devices_per_stage(); }
+  int64_t target_devices() const { return target_ == nullptr ? 1 : target_->devices_per_stage(); }
   int64_t source_stages() const;
 
   // The number of the one source stage that is converted alone, where that rule applies.
@@ -61,7 +62,6 @@ class ConversionRule {
   bool Unmatched(std::string_view name) const;
 
  private:
-  int64_t target_devices() const { return target_ == nullptr ? 1 : target_->devices_per_stage(); }
   // The parameter's side of the test: null strategies pass every parameter.
   bool InSource(std::string_view name, int64_t target_stage) const;
   bool InTarget(std::string_view name, int64_t target_stage) const;

@@ -32,6 +32,9 @@ struct PlanNotes {
   // Names between quotes, made safe to print.
   std::set<std::string> unmatched_copied;  // in one strategy only
   std::set<std::string> unmatched_dropped;
+  // Tensors of several elements that one strategy, or both, might have been expected to cut.
+  std::set<std::string> not_in_source_strategy;
+  std::set<std::string> not_in_target_strategy;
   std::set<std::string> absent;  // in the strategies, but in no source file
   // Where a JSON strategy states another full shape: "w" [4, 3] (dst.json: [2, 3]).
   std::set<std::string> other_shapes;

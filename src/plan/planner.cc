@@ -184,6 +184,29 @@ Status Planner::AddConverted(const Converted& converted, int64_t rank, const Sel
   return AppendTensor(tensor, choice_.TargetName(tensor.name), shards, box, box.extent, plan);
 }
 
+Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
+  const ConversionRule& rule = sources_.rule();
+  if (tensor.kind != ParameterKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
+      rule.Unmatched(tensor.name)) {
+    return {};
+  }
+  const auto cuts_others = [&tensor](const Strategy* strategy, int64_t devices) {
+    return strategy != nullptr && devices > 1 && !strategy->Contains(tensor.name);
+  };
+  const bool of_source = cuts_others(rule.source(), rule.source_devices());
+  if (!of_source && !cuts_others(rule.target(), rule.target_devices())) return {};
+  if (unmatched_ == UnmatchedPolicy::kError) {
+    return MismatchError(fmt::format(
+        "parameter {} {} {} has no layout in the {} strategy; --unmatched copy takes it from one "
+        "source rank as if it had the full tensor",
+        Quote(tensor.name), DTypeName(tensor.dtype), ToString(tensor.full_shape),
+        of_source ? "source" : "target"));
+  }
+  (of_source ? notes.not_in_source_strategy : notes.not_in_target_strategy)
+      .insert(Quote(tensor.name));
+  return {};
+}
+
 Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection& selection,
                           TargetPlan& plan, PlanNotes& notes) const {
   RESHARD_ASSIGN_OR_RETURN(
@@ -194,6 +217,7 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
       SourceShards::Standalone(parameter, holder.stage, holder.index->file());
   RESHARD_ASSIGN_OR_RETURN(PlanNotes::Parameter* const noted, Note(tensor, notes));
   *noted = NoteOf(tensor);
+  RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   const std::string& target_name = choice_.TargetName(name);
   if (parameter.kind != ParameterKind::kTensor) {
     return AppendWholeValues(parameter, target_name, holder.index->file(), plan);

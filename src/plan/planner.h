@@ -113,6 +113,8 @@ class Planner {
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;
+  // Notes a tensor that is copied although a strategy might have been expected to cut it.
+  Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
                    TargetPlan& plan, PlanNotes& notes) const;
 

@@ -275,15 +275,19 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
+      bool has_file = false;
       for (const int64_t replica : tensor.grid.Replicas(parts)) {
         ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
+        RESHARD_ASSIGN_OR_RETURN(const IndexHandle file, IndexOf(tensor.stage, replica));
+        has_file = has_file || static_cast<bool>(file);
       }
       return MismatchError(fmt::format(
           "parameter {}: box {} of the full shape {} is in no source file; the source "
-          "strategy {} puts it in rank {}: add the folder of one of these ranks; "
-          "or are the two strategies swapped?",
+          "strategy {} puts it in rank {}{}",
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape),
-          rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks)));
+          rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks),
+          has_file ? ", whose file has no such parameter: is the strategy that of this checkpoint?"
+                   : ": add the folder of one of these ranks; or are the two strategies swapped?"));
     }
   }
   if (parameter->kind != ParameterKind::kTensor || parameter->dtype != tensor.dtype ||

@@ -151,6 +151,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   Enumeration other;  // those where MindSpore takes another file
   Steps steps;
   std::string example;
+  std::string number;  // the rank of the example, where its name may end in that
   for (const RankListing& rank : ranks) {
     const std::vector<const Candidate*> eligible = Eligible(rank, suffix);
     if (eligible.empty()) {
@@ -162,6 +163,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
       for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
       open.Add(fmt::format("{} ({})", Escape(rank.label), names.ToString()));
       example = Stem(eligible.front()->name);
+      number = eligible.front()->step ? "" : std::to_string(rank.rank);
       continue;
     }
     const Candidate& chosen = *eligible.front();
@@ -175,10 +177,18 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   }
 
   if (open.count() > 0) {
+    std::string advice = fmt::format("choose by the end of the name, such as --suffix={}; {}",
+                                     Escape(example), GreatestCommonStep(ranks));
+    if (!number.empty() && example.ends_with(number) &&
+        !IsRankPattern(source)) {  // its name is no other rank's
+      const std::string name = example.substr(0, example.size() - number.size());
+      advice = fmt::format(
+          "name them by a pattern, such as {}",
+          Escape(fmt::format("{}/rank_{{rank}}/{}{{rank}}{}", source, name, kCheckpointExtension)));
+    }
     return MismatchError(fmt::format(
-        "{}: expected one checkpoint to take in each rank folder, found several: {}; choose by the "
-        "end of the name, such as --suffix={}; {}",
-        Escape(source), open.ToString(), Escape(example), GreatestCommonStep(ranks)));
+        "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",
+        Escape(source), open.ToString(), advice));
   }
   const std::string wanted = fmt::format("*{}{}", Escape(suffix), kCheckpointExtension);
   const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";

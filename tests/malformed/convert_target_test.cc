@@ -106,6 +106,23 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceTheirSource) {
   }
 }
 
+TEST(ConvertTargetTest, OutputsDoNotLieBesideTheirSource) {
+  ConversionFolder folder({}, {{"w", kRowsOf4}});
+  const std::string source =
+      folder.folder().Write("ckpt/rank_0/net.ckpt", EncodeCheckpoint({kWeight}));
+  const std::string target = folder.folder().path() / "ckpt";
+  const FolderContents before = ReadFolder(folder.folder().path());
+  for (const std::string& named : {source, target + "/rank_{rank}/net.ckpt"}) {
+    folder.options().source = named;
+    folder.options().target = target;
+    const auto report = Convert(folder.options());
+    EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(report.status().message(),
+                HasSubstr("rank_0/checkpoint_0.ckpt would lie beside the source file"));
+    EXPECT_EQ(ReadFolder(folder.folder().path()), before);
+  }
+}
+
 TEST(ConvertTargetTest, AFileInItsPlaceIsNamed) {
   GoodFolder folder;
   folder.folder().Write("target", "here first");

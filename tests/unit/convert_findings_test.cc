@@ -89,18 +89,25 @@ TEST(MissingRanksTest, NoneOfTheRanksIsAnError) {
                                                HasSubstr("src.ckpt), found only rank 2")));
 }
 
-TEST(RankFoldersTest, BeyondDevicesTimesStagesAreNotUsed) {
+TEST(RankFoldersTest, BeyondDevicesTimesStagesMeanAnotherStrategy) {
   ConversionFolder folder({{"0-w", kRowsOf2}, {"1-v", kRowsOf2}}, {});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   const TestTensor other = MakeTensor("v", DType::kInt8, {4, 1});
   folder.WriteStage({other}, {{"v", kRowsOf2}}, 2, 2);
   folder.WriteRank(4, "not even a checkpoint");
   folder.WriteRank(1000, {kWeight});
-  const ConvertReport report = RunConvert(folder);
-  EXPECT_THAT(report.warnings,
-              ElementsAre(AllOf(HasSubstr("2 rank folders are beyond the ranks 0 to 3"),
-                                HasSubstr("not used: 4, 1000"))));
-  EXPECT_THAT(folder.Target(0), ElementsAre(other, kWeight));
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("/source: 2 ranks more than the ranks 0 to 3 (by "),
+                    HasSubstr(": 4, 1000; give the strategy that the checkpoint was saved with")));
+}
+
+TEST(RankFoldersTest, SeveralWithoutAStrategyAreNotFullTensors) {
+  ConversionFolder folder({}, {{"w", kRowsOf2}});
+  folder.WriteRank(0, {kWeight});
+  folder.WriteRank(1, {kWeight});
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("/source: 1 rank more than the ranks 0 to 0 (by no source strategy)"),
+                    HasSubstr("or, where each rank has full tensors, one of the files")));
 }
 
 // What was saved without redundancy: each shard in one of the files that could hold it.
@@ -198,6 +205,48 @@ TEST_F(UnmatchedTest, IsRefusedOnRequest) {
             "copy takes them as they stand, --unmatched drop leaves them out");
 }
 
+// What one strategy cuts and the other does not know is unmatched; here nothing says how it is cut.
+class WithoutLayoutTest : public testing::Test {
+ protected:
+  const TestTensor buffer_ = MakeTensor("buffer", DType::kInt8, {2});
+  const TestTensor element_ = MakeTensor("element", DType::kInt8, {1, 1});
+};
+
+TEST_F(WithoutLayoutTest, InTheSourceIsAWarningOrRefused) {
+  for (const auto& target : {std::vector<NamedLayout>{}, {{"w", kRowsOf4}}}) {
+    ConversionFolder folder({{"w", kRowsOf2}}, target);
+    folder.WriteStage({kWeight, buffer_, element_, Step(0)}, {{"w", kRowsOf2}}, 2);
+    EXPECT_THAT(
+        RunConvert(folder).warnings,
+        ElementsAre(
+            AllOf(HasSubstr("1 parameter without a layout in the source strategy, taken from one"),
+                  HasSubstr(": \"buffer\""))));
+    folder.options().unmatched = UnmatchedPolicy::kError;
+    folder.options().target += "2";
+    EXPECT_THAT(RefusedAsMismatch(folder),
+                HasSubstr("parameter \"buffer\" Int8 [2] has no layout"));
+  }
+}
+
+TEST_F(WithoutLayoutTest, InTheTargetIsAWarningOrRefused) {
+  ConversionFolder folder({}, {{"w", kRowsOf2}});
+  folder.WriteRank(0, {kWeight, buffer_, element_});
+  EXPECT_THAT(
+      RunConvert(folder).warnings,
+      ElementsAre("1 parameter without a layout in the target strategy, written in full for "
+                  "each rank: \"buffer\""));
+  EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), buffer_, element_));
+  folder.options().unmatched = UnmatchedPolicy::kError;
+  folder.options().target += "2";
+  EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("no layout in the target strategy"));
+}
+
+TEST_F(WithoutLayoutTest, OfOneDeviceThereIsNothingToCut) {
+  ConversionFolder folder({{"w", MakeLayout({1}, {{-1, -1}})}}, {});
+  folder.WriteRank(0, {kWeight, buffer_});
+  EXPECT_THAT(RunConvert(folder).warnings, IsEmpty());
+}
+
 TEST(AbsentTest, ParametersOfTheStrategiesInNoFileAreAWarning) {
   ConversionFolder folder({{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_source", kRowsOf2}},
                           {{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_target", kRowsOf2}});
@@ -270,6 +319,15 @@ TEST(DivisionTest, ADimensionThatDoesNotDivideIsNamedAndSwappedStrategiesAreAske
               AllOf(HasSubstr("dst.ckpt: parameter \"w\": dimension 0 of the full shape [9, 2] has "
                               "9 elements, which cannot be cut into 2 equal parts"),
                     HasSubstr("are the two strategies swapped?")));
+}
+
+TEST(WrongStrategyTest, ARankThatHasAFileIsNotSaidToBeMissing) {
+  ConversionFolder folder({{"w", kRowsOf2}}, {});
+  folder.WriteRank(0, {NaiveShard(kWeight, kRowsOf2, 0)});
+  folder.WriteRank(1, {Step(0)});
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("box [4:8, 0:3] of the full shape [8, 3] is in no source file"),
+                    HasSubstr("puts it in rank 1, whose file has no such parameter")));
 }
 
 TEST(DisagreementTest, ShardsOfUnequalShapesAreRefused) {

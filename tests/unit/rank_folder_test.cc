@@ -224,6 +224,11 @@ TEST(RankFolderTest, Rejects) {
        StatusCode::kMismatch,
        "found several: rank_0 (a.ckpt, b.ckpt); rank_1 (a.ckpt, c.ckpt); choose by the end of the "
        "name, such as --suffix=a; no step is in all of them"},
+      {{"several with their ranks",
+        {"rank_0/a_0.ckpt", "rank_0/b_0.ckpt", "rank_1/a_1.ckpt", "rank_1/b_1.ckpt"},
+        ""},
+       StatusCode::kMismatch,
+       "rank_1 (a_1.ckpt, b_1.ckpt); name them by a pattern, such as "},
       {{"a suffix of several", {"rank_0/n-1_5.ckpt", "rank_0/n-2_5.ckpt"}, "_5"},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_5.ckpt, n-2_5.ckpt)"},

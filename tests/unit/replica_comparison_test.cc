@@ -221,7 +221,8 @@ TEST_F(ReplicaComparisonTest, AStopEndsIt) {
 }
 
 TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
-  const auto source = OpenedSource::Open({folder_.options().source, "", strategy_, ""});
+  const auto source = OpenedSource::Open(
+      {folder_.options().source + "/rank_0/checkpoint_0.ckpt", "", strategy_, ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto report =

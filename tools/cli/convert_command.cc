@@ -59,6 +59,14 @@ std::string ShardText(const ShardReport& report) {
                      FormatRanks(outstanding) + (outstanding.size() == 1 ? " has" : " have"));
 }
 
+// There is no rate of what was written by an earlier run.
+std::string WrittenWords(const ConvertReport& report, double seconds) {
+  const std::string bytes = FormatBytes(report.bytes_written);
+  if (report.files_kept > 0) return fmt::format("{} complete in {}", bytes, FormatSeconds(seconds));
+  return fmt::format("{} written in {} ({})", bytes, FormatSeconds(seconds),
+                     FormatRate(report.bytes_written, seconds));
+}
+
 constexpr const char* kOfSourceFiles =
     "reshard convert --source 0=a.ckpt --source 4=b.ckpt ckpt_4 --rank 0 --src-strategy s8.ckpt "
     "--dst-strategy s4.ckpt";
@@ -181,11 +189,10 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
                            FormatCount(report.files.size(), "file")));
   } else {
     PrintWords(fmt::format(
-        "{}, {} written in {} ({}), {} from source {} {}",
+        "{}, {}, {} from source {} {}",
         report.shard ? FormatCount(report.files.size(), "part")
                      : FormatCount(report.files.size(), "file"),
-        FormatBytes(report.bytes_written), FormatSeconds(seconds),
-        FormatRate(report.bytes_written, seconds), FormatCount(report.parameters, "parameter"),
+        WrittenWords(report, seconds), FormatCount(report.parameters, "parameter"),
         report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
   }
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
