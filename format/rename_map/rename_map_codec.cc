@@ -79,6 +79,11 @@ class RenameReader : public Json::json_sax_t {
 
 Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
                                                           std::string_view bytes) {
+  // The parser takes a zero byte for the end, whatever follows.
+  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
+    return CorruptError(
+        fmt::format("{}: expected JSON, found a zero byte at byte {}", Escape(path), zero + 1));
+  }
   RenameReader reader(path);
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
   return reader.TakeRenames();

@@ -38,6 +38,8 @@ TEST(RenameMapTest, RefusesEverythingElse) {
       {"{\"a\": \"b\"", StatusCode::kCorrupt, "expected JSON, found an error at byte 10"},
       {"{\"a\": \"b\"} x", StatusCode::kCorrupt, "expected JSON, found an error at byte 12"},
       {"{\"a\": \"\xff\"}", StatusCode::kCorrupt, "expected JSON, found an error at byte"},
+      {std::string("{\"a\": \"b\"}\0{\"c\": \"d\"}", 21), StatusCode::kCorrupt,
+       "expected JSON, found a zero byte at byte 11"},
       {"[\"a\"]", StatusCode::kCorrupt, "expected an object"},
       {"\"a\"", StatusCode::kCorrupt, "expected an object"},
       {"7", StatusCode::kCorrupt, "\"new name\", ...}, found a number"},
