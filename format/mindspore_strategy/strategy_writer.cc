@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -95,6 +96,19 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
   return item;
 }
 
+// Fails where readers would take a stage's file for that of a pipeline, by its names.
+Status CheckStageNames(const StageLayouts& stage) {
+  const bool merged = std::all_of(
+      stage.layouts.begin(), stage.layouts.end(),
+      [](const NamedLayout& named) { return SplitStagePrefix(named.name).has_value(); });
+  if (!merged || stage.layouts.empty()) return {};
+  return MismatchError(fmt::format(
+      "expected the name of a parameter without a stage, found only names such as {}, by which "
+      "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
+      "(\"stages\" in place of \"parameters\")",
+      Quote(stage.layouts[0].name)));
+}
+
 }  // namespace
 
 Status StrategyWriter::Add(const ParallelStrategyItem& item) {
@@ -140,6 +154,7 @@ StrategyEncoding StrategyEncodingOfName(const std::string& path) {
 Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
                                    StrategyEncoding encoding) {
   StrategyWriter writer(encoding);
+  if (!merged) RESHARD_RETURN_IF_ERROR(CheckStageNames(stages.front()));
   for (const StageLayouts& stage : stages) {
     ParallelStrategyItem item;
     item.set_node_name(fmt::format("reshard-stage{}", stage.stage));

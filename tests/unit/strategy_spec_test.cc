@@ -136,6 +136,23 @@ TEST_F(StrategySpecTest, WithoutACheckpointTheSpecificationHasTheNames) {
   EXPECT_THAT(uncut.status().message(), HasSubstr("parameters[0].cuts: expected the cuts"));
 }
 
+// Readers tell a pipeline's strategy by such names.
+TEST_F(StrategySpecTest, NamesThatLookLikeThoseOfStagesNeedAPipeline) {
+  const auto alone =
+      Make(R"({"devices": 2, "parameters": [{"parameter": "0-w", "cuts": [2]}]})", false);
+  ASSERT_FALSE(alone.ok());
+  EXPECT_EQ(alone.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(alone.status().message(), HasSubstr(R"(found only names such as "0-w")"));
+  ASSERT_TRUE(
+      Make(R"({"devices": 2, "stages": [[{"parameter": "0-w", "cuts": [2]}]]})", false).ok());
+  EXPECT_THAT(Made(), ElementsAre("0 0-w [2] [0] 0 0"));
+  ASSERT_TRUE(Make(R"({"devices": 2, "parameters": [
+      {"parameter": "0-w", "cuts": [2]}, {"parameter": "w", "cuts": [2]}]})",
+                   false)
+                  .ok());
+  EXPECT_THAT(Made(), ElementsAre("0 0-w [2] [0] 0 0", "0 w [2] [0] 0 0"));
+}
+
 TEST_F(StrategySpecTest, ParametersThatCannotBeCutSo) {
   const auto report = Make(R"({"devices": 12, "parameters": [
       {"parameter": "*.w", "cuts": [3, 1]}, {"parameter": "*.b", "cuts": [2, 1]},
