@@ -23,9 +23,10 @@ constexpr size_t kListedCandidates = 4;
 // What became of one parameter.
 struct Finding {
   std::optional<LayoutCandidate> chosen;
-  bool open = false;      // other layouts fit as well, and give the same results
-  bool left_out = false;  // each rank's own
-  std::string problem;    // why there is none
+  bool by_values = false;  // the reference's, which ranks hold
+  bool open = false;       // other layouts fit as well, and give the same results
+  bool left_out = false;   // each rank's own
+  std::string problem;     // why there is none
 };
 
 std::string Text(const ParameterLayout& layout) {
@@ -48,7 +49,7 @@ ShardEvidence WithoutReference(const ShardEvidence& evidence) {
 Finding Choose(const ShardEvidence& evidence) {
   Finding finding;
   LayoutCandidates candidates = FindLayouts(evidence);
-  const bool by_values = !evidence.parts.empty() && !candidates.found.empty();
+  finding.by_values = !evidence.parts.empty() && !candidates.found.empty();
   if (candidates.found.empty()) candidates = FindLayouts(WithoutReference(evidence));
   if (candidates.found.empty()) {
     finding.left_out = IsWhole(evidence);
@@ -66,7 +67,7 @@ Finding Choose(const ShardEvidence& evidence) {
     if (texts.size() < kListedCandidates) texts.push_back(Text(candidate.layout));
   }
   // Layouts that the reference's values admit all give these values.
-  if (texts.empty() && (by_values || same || !candidates.more)) {
+  if (texts.empty() && (finding.by_values || same || !candidates.more)) {
     finding.open = candidates.found.size() > 1;
     finding.chosen = std::move(candidates.found[0]);
     return finding;
@@ -77,6 +78,23 @@ Finding Choose(const ShardEvidence& evidence) {
                   fmt::join(texts, "; "),
                   candidates.found.size() > texts.size() || candidates.more ? "; and more" : "");
   return finding;
+}
+
+// As Choose, for a copy of a parameter of which `parameter` was found.
+Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence) {
+  if (!parameter.chosen || !parameter.chosen->Explains(evidence)) return Choose(evidence);
+  Finding followed;
+  followed.chosen = parameter.chosen;
+  followed.open = parameter.open;
+  const bool disagrees = !evidence.parts.empty() && !parameter.chosen->HasParts(evidence);
+  if (!parameter.open && !disagrees) return followed;
+  Finding own = Choose(evidence);
+  // Values outrank the parameter.
+  if (!parameter.open) return own.by_values ? own : followed;
+  // Where the parameter's bytes leave its layout open, those of the copy need not.
+  const bool same = own.chosen && own.open &&
+                    own.chosen->Contents(evidence) == followed.chosen->Contents(evidence);
+  return same ? followed : own;
 }
 
 std::string List(const std::vector<std::string>& items) {
@@ -105,12 +123,9 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
     const ShardEvidence& evidence = parameters[i].evidence;
     const size_t place = places.at(*ParameterOfCopy(parameters[i].name));
     const Finding& parameter = findings[place];
-    if (parameter.chosen && parameters[place].evidence.cuts == evidence.cuts &&
-        parameter.chosen->Explains(evidence)) {
-      findings[i].chosen = parameter.chosen;
-    } else {
-      findings[i] = Choose(evidence);
-    }
+    findings[i] = parameters[place].evidence.cuts == evidence.cuts
+                      ? FollowParameter(parameter, evidence)
+                      : Choose(evidence);
   }
 
   std::vector<NamedLayout> layouts;

@@ -277,6 +277,14 @@ bool LayoutCandidate::Explains(const ShardEvidence& evidence) const {
   return agrees;
 }
 
+bool LayoutCandidate::HasParts(const ShardEvidence& evidence) const {
+  bool agrees = true;
+  for (size_t rank = 0; rank < part_of_rank.size(); ++rank) {
+    agrees = agrees && evidence.parts[part_of_rank[rank]] == evidence.ranks[rank];
+  }
+  return agrees;
+}
+
 LayoutCandidates FindLayouts(const ShardEvidence& evidence) { return Search(evidence).Run(); }
 
 }  // namespace reshard

@@ -27,9 +27,10 @@ struct LayoutCandidate {
   ParameterLayout layout;
   std::vector<uint32_t> part_of_rank;  // row-major
 
-  // Returns whether the ranks may hold these parts: of the reference, or at least the same where
-  // they are replicas.
+  // Returns whether ranks hold the same where they are replicas.
   bool Explains(const ShardEvidence& evidence) const;
+  // Returns whether each rank holds its part of the reference, which there has to be.
+  bool HasParts(const ShardEvidence& evidence) const;
   // Returns the class of each part: equal ones mean that conversions give equal bytes.
   std::vector<ContentClass> Contents(const ShardEvidence& evidence) const;
 };

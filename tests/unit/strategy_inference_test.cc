@@ -145,6 +145,34 @@ TEST_F(StrategyInferenceTest, EqualShardsFollowTheirParameterOrAreOpen) {
   EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("1 parameters have shards of equal bytes")));
 }
 
+// The parameter's zeros fit any layout, the bytes of its copy only one.
+TEST_F(StrategyInferenceTest, WhatAParameterLeavesOpenItsCopyTells) {
+  for (const ParameterLayout& layout :
+       {MakeLayout({2, 2}, {{1, 0}}), MakeLayout({2, 2}, {{0, 1}})}) {
+    const std::vector<TestTensor> tensors = {Zeros("w", {4, 6}),
+                                             MakeTensor("adam_m.w", DType::kFloat32, {4, 6})};
+    folder_.WriteStage(tensors, {{"w", layout}, {"adam_m.w", layout}}, 4);
+    const auto report = Infer(tensors);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ExpectBoxes({{"adam_m.w", layout}}, tensors, 4);
+    const auto without = Infer({tensors[0]});
+    ASSERT_FALSE(without.ok());
+    EXPECT_THAT(without.status().message(), HasSubstr(R"("adam_m.w": full shape [4, 6], )"));
+    EXPECT_THAT(without.status().message(), HasSubstr("several layouts fit"));
+  }
+}
+
+TEST_F(StrategyInferenceTest, ACopyCutOtherwiseThanItsParameterIsToldByItsValues) {
+  const std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {4, 6}),
+                                           MakeTensor("adam_m.w", DType::kFloat32, {4, 6})};
+  const std::vector<NamedLayout> layouts = {{"w", MakeLayout({2, 2}, {{1, 0}})},
+                                            {"adam_m.w", MakeLayout({2, 2}, {{0, 1}})}};
+  folder_.WriteStage(tensors, layouts, 4);
+  const auto report = Infer(tensors);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ExpectBoxes(layouts, tensors, 4);
+}
+
 TEST_F(StrategyInferenceTest, WhatIsLeftOutIsTold) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     folder_.WriteRank(rank, {NaiveShard(kTensors[0], MakeLayout({2}, {{0, -1}}), rank),
