@@ -23,9 +23,15 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"checkpoint_index", FuzzCheckpointIndex}, {"manifest", FuzzManifest},
-    {"part_record", FuzzPartRecord},           {"plan", FuzzPlan},
-    {"strategy_json", FuzzStrategyJson},       {"strategy_protobuf", FuzzStrategyProtobuf},
+    {"checkpoint_index", FuzzCheckpointIndex},
+    {"group_info", FuzzGroupInfo},
+    {"manifest", FuzzManifest},
+    {"part_record", FuzzPartRecord},
+    {"plan", FuzzPlan},
+    {"rename_map", FuzzRenameMap},
+    {"strategy_json", FuzzStrategyJson},
+    {"strategy_protobuf", FuzzStrategyProtobuf},
+    {"strategy_spec", FuzzStrategySpec},
 };
 
 struct Input {

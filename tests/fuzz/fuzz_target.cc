@@ -4,19 +4,9 @@
 
 namespace reshard {
 
-std::string RefusalFault(const Status& status) {
+std::string MessageFault(const Status& status) {
   constexpr size_t kLongestMessage = 16 << 10;
   const std::string& message = status.message();
-  switch (status.code()) {
-    case StatusCode::kCorrupt:
-    case StatusCode::kUnsupported:
-    case StatusCode::kMismatch:
-    case StatusCode::kResourceExhausted:
-      break;
-    default:
-      return "an input is answered with " + std::string(StatusCodeName(status.code())) + ": " +
-             message;
-  }
   if (message.empty()) return "a refusal without a message";
   if (message.size() > kLongestMessage) {
     return "a message of " + std::to_string(message.size()) + " bytes";
@@ -25,6 +15,28 @@ std::string RefusalFault(const Status& status) {
     return static_cast<unsigned char>(c) >= 0x20 && c != '\x7f';
   });
   return clean ? "" : "a message with control characters: " + message;
+}
+
+std::string RefusalFault(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kCorrupt:
+    case StatusCode::kUnsupported:
+    case StatusCode::kMismatch:
+    case StatusCode::kResourceExhausted:
+      return MessageFault(status);
+    default:
+      return "an input is answered with " + std::string(StatusCodeName(status.code())) + ": " +
+             status.message();
+  }
+}
+
+std::string RefusalFault(const Status& status, const std::string& path) {
+  if (status.code() != StatusCode::kCorrupt) {
+    return "a file is answered with " + std::string(StatusCodeName(status.code())) + ": " +
+           status.message();
+  }
+  const bool named = status.message().starts_with(path + ": ");
+  return named ? MessageFault(status) : "a message without the file: " + status.message();
 }
 
 }  // namespace reshard

@@ -30,9 +30,24 @@ std::string FuzzPartRecord(std::string_view bytes);
 // plan of each target rank, which is carried out byte by byte.
 std::string FuzzPlan(std::string_view bytes);
 
-// Returns what is wrong with a refusal: a code that no input can cause, or a message that is long,
-// empty, or not fit for a terminal.
+// A group_info file, against libprotobuf.
+std::string FuzzGroupInfo(std::string_view bytes);
+
+// The specification of a strategy, against a tree of JSON; its layouts against what
+// docs/strategies.md says of them; the strategy that it makes, written and read.
+std::string FuzzStrategySpec(std::string_view bytes);
+
+// A rename map, against a tree of JSON; its names against the rules for them.
+std::string FuzzRenameMap(std::string_view bytes);
+
+// Returns what is wrong with the message of an error: it is long, empty, or not fit for a terminal.
+std::string MessageFault(const Status& status);
+
+// Returns what is wrong with a refusal: its message, or a code that no input can cause.
 std::string RefusalFault(const Status& status);
+
+// As RefusalFault; and the file `path` alone is to blame, and named first.
+std::string RefusalFault(const Status& status, const std::string& path);
 
 }  // namespace reshard
 
