@@ -31,6 +31,7 @@
 #include "tools/cli/strategy_convert_command.h"
 #include "tools/cli/strategy_infer_command.h"
 #include "tools/cli/strategy_make_command.h"
+#include "tools/cli/unknown_words.h"
 #include "tools/cli/verify_command.h"
 
 namespace reshard {
@@ -58,11 +59,8 @@ int AnswerParseError(CLI::App& app, const CLI::ParseError& error,
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
     const std::string command = CommandInQuestion(app);
     if (AsksForJsonLines(app, words)) AlsoPrintJsonLines(command.substr(app.get_name().size() + 1));
-    const std::vector<std::string> strangers = app.remaining(true);
-    const bool no_command =
-        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !strangers.empty();
-    const int exit_code = Fail(InvalidArgumentError(
-        no_command ? "no such command or option: " + strangers[0] : error.what()));
+    const int exit_code =
+        Fail(InvalidArgumentError(DescribeUnknownWord(app, words).value_or(error.what())));
     PrintWords(fmt::format("`{} --help` lists options and examples", command));
     return exit_code;
   }

@@ -1,0 +1,167 @@
+#include "tools/cli/unknown_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <string_view>
+
+#include "tools/cli/near_names.h"
+#include "tools/cli/printable.h"
+
+namespace reshard {
+namespace {
+
+// What other tools, or other commands, call it.
+struct OtherName {
+  std::string_view typed;  // with '-' for each '_'
+  std::string_view meant;
+};
+
+// Those that count are of options that the command has; the first of several.
+constexpr OtherName kOptions[] = {
+    {"--src-strategy", "--a-strategy"},
+    {"--src-strategy", "--strategy"},
+    {"--source-strategy", "--src-strategy"},
+    {"--dst-strategy", "--b-strategy"},
+    {"--target-strategy", "--dst-strategy"},
+    {"--strategy", "--src-strategy"},
+    {"--strategy", "--a-strategy"},
+    {"--suffix", "--a-suffix"},
+    {"--include", "--filter"},
+    {"--filter", "--include"},
+    {"--parameter", "--param"},
+    {"--overwrite", "--force"},
+    {"-f", "--force"},
+    {"-j", "--jobs"},
+    {"--threads", "--jobs"},
+    {"--workers", "--jobs"},
+    {"--processes", "--jobs"},
+    {"--process-num", "--jobs"},
+    {"--memory", "--memory-limit"},
+    {"--max-memory", "--memory-limit"},
+    {"--out", "--output"},
+    {"--source-file", "--source"},
+};
+
+constexpr OtherName kCommands[] = {
+    {"transform", "convert"}, {"check", "verify"}, {"compare", "diff"},  {"show", "inspect"},
+    {"list", "inspect"},      {"info", "inspect"}, {"combine", "merge"}, {"draw", "report"},
+};
+
+// The name without the dashes before it, as names are compared.
+std::string_view Stem(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
+
+const CLI::Option* OptionOf(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->check_name(name)) return option;
+  }
+  return nullptr;
+}
+
+// A hidden command is one, too.
+const CLI::App* CommandBelow(const CLI::App& command, const std::string& name) {
+  for (const CLI::App* below : command.get_subcommands({})) {
+    if (below->get_name() == name) return below;
+  }
+  return nullptr;
+}
+
+// The parser takes a dash with a digit for a number.
+bool IsOptionWord(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' &&
+         std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+struct OptionWord {
+  std::string unknown;      // the option that there is not, or empty
+  bool takes_next = false;  // the next word is a value, whatever it looks like
+};
+
+OptionWord ReadOptionWord(const CLI::App& command, const std::string& word) {
+  const auto takes_value = [](const CLI::Option& option) {
+    return option.get_items_expected_min() > 0;
+  };
+  const size_t equals = std::min(word.find('='), word.size());
+  if (word.starts_with("--")) {
+    const std::string name = word.substr(0, equals);
+    const CLI::Option* option = OptionOf(command, name);
+    if (option == nullptr) return {name, false};
+    return {"", equals + 1 >= word.size() && takes_value(*option)};
+  }
+  for (size_t i = 1; i < word.size(); ++i) {  // letters in one word: -qv, -oFILE
+    const CLI::Option* option = OptionOf(command, {'-', word[i]});
+    if (option == nullptr) return {'-' + word.substr(i, std::max(equals, i + 1) - i), false};
+    if (takes_value(*option)) return {"", i + 1 == word.size()};
+  }
+  return {};
+}
+
+std::string OptionMeant(const CLI::App& command, const std::string& typed) {
+  std::string dashed = typed;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  for (const OtherName& other : kOptions) {
+    std::string meant(other.meant);
+    if (other.typed == dashed && OptionOf(command, meant) != nullptr) return meant;
+  }
+  if (dashed == "--dry-run" && command.get_name() == "convert") return "`reshard plan`";
+  std::vector<std::string> stems;
+  for (const CLI::Option* option : command.get_options()) {
+    stems.insert(stems.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  const std::string nearest = NearestName(Stem(typed), stems);
+  return nearest.empty() ? "" : "--" + nearest;
+}
+
+std::string CommandMeant(const CLI::App& command, const std::string& typed) {
+  for (const OtherName& other : kCommands) {
+    std::string meant(other.meant);
+    if (other.typed == typed && CommandBelow(command, meant) != nullptr) return meant;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* below : command.get_subcommands({})) names.push_back(below->get_name());
+  return NearestName(typed, names);
+}
+
+std::string NoSuch(std::string_view what, const std::string& typed, const std::string& meant) {
+  const std::string text = fmt::format("no such {}: {}", what, PrintableName(typed));
+  return meant.empty() ? text : fmt::format("{}; did you mean {}?", text, meant);
+}
+
+}  // namespace
+
+std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
+                                               const std::vector<std::string>& words) {
+  const CLI::App* command = &root;
+  std::string path = root.get_name();
+  std::string early;  // an option that came too early, where a command further on has it
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string& word = words[i];
+    if (IsOptionWord(word)) {
+      if (!early.empty()) continue;
+      const OptionWord option = ReadOptionWord(*command, word);
+      if (option.unknown.empty()) {
+        i += option.takes_next ? 1 : 0;
+      } else if (command->get_subcommands({}).empty()) {
+        return NoSuch("option", option.unknown, OptionMeant(*command, option.unknown));
+      } else {
+        early = option.unknown;
+      }
+    } else if (const CLI::App* below = CommandBelow(*command, word)) {
+      command = below;
+      path += ' ' + word;
+      if (!early.empty() && OptionOf(*command, early) != nullptr) {
+        return fmt::format("{}: options come after the command, as in `{} {}`", early, path, early);
+      }
+    } else if (early.empty() && !command->get_subcommands({}).empty()) {
+      return NoSuch("command", word, CommandMeant(*command, word));
+    }
+  }
+  if (early.empty()) return std::nullopt;
+  return NoSuch("option", early, OptionMeant(*command, early));
+}
+
+}  // namespace reshard
