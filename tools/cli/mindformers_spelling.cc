@@ -36,12 +36,14 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
     return app.add_option(name, variable, words)->type_name(type)->group("As in MindFormers");
   };
   constexpr size_t kMostDigits = 9;  // of an int
-  add("--src_checkpoint", source_, "SRC", "SRC");
-  add("--dst_checkpoint_dir,--dst_checkpoint", target_, "DST", "DST");
-  add("--src_strategy", source_strategy_, "S", "--src-strategy; None or nothing is for none")
+  add("--src_checkpoint,--src_ckpt_dir", source_, "SRC", "SRC");
+  add("--dst_checkpoint_dir,--dst_checkpoint,--dst_ckpt_dir", target_, "DST", "DST");
+  add("--src_strategy,--src_ckpt_strategy", source_strategy_, "S",
+      "--src-strategy; None or nothing is for none")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--src-strategy"));
-  add("--dst_strategy", target_strategy_, "D", "--dst-strategy; None or nothing is for none")
+  add("--dst_strategy,--dst_ckpt_strategy", target_strategy_, "D",
+      "--dst-strategy; None or nothing is for none")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--dst-strategy"));
   add("--transform_by_rank", by_rank_, "True|False",
