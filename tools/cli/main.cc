@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
@@ -20,6 +21,7 @@
 #include "tools/cli/convert_command.h"
 #include "tools/cli/diff_command.h"
 #include "tools/cli/digest_command.h"
+#include "tools/cli/help_formatter.h"
 #include "tools/cli/inspect_command.h"
 #include "tools/cli/merge_command.h"
 #include "tools/cli/messages.h"
@@ -72,6 +74,7 @@ int AnswerParseError(CLI::App& app, const CLI::ParseError& error,
 
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
+  app.formatter(std::make_shared<HelpFormatter>());  // the commands' too
   app.set_version_flag("--version", fmt::format("reshard {}", kVersion));
   app.require_subcommand(1);
   app.footer(
