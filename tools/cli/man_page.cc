@@ -38,8 +38,9 @@ std::string Usage(const CommandTable& table, const CommandEntry& command) {
   std::string usage = Bold(command.name);
   if (!command.options.empty()) usage += " [" + Italic("OPTIONS") + "]";
   for (const ArgumentEntry& positional : command.positionals) {
-    const std::string name =
-        Italic(positional.names[0]) + (positional.repeatable ? Escaped("...") : "");
+    // "FILES... OUT" says so itself.
+    const bool dots = positional.repeatable && positional.names[0].find("...") == std::string::npos;
+    const std::string name = Italic(positional.names[0]) + (dots ? Escaped("...") : "");
     usage += positional.required ? ' ' + name : " [" + name + "]";
   }
   if (!Subcommands(table, command.name).empty()) usage += ' ' + Italic("COMMAND");
