@@ -95,11 +95,13 @@ struct ConvertReport {
   std::vector<std::string> warnings;
   std::vector<TargetFile> files;          // written by this run, by rank
   std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
-  uint64_t parameters = 0;                // distinct names in the files written
-  uint64_t left_out = 0;                  // parameters, by include and exclude
-  uint64_t renamed = 0;                   // of `parameters`
-  std::vector<int64_t> source_ranks;      // ranks whose files were read, ascending
-  uint64_t bytes_read = 0;                // content bytes taken from the sources
+  // The same with each full shape once, and without an optimizer's copies where there are others.
+  std::vector<ParameterSummary> largest_shapes;
+  uint64_t parameters = 0;            // distinct names in the files written
+  uint64_t left_out = 0;              // parameters, by include and exclude
+  uint64_t renamed = 0;               // of `parameters`
+  std::vector<int64_t> source_ranks;  // ranks whose files were read, ascending
+  uint64_t bytes_read = 0;            // content bytes taken from the sources
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
@@ -144,6 +146,7 @@ struct PlanReport {
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<ParameterSummary> largest;
+  std::vector<ParameterSummary> largest_shapes;
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;

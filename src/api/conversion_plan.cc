@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "reshard/optimizer_names.h"
 #include "src/api/reference_check.h"
 #include "src/base/status_macros.h"
 #include "src/plan/choice_findings.h"
@@ -32,15 +33,32 @@ void AddRuns(const TargetPlan& plan, TargetFileSummary& target, PlanReport& repo
   }
 }
 
-std::vector<ParameterSummary> Largest(const PlanNotes& notes) {
+// All parameters, the largest first.
+std::vector<ParameterSummary> BySize(const PlanNotes& notes) {
   std::vector<ParameterSummary> all;
   for (const auto& [name, parameter] : notes.parameters) {
     all.push_back({name, parameter.dtype, parameter.full_shape, parameter.bytes});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  all.resize(std::min(all.size(), kLargest));
   return all;
+}
+
+// Of those, sorted by size. An optimizer's copies have the shapes that their parameters have.
+std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>& all) {
+  const auto is_own = [](const ParameterSummary& parameter) {
+    return OptimizerGroup(parameter.name).empty();
+  };
+  const bool any_own = std::any_of(all.begin(), all.end(), is_own);
+  std::vector<ParameterSummary> chosen;
+  for (const ParameterSummary& parameter : all) {
+    if (chosen.size() == kLargest) break;
+    const bool seen = std::any_of(chosen.begin(), chosen.end(), [&](const ParameterSummary& other) {
+      return other.full_shape == parameter.full_shape;
+    });
+    if (!seen && (is_own(parameter) || !any_own)) chosen.push_back(parameter);
+  }
+  return chosen;
 }
 
 SourceAccess AccessOf(SourceIo io) {
@@ -108,7 +126,9 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   report.parameters = notes.parameters.size();
   report.left_out = choice.left_out;
   report.renamed = choice.renamed;
-  report.largest = Largest(notes);
+  report.largest = BySize(notes);
+  report.largest_shapes = LargestShapes(report.largest);
+  report.largest.resize(std::min(report.largest.size(), kLargest));
   report.warnings = source.warnings();
   for (std::string& warning : choice.warnings) report.warnings.push_back(std::move(warning));
   if (!options.reference.empty()) {

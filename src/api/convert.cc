@@ -102,6 +102,7 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   const std::set<int64_t> read = RanksRead(plan);
   report.source_ranks.assign(read.begin(), read.end());
   report.largest = plan.largest;
+  report.largest_shapes = plan.largest_shapes;
   report.parameters = plan.parameters;
   report.left_out = plan.left_out;
   report.renamed = plan.renamed;

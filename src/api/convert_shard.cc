@@ -27,6 +27,7 @@ ConvertReport ReportOf(const PlanReport& plan, const ShardJob& job) {
   ConvertReport report;
   report.warnings = plan.warnings;
   report.largest = plan.largest;
+  report.largest_shapes = plan.largest_shapes;
   report.parameters = plan.parameters;
   report.left_out = plan.left_out;
   report.renamed = plan.renamed;

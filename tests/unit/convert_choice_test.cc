@@ -96,6 +96,28 @@ TEST(ConvertChoiceTest, TakesWhatIsIncludedAndNotExcluded) {
   }
 }
 
+TEST(ConvertChoiceTest, LargestShapesAreThoseOfParametersBeforeCopies) {
+  const TestTensor large = MakeTensor("adam_m.w", DType::kFloat64, {8, 3});
+  const TestTensor same = MakeTensor("v", DType::kInt16, {8, 3});
+  const TestTensor other = MakeTensor("adam_m.u", DType::kFloat32, {4, 2});
+  const std::vector<NamedLayout> layouts = {
+      {"adam_m.w", kRowsOf2}, {"v", kRowsOf2}, {"w", kRowsOf2}, {"adam_m.u", kRowsOf2}};
+  ConversionFolder folder(layouts, {});
+  folder.WriteStage({large, same, kWeight, other, kStep}, layouts, 2);
+  const ConvertReport report = RunConvert(folder.options());
+  EXPECT_EQ(report.largest.front().name, "adam_m.w");
+  ASSERT_EQ(report.largest_shapes.size(), 2U);
+  EXPECT_EQ(report.largest_shapes[0].name, "w");
+  EXPECT_EQ(report.largest_shapes[1].name, "step");
+
+  folder.options().include = {"adam_m.*"};
+  folder.options().force = true;
+  const ConvertReport copies = RunConvert(folder.options());
+  ASSERT_EQ(copies.largest_shapes.size(), 2U);
+  EXPECT_EQ(copies.largest_shapes[0].name, "adam_m.w");
+  EXPECT_EQ(copies.largest_shapes[1].name, "adam_m.u");
+}
+
 TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   SampleFolder folder;
   ConvertOptions& options = folder.options();
@@ -107,6 +129,8 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_EQ(report.left_out, 1U);
   EXPECT_THAT(report.warnings, IsEmpty());
   EXPECT_EQ(report.largest.front().name, "adam_m.w");
+  ASSERT_EQ(report.largest_shapes.size(), 1U);
+  EXPECT_EQ(report.largest_shapes[0].name, "w");
 
   const auto damage = Verify({.target = options.target});
   ASSERT_TRUE(damage.ok()) << damage.status().message();

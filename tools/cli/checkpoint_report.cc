@@ -7,6 +7,7 @@
 
 #include "reshard/box.h"
 #include "reshard/glob.h"
+#include "reshard/optimizer_names.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
@@ -127,12 +128,8 @@ nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optio
 }
 
 std::string_view ParameterGroup(const ParameterInfo& parameter) {
-  constexpr std::string_view kOptimizerGroups[] = {"adam_m",  "adam_v",  "accu_grads",
-                                                   "moments", "moment1", "moment2"};
-  for (const std::string_view group : kOptimizerGroups) {
-    const std::string_view name = parameter.name;
-    if (name.starts_with(group) && name.substr(group.size()).starts_with('.')) return group;
-  }
+  const std::string_view group = OptimizerGroup(parameter.name);
+  if (!group.empty()) return group;
   const bool single =
       parameter.kind == ParameterKind::kTensor && ElementCount(parameter.shape) == uint64_t{1};
   return single || parameter.kind == ParameterKind::kString ? "others" : "weights";

@@ -31,9 +31,8 @@ std::string ParametersAsText(const std::vector<const ParameterInfo*>& parameters
 nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                                         const std::vector<const ParameterInfo*>& parameters);
 
-// The part of training that a parameter belongs to: "adam_m", "adam_v", "accu_grads", "moments",
-// "moment1" or "moment2" where its name begins with that and a dot, as MindSpore's optimizers name
-// theirs; "others" for notes and single elements (learning_rate, global_step); else "weights".
+// The part of training that a parameter belongs to: its OptimizerGroup; "others" for notes and
+// single elements (learning_rate, global_step); else "weights".
 std::string_view ParameterGroup(const ParameterInfo& parameter);
 
 // Parameters and content bytes by dtype and by group. A plain value.

@@ -41,7 +41,7 @@ class ConversionArguments {
   bool no_checksum_ = false;
 };
 
-// The largest parameters as rows of text, two blanks before each.
+// Parameters as rows of text, two blanks before each.
 std::string LargestAsText(const std::vector<ParameterSummary>& largest);
 
 nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& largest);

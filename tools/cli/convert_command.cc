@@ -227,9 +227,10 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     }
     PrintWords("files written:\n" + table.ToText());
   }
-  if (!report.largest.empty()) {
-    PrintWords("largest parameters; full shapes other than the model's mean a wrong strategy:\n" +
-               LargestAsText(report.largest));
+  if (!report.largest_shapes.empty()) {
+    PrintWords(
+        "largest full shapes (check them against the model: others mean a wrong strategy):\n" +
+        LargestAsText(report.largest_shapes));
   }
 }
 

@@ -132,8 +132,8 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   totals.AddRow({"space", fmt::format("{} needed, {} free", FormatBytes(report.bytes_written),
                                       FormatBytes(report.free_space_bytes))});
   out += totals.ToText();
-  if (!report.largest.empty()) {
-    out += "\n  LARGEST PARAMETERS, FULL SHAPES\n" + LargestAsText(report.largest);
+  if (!report.largest_shapes.empty()) {
+    out += "\n  LARGEST FULL SHAPES\n" + LargestAsText(report.largest_shapes);
   }
   PrintData(out);
 }
