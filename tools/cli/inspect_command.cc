@@ -9,8 +9,11 @@
 #include "reshard/glob.h"
 #include "reshard/rank_files.h"
 #include "reshard/sharded_checkpoint.h"
+#include "tools/cli/filter_warning.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/near_names.h"
 #include "tools/cli/parameter_text.h"
+#include "tools/cli/printable.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/strategy_report.h"
@@ -22,6 +25,25 @@ namespace {
 bool IsFolder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
+}
+
+// With names that may have been meant.
+Status NoSuchParameter(const ShardedCheckpoint& checkpoint, const std::string& typed) {
+  constexpr size_t kMostNames = 5;
+  std::vector<std::string> all;
+  std::vector<std::string> containing;
+  uint64_t count = 0;
+  for (const LogicalTensor& tensor : checkpoint.tensors()) {
+    all.push_back(tensor.name);
+    if (tensor.name.find(typed) == std::string::npos) continue;
+    if (++count <= kMostNames) containing.push_back(tensor.name);
+  }
+  const std::string nearest = NearestName(typed, all);
+  return NotFoundError(fmt::format(
+      "the checkpoint has no tensor \"{}\"; {}", PrintableName(typed),
+      count > 0 && !typed.empty() ? "names that contain it: " + PrintableNames(containing, count)
+      : nearest.empty()           ? "`reshard inspect` lists the names"
+                                  : fmt::format("did you mean {}?", PrintableName(nearest))));
 }
 
 }  // namespace
@@ -84,6 +106,10 @@ int InspectCommand::Run() {
   }
   for (const std::string& path : paths_) {
     if (!cancelled_) InspectPath(path);
+  }
+  if (!filter_.empty() && parameter_.empty() && !filter_matched_ && exit_code_ == 0) {
+    warnings_.push_back(FilterWarning(filter_));
+    PrintWarnings({warnings_.back()});
   }
   if (json()) {
     nlohmann::ordered_json rest = {{"strategies", std::move(strategies_)},
@@ -155,6 +181,9 @@ void InspectCommand::InspectShards(const std::string& path) {
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   PrintWarnings(checkpoint->warnings());
   warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
+  if (checkpoint->Find(parameter_) == nullptr) {
+    return Report(path, NoSuchParameter(*checkpoint, parameter_));
+  }
   const Result<std::vector<Shard>> shards = checkpoint->Shards(parameter_);
   if (!shards.ok()) return Report(path, shards.status());
   const LogicalTensor& tensor = *checkpoint->Find(parameter_);
@@ -181,6 +210,7 @@ void InspectCommand::InspectValues(const std::string& path) {
   if (!report.ok()) return Report(path, report.status());
   PrintWarnings(report->warnings);
   warnings_.insert(warnings_.end(), report->warnings.begin(), report->warnings.end());
+  filter_matched_ |= !report->parameters.empty();
   if (!json()) return PrintData(ValuesAsText(report->parameters));
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const ParameterStatistics& parameter : report->parameters) {
@@ -201,6 +231,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     statistics = std::move(report->parameters);
   }
   totals_.Add(parameters);
+  filter_matched_ |= !parameters.empty();
   if (json()) {
     const std::string separator = checkpoints_ == 0 ? "" : ",";
     nlohmann::ordered_json document = CheckpointAsJson(checkpoint, rank, parameters);
@@ -219,6 +250,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
 
 void InspectCommand::ShowStrategy(const StrategySummary& strategy) {
   if (!quiet()) PrintNotes(strategy.notes);
+  filter_matched_ |= AnyLayoutMatches(strategy, filter_);
   if (json()) {
     strategies_.push_back(StrategyAsJson(strategy, filter_));
   } else {

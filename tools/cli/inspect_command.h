@@ -50,6 +50,7 @@ class InspectCommand : public Command {
   nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json sharded_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json errors_ = nlohmann::ordered_json::array();
+  bool filter_matched_ = false;
   bool cancelled_ = false;
   int exit_code_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reshard/strategy_files.h"
+#include "tools/cli/filter_warning.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/text_format.h"
@@ -23,6 +24,9 @@ int StrategyShowCommand::Run() {
   const Result<StrategySummary> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes);
+  if (!filter_.empty() && !AnyLayoutMatches(*strategy, filter_)) {
+    PrintWarnings({FilterWarning(filter_)});
+  }
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     document.update(StrategyAsJson(*strategy, filter_));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,13 @@ std::string OptimizerSharding(const StrategyParameter& parameter) {
 }
 
 }  // namespace
+
+bool AnyLayoutMatches(const StrategySummary& strategy, const std::string& filter) {
+  const auto matches = [&filter](const StrategyParameter& parameter) {
+    return filter.empty() || GlobMatch(filter, parameter.name);
+  };
+  return std::any_of(strategy.parameters.begin(), strategy.parameters.end(), matches);
+}
 
 std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
                            bool verbose) {

@@ -14,6 +14,9 @@ namespace reshard {
 std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
                            bool verbose);
 
+// Whether the filter leaves any.
+bool AnyLayoutMatches(const StrategySummary& strategy, const std::string& filter);
+
 // {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
 nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std::string& filter);
 
