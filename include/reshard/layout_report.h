@@ -103,8 +103,9 @@ struct LayoutReport {
 
 struct LayoutReportOptions {
   ConvertOptions conversion;  // what concerns the target folder, speed and memory does not matter
-  std::vector<std::string> parameters;  // whose device grids are wanted; none: of the largest one
-                                        // that is cut
+  // Whose device grids are wanted; none: of the largest one that is cut, one that is no optimizer's
+  // copy where there is such.
+  std::vector<std::string> parameters;
 };
 
 // Plans the conversion, or, without a strategy on either side, looks into the source's files.

@@ -9,8 +9,10 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "reshard/optimizer_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/layout/shard_grid.h"
@@ -144,17 +146,18 @@ bool IsCut(const Strategy* strategy, const Parameter& parameter) {
   return grid.ok() && ShardsOf(*grid) > 1;
 }
 
-// Null where there is no parameter.
+// The first that counts of what tells most: that it is cut, that it is no optimizer's copy, its
+// size. Null where there is no parameter.
 const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) {
+  using Worth = std::tuple<bool, bool, uint64_t>;
   const Parameter* largest = nullptr;
-  bool largest_is_cut = false;
+  Worth most;
   for (const Parameter& parameter : notes.parameters) {
     const bool cut = IsCut(rule.source(), parameter) || IsCut(rule.target(), parameter);
-    const bool better = largest == nullptr || (cut && !largest_is_cut) ||
-                        (cut == largest_is_cut && parameter.second.bytes > largest->second.bytes);
-    if (!better) continue;
+    const Worth worth(cut, OptimizerGroup(parameter.first).empty(), parameter.second.bytes);
+    if (largest != nullptr && worth <= most) continue;
     largest = &parameter;
-    largest_is_cut = cut;
+    most = worth;
   }
   return largest;
 }

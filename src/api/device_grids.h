@@ -13,8 +13,9 @@
 
 namespace reshard {
 
-// Returns the grids of the parameters `names`, or of the largest one that is cut on either side (of
-// the largest one where none is). `notes` are those of the plans of `plan`. Errors: kNotFound for a
+// Returns the grids of the parameters `names`, or of one: of those that are cut on either side (of
+// all where none is), of those that are no optimizer's copies (of all where none is), the largest.
+// `notes` are those of the plans of `plan`. Errors: kNotFound for a
 // name that none of them writes; those of ShardGrid::Make and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const Planner& planner, const PlanReport& plan,

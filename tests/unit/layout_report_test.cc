@@ -209,6 +209,24 @@ TEST_F(LayoutReportTest, TheLargestParameterThatIsCutIsDrawn) {
   EXPECT_EQ(report->parameters[0].name, "net.w");
 }
 
+TEST(DrawnParameterTest, IsNoOptimizerCopyWhereAnotherIsCut) {
+  const ParameterLayout rows = MakeLayout({2}, {{0, -1}});
+  const TestTensor copy = MakeTensor("adam_m.w", DType::kFloat32, {8, 6});
+  const TestTensor weight = MakeTensor("w", DType::kInt16, {8, 6});
+  for (const bool is_cut : {true, false}) {
+    const std::vector<NamedLayout> layouts = {{"adam_m.w", rows},
+                                              {"w", is_cut ? rows : MakeLayout({2}, {{-1, -1}})}};
+    ConversionFolder folder(layouts, {});
+    folder.WriteStage({copy, weight}, layouts, 2);
+    LayoutReportOptions options;
+    options.conversion = folder.options();
+    const auto report = MakeLayoutReport(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_EQ(report->parameters.size(), 1U);
+    EXPECT_EQ(report->parameters[0].name, is_cut ? "w" : "adam_m.w");
+  }
+}
+
 TEST_F(LayoutReportTest, AParameterThatIsNotThereIsAnError) {
   options_.parameters = {"net.w", "net.v"};
   const auto report = MakeLayoutReport(options_);

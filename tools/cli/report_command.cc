@@ -27,7 +27,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; may be given several times (the largest one "
-                  "that is cut)")
+                  "that is cut, optimizer copies last)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   app().add_option("-o,--output", output_, "HTML file to write")->required()->type_name("FILE");

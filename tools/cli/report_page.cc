@@ -92,10 +92,10 @@ footer { margin-top: 48px; color: var(--muted); font-size: 13px; }
 std::string ReportPage(const LayoutReport& report, const std::string& source,
                        std::string_view run) {
   std::string page(kHead);
-  page += fmt::format("<title>Layout report: {}</title>\n", EscapeHtml(source));
+  const std::string_view title = run.empty() ? "Layout report" : "Conversion report";
+  page += fmt::format("<title>{}: {}</title>\n", title, EscapeHtml(source));
   page += kStyle;
-  page +=
-      fmt::format("</head>\n<body>\n<main>\n<h1>Layout report</h1>\n<p>{}</p>\n", NameHtml(source));
+  page += fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n", title, NameHtml(source));
   page += TotalsSection(report);
   page += WarningsSection(report.plan.warnings);
   page += run;

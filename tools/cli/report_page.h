@@ -10,7 +10,7 @@
 namespace reshard {
 
 // Returns the page; the same bytes for the same report. `source` is what was looked at; `run` is a
-// section about a run, or nothing.
+// section about a run, or nothing; the title says which.
 std::string ReportPage(const LayoutReport& report, const std::string& source,
                        std::string_view run = {});
 
