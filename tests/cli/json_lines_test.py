@@ -131,7 +131,7 @@ class JsonLinesTest(unittest.TestCase):
         self.assertEqual((error["message_type"], error["code"], error["exit_code"]),
                          ("error", "cancelled", 130))
         log = (self.folder / "stopped.log").read_bytes()
-        self.assertIn(b"Z reshard: error: cancelled: ", log)
+        self.assertIn(f"Z reshard: error: cancelled: {error['message']}\n".encode(), log)
 
     def test_the_log_has_what_standard_error_got(self):
         log = self.folder / "run.log"

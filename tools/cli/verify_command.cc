@@ -50,6 +50,16 @@ std::string ReplicasText(const ReplicaReport& replicas) {
                          : fmt::format("those of {} differ", replicas.differing));
 }
 
+std::string OutcomeText(const DamageReport& report) {
+  if (!report.damages.empty()) return FormatCount(report.damages.size(), "difference");
+  if (report.files_without_digest == 0) return "all as written";
+  if (report.files_without_digest < report.files) {
+    return fmt::format("as written, {} by the size alone",
+                       FormatCount(report.files_without_digest, "file"));
+  }
+  return "sizes as written; there are no checksums to compare";
+}
+
 // The group of the options that describe the conversion.
 constexpr const char* kWithAgainst = "With --against, as the conversion was called";
 
@@ -150,10 +160,7 @@ int VerifyCommand::Run() {
   if (!quiet()) {
     PrintWords(fmt::format("{}, {} read in {} ({}): {}", FormatCount(report->files, "file"),
                            FormatBytes(report->bytes), FormatSeconds(seconds.count()),
-                           FormatRate(report->bytes, seconds.count()),
-                           report->damages.empty()
-                               ? "all as written"
-                               : FormatCount(report->damages.size(), "difference")));
+                           FormatRate(report->bytes, seconds.count()), OutcomeText(*report)));
   }
   return report->damages.empty() ? 0 : 1;
 }
