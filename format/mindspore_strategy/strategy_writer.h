@@ -49,8 +49,8 @@ StrategyEncoding StrategyEncodingOfName(const std::string& path);
 // Returns a strategy file: of one stage, or with `merged`, of a pipeline's stages 0, 1 and so on.
 // Each stage has one strategy item, from which readers learn its number; what training tells of
 // operators there is not known.
-// Errors: kMismatch for names that the encoding cannot hold, numbers beyond the format's, and for one
-// stage whose names would all be read as those of a pipeline's stages.
+// Errors: kMismatch for names that the encoding cannot hold, numbers beyond the format's, and for
+// one stage whose names would all be read as those of a pipeline's stages.
 Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
                                    StrategyEncoding encoding);
 

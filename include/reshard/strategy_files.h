@@ -54,10 +54,10 @@ struct StrategyMergeReport {
 Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
                                             bool force);
 
-// Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one that
-// parameters without a layout come from, ascending. An empty path
-// stands for no strategy on that side. Errors: as ReadStrategy; kInvalidArgument when `rank` is no
-// target rank or both paths are empty.
+// Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one
+// that parameters without a layout come from, ascending. An empty path stands for no strategy on
+// that side. Errors: as ReadStrategy; kInvalidArgument when `rank` is no target rank or both paths
+// are empty.
 Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
                                          const std::string& target_strategy);
 

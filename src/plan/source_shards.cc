@@ -286,8 +286,9 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
           "strategy {} puts it in rank {}{}",
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape),
           rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks),
-          has_file ? ", whose file has no such parameter: is the strategy that of this checkpoint?"
-                   : ": add the folder of one of these ranks; or are the two strategies swapped?"));
+          has_file
+              ? ", and the files that are there do not have it: is the strategy this checkpoint's?"
+              : ": add the folder of one of these ranks; or are the two strategies swapped?"));
     }
   }
   if (parameter->kind != ParameterKind::kTensor || parameter->dtype != tensor.dtype ||
