@@ -96,12 +96,8 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
   return item;
 }
 
-// Fails where readers would take a stage's file for that of a pipeline, by its names.
 Status CheckStageNames(const StageLayouts& stage) {
-  const bool merged = std::all_of(
-      stage.layouts.begin(), stage.layouts.end(),
-      [](const NamedLayout& named) { return SplitStagePrefix(named.name).has_value(); });
-  if (!merged || stage.layouts.empty()) return {};
+  if (!ReadsAsPipeline(stage)) return {};
   return MismatchError(fmt::format(
       "expected the name of a parameter without a stage, found only names such as {}, by which "
       "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
@@ -110,6 +106,13 @@ Status CheckStageNames(const StageLayouts& stage) {
 }
 
 }  // namespace
+
+bool ReadsAsPipeline(const StageLayouts& stage) {
+  return !stage.layouts.empty() &&
+         std::all_of(stage.layouts.begin(), stage.layouts.end(), [](const NamedLayout& named) {
+           return SplitStagePrefix(named.name).has_value();
+         });
+}
 
 Status StrategyWriter::Add(const ParallelStrategyItem& item) {
   if (encoding_ == StrategyEncoding::kJson) {

@@ -1,4 +1,5 @@
-// UnmatchedPolicy: what becomes of parameters that exactly one of two given strategies has.
+// UnmatchedPolicy: what becomes of parameters that exactly one of two given strategies has, and
+// whether tensors of several elements may be in none that is given.
 //
 // Implemented in src/layout (header only).
 #ifndef RESHARD_UNMATCHED_POLICY_H_
@@ -9,7 +10,7 @@ namespace reshard {
 enum class UnmatchedPolicy {
   kCopy,   // copied as they stand from one source rank, as MindSpore does, with a warning
   kDrop,   // left out, with a warning
-  kError,  // the conversion is refused
+  kError,  // the conversion is refused, as it is for those that no given strategy has
 };
 
 }  // namespace reshard

@@ -15,7 +15,8 @@ namespace reshard {
 // The source ranks whose files the plan reads.
 std::set<int64_t> RanksRead(const PlanReport& plan);
 
-// Errors: kInvalidArgument where the target lies in the source or would replace a file of it; kIo.
+// Errors: kInvalidArgument where the target lies in the source, or an output would replace a file
+// of it or lie beside one; kIo.
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
                             const ConvertOptions& options);
 

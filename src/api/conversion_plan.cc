@@ -45,11 +45,14 @@ std::vector<ParameterSummary> BySize(const PlanNotes& notes) {
 }
 
 // Of those, sorted by size. An optimizer's copies have the shapes that their parameters have.
-std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>& all) {
-  const auto is_own = [](const ParameterSummary& parameter) {
-    return OptimizerGroup(parameter.name).empty();
+std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>& all,
+                                            const PlanNotes& notes) {
+  const auto is_own = [&notes](const ParameterSummary& parameter) {
+    return OptimizerGroup(notes.parameters.at(parameter.name).source_name).empty();
   };
-  const bool any_own = std::any_of(all.begin(), all.end(), is_own);
+  const bool any_own = std::any_of(all.begin(), all.end(), [&](const ParameterSummary& parameter) {
+    return is_own(parameter) && ElementCount(parameter.full_shape).value_or(0) > 1;
+  });
   std::vector<ParameterSummary> chosen;
   for (const ParameterSummary& parameter : all) {
     if (chosen.size() == kLargest) break;
@@ -127,7 +130,7 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   report.left_out = choice.left_out;
   report.renamed = choice.renamed;
   report.largest = BySize(notes);
-  report.largest_shapes = LargestShapes(report.largest);
+  report.largest_shapes = LargestShapes(report.largest, notes);
   report.largest.resize(std::min(report.largest.size(), kLargest));
   report.warnings = source.warnings();
   for (std::string& warning : choice.warnings) report.warnings.push_back(std::move(warning));

@@ -154,7 +154,8 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) 
   Worth most;
   for (const Parameter& parameter : notes.parameters) {
     const bool cut = IsCut(rule.source(), parameter) || IsCut(rule.target(), parameter);
-    const Worth worth(cut, OptimizerGroup(parameter.first).empty(), parameter.second.bytes);
+    const Worth worth(cut, OptimizerGroup(parameter.second.source_name).empty(),
+                      parameter.second.bytes);
     if (largest != nullptr && worth <= most) continue;
     largest = &parameter;
     most = worth;

@@ -159,8 +159,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
                                      SourceName(paths), first, end - 1, by, extra.Words()));
   }
-  // Who names each file knows which there are.
-  if (missing.count() > 0 && paths.source_files.empty()) {
+  if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
                                     SourceName(paths), missing.count(), first, end - 1, by,
                                     missing.Words()));
@@ -177,7 +176,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
   return MismatchError(
       beyond + (source_strategy_
                     ? "; give the strategy that the checkpoint was saved with, all its stages, or "
-                      "name the files to take with --source RANK=FILE"
+                      "files or a pattern of its ranks only"
                     : "; give the strategy that the checkpoint was saved with, or, where each rank "
                       "has full tensors, one of the files as the source"));
 }

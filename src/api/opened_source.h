@@ -44,7 +44,7 @@ class OpenedSource {
 
   // Loads the strategies and chooses the files. No checkpoint is opened yet.
   // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
-  // is there.
+  // is there, or files of more ranks than the source strategy has.
   static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths, const Limits& limits);
   static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths) { return Open(paths, {}); }
 

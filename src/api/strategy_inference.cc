@@ -207,9 +207,10 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
     }
     RESHARD_RETURN_IF_ERROR(inference.files.VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(reference.files().VerifyUnchanged());
+    const bool merged = count > 1 || ReadsAsPipeline(stages[0]);
     RESHARD_ASSIGN_OR_RETURN(
         const std::string encoded,
-        EncodeStrategy(stages, count > 1, StrategyEncodingOfName(options.output)));
+        EncodeStrategy(stages, merged, StrategyEncodingOfName(options.output)));
     RESHARD_RETURN_IF_ERROR(WriteFile(options.output, encoded, options.force));
     report.stages = count;
     report.devices_per_stage = devices;

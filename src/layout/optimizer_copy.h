@@ -4,20 +4,19 @@
 #ifndef RESHARD_SRC_LAYOUT_OPTIMIZER_COPY_H_
 #define RESHARD_SRC_LAYOUT_OPTIMIZER_COPY_H_
 
-#include <array>
 #include <optional>
 #include <string_view>
 
+#include "reshard/optimizer_names.h"
+
 namespace reshard {
 
-// Returns NAME of `moments.NAME` and the like, or nothing for a name of another form.
+// Returns NAME of `moments.NAME` and the like (OptimizerGroup), or nothing for a name of another
+// form.
 inline std::optional<std::string_view> ParameterOfCopy(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kPrefixes = {"moments.", "adam_m.", "adam_v.",
-                                                         "accu_grads."};
-  for (const std::string_view prefix : kPrefixes) {
-    if (name.starts_with(prefix) && name.size() > prefix.size()) return name.substr(prefix.size());
-  }
-  return std::nullopt;
+  const std::string_view group = OptimizerGroup(name);
+  if (group.empty() || name.size() == group.size() + 1) return std::nullopt;
+  return name.substr(group.size() + 1);
 }
 
 }  // namespace reshard

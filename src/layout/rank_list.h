@@ -25,7 +25,7 @@ class RankLists {
     int64_t local = 0;  // rank in the stage
     friend auto operator<=>(const Source&, const Source&) = default;
   };
-  // Returns the least list of source ranks, ascending: one replica of each overlapping shard, and
+  // Returns the source ranks, ascending: one replica of each overlapping shard, and
   // the rank from which parameters outside the layouts are copied, for each needed stage. A subset
   // of what MindSpore's rank_list_for_transform returns. `rank` is one of the target stage. Costs
   // as much as there are overlaps in a few pairs of layouts, for any number of ranks.

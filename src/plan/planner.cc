@@ -196,11 +196,12 @@ Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const 
   const bool of_source = cuts_others(rule.source(), rule.source_devices());
   if (!of_source && !cuts_others(rule.target(), rule.target_devices())) return {};
   if (unmatched_ == UnmatchedPolicy::kError) {
-    return MismatchError(fmt::format(
-        "parameter {} {} {} has no layout in the {} strategy; --unmatched copy takes it from one "
-        "source rank as if it had the full tensor",
-        Quote(tensor.name), DTypeName(tensor.dtype), ToString(tensor.full_shape),
-        of_source ? "source" : "target"));
+    return MismatchError(
+        fmt::format("parameter {} {} {} has no layout in the {} strategy; --unmatched copy {}",
+                    Quote(tensor.name), DTypeName(tensor.dtype), ToString(tensor.full_shape),
+                    of_source ? "source" : "target",
+                    of_source ? "takes it from one source rank as if it had the full tensor"
+                              : "writes it in full for each rank"));
   }
   (of_source ? notes.not_in_source_strategy : notes.not_in_target_strategy)
       .insert(Quote(tensor.name));

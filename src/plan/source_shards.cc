@@ -275,18 +275,15 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
-      bool has_file = false;
       for (const int64_t replica : tensor.grid.Replicas(parts)) {
         ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
-        RESHARD_ASSIGN_OR_RETURN(const IndexHandle file, IndexOf(tensor.stage, replica));
-        has_file = has_file || static_cast<bool>(file);
       }
       return MismatchError(fmt::format(
           "parameter {}: box {} of the full shape {} is in no source file; the source "
           "strategy {} puts it in rank {}{}",
           Quote(tensor.name), ToString(box), ToString(tensor.full_shape),
           rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks),
-          has_file
+          !FilesOf(tensor, parts).empty()
               ? ", and the files that are there do not have it: is the strategy this checkpoint's?"
               : ": add the folder of one of these ranks; or are the two strategies swapped?"));
     }

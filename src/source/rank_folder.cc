@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -142,6 +143,20 @@ Status CheckSameStep(const std::string& source, const Steps& steps,
                                    Escape(source), list.ToString(), GreatestCommonStep(ranks)));
 }
 
+// Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
+void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
+                  std::set<std::string>& prefixes) {
+  const std::string number = std::to_string(rank);
+  std::set<std::string> found;
+  for (const Candidate* candidate : eligible) {
+    const std::string stem(Stem(candidate->name));
+    if (candidate->step || !stem.ends_with(number)) continue;
+    found.insert(stem.substr(0, stem.size() - number.size()));
+  }
+  if (!first) std::erase_if(found, [&](const auto& prefix) { return !prefixes.contains(prefix); });
+  prefixes = std::move(found);
+}
+
 // Chooses among what each rank has. `base` is the folder that the listings' folders lie in.
 Result<RankFolder> Choose(const std::string& source, const std::string& base,
                           const std::vector<RankListing>& ranks, const std::string& suffix) {
@@ -151,7 +166,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   Enumeration other;  // those where MindSpore takes another file
   Steps steps;
   std::string example;
-  std::string number;  // the rank of the example, where its name may end in that
+  std::set<std::string> prefixes;
   for (const RankListing& rank : ranks) {
     const std::vector<const Candidate*> eligible = Eligible(rank, suffix);
     if (eligible.empty()) {
@@ -163,7 +178,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
       for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
       open.Add(fmt::format("{} ({})", Escape(rank.label), names.ToString()));
       example = Stem(eligible.front()->name);
-      number = eligible.front()->step ? "" : std::to_string(rank.rank);
+      KeepPrefixes(eligible, rank.rank, open.count() == 1, prefixes);
       continue;
     }
     const Candidate& chosen = *eligible.front();
@@ -179,12 +194,10 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   if (open.count() > 0) {
     std::string advice = fmt::format("choose by the end of the name, such as --suffix={}; {}",
                                      Escape(example), GreatestCommonStep(ranks));
-    if (!number.empty() && example.ends_with(number) &&
-        !IsRankPattern(source)) {  // its name is no other rank's
-      const std::string name = example.substr(0, example.size() - number.size());
-      advice = fmt::format(
-          "name them by a pattern, such as {}",
-          Escape(fmt::format("{}/rank_{{rank}}/{}{{rank}}{}", source, name, kCheckpointExtension)));
+    if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
+      const std::string name =
+          fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), kCheckpointExtension);
+      advice = fmt::format("name them by a pattern, such as {}", Escape(PathIn(source, name)));
     }
     return MismatchError(fmt::format(
         "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",

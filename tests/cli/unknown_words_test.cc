@@ -133,6 +133,8 @@ TEST_F(UnknownWordsTest, OptionsBeforeTheCommand) {
   EXPECT_EQ(Describe({"--src-strategy", "s", "convert", "--frob"}),
             "--src-strategy: options come after the command, as in `program convert "
             "--src-strategy`");
+  EXPECT_EQ(Describe({"--rank", "2", "convrt", "a"}),
+            "no such command: convrt; did you mean convert?");
   EXPECT_EQ(Describe({"--json", "strategy", "show"}),
             "--json: options come after the command, as in `program strategy show --json`");
   EXPECT_EQ(Describe({"--frob", "convert"}), "no such option: --frob");

@@ -93,6 +93,15 @@ TEST_F(StrategyInferenceTest, AReferenceOfTheSameValuesTellsEveryLayout) {
   ExpectBoxes(layouts, kTensors, 8);
 }
 
+TEST_F(StrategyInferenceTest, NamesLikeThoseOfAPipelineKeepTheirDash) {
+  const std::vector<TestTensor> tensors = {MakeTensor("0-w", DType::kFloat32, {8, 6})};
+  const std::vector<NamedLayout> layouts = {{"0-w", MakeLayout({2}, {{-1, 0}})}};
+  folder_.WriteStage(tensors, layouts, 2);
+  const auto report = Infer(tensors);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ExpectBoxes(layouts, tensors, 2);
+}
+
 TEST_F(StrategyInferenceTest, StagesAreToldByTheirParameters) {
   const std::vector<TestTensor> first = {kTensors[0], kTensors[3]};
   const std::vector<TestTensor> second = {kTensors[2], kTensors[3]};

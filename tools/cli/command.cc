@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
+#include "tools/cli/find_option.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/terminal.h"
 
@@ -60,14 +60,6 @@ nlohmann::ordered_json Command::JsonDocument() const {
   nlohmann::ordered_json document = JsonHead(full_name_);
   if (json_lines_) document["message_type"] = "summary";
   return document;
-}
-
-CLI::Option* FindOption(CLI::App& app, const std::string& name) {
-  const std::vector<CLI::Option*> options = app.get_options();
-  const auto found = std::find_if(options.begin(), options.end(), [&name](CLI::Option* option) {
-    return option->check_name(name);
-  });
-  return found == options.end() ? nullptr : *found;
 }
 
 CLI::Validator WholeNumber(size_t most_digits) {

@@ -65,10 +65,6 @@ CLI::Option* AddPositional(CLI::App& app, const std::string& name, T& variable,
   return app.add_option(name, variable, description)->required()->type_name("");
 }
 
-// Returns the option of this name, or nullptr. CLI::App's own ways to look up or count an option by
-// its name end the process when they run out of memory.
-CLI::Option* FindOption(CLI::App& app, const std::string& name);
-
 // Refuses all but whole numbers from 0 on, below 10^most_digits.
 CLI::Validator WholeNumber(size_t most_digits = 18);
 

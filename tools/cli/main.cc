@@ -16,11 +16,11 @@
 
 #include "reshard/status.h"
 #include "reshard/version.h"
-#include "tools/cli/command.h"
 #include "tools/cli/commit_command.h"
 #include "tools/cli/convert_command.h"
 #include "tools/cli/diff_command.h"
 #include "tools/cli/digest_command.h"
+#include "tools/cli/find_option.h"
 #include "tools/cli/help_formatter.h"
 #include "tools/cli/inspect_command.h"
 #include "tools/cli/merge_command.h"

@@ -7,6 +7,7 @@
 
 #include "reshard/strategy_files.h"
 #include "tools/cli/command.h"
+#include "tools/cli/find_option.h"
 #include "tools/cli/printable.h"
 
 namespace reshard {

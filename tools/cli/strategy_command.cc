@@ -24,12 +24,15 @@ int StrategyShowCommand::Run() {
   const Result<StrategySummary> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes);
+  std::vector<std::string> warnings;
   if (!filter_.empty() && !AnyLayoutMatches(*strategy, filter_)) {
-    PrintWarnings({FilterWarning(filter_)});
+    warnings.push_back(FilterWarning(filter_));
   }
+  PrintWarnings(warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     document.update(StrategyAsJson(*strategy, filter_));
+    document["warnings"] = warnings;
     PrintData(ToJsonText(document) + '\n');
   } else {
     PrintData(StrategyAsText(*strategy, filter_, verbose()));

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "tools/cli/find_option.h"
 #include "tools/cli/near_names.h"
 #include "tools/cli/printable.h"
 
@@ -55,13 +56,6 @@ std::string_view Stem(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-const CLI::Option* OptionOf(const CLI::App& command, const std::string& name) {
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->check_name(name)) return option;
-  }
-  return nullptr;
-}
-
 // A hidden command is one, too.
 const CLI::App* CommandBelow(const CLI::App& command, const std::string& name) {
   for (const CLI::App* below : command.get_subcommands({})) {
@@ -88,12 +82,12 @@ OptionWord ReadOptionWord(const CLI::App& command, const std::string& word) {
   const size_t equals = std::min(word.find('='), word.size());
   if (word.starts_with("--")) {
     const std::string name = word.substr(0, equals);
-    const CLI::Option* option = OptionOf(command, name);
+    const CLI::Option* option = FindOption(command, name);
     if (option == nullptr) return {name, false};
     return {"", equals + 1 >= word.size() && takes_value(*option)};
   }
   for (size_t i = 1; i < word.size(); ++i) {  // letters in one word: -qv, -oFILE
-    const CLI::Option* option = OptionOf(command, {'-', word[i]});
+    const CLI::Option* option = FindOption(command, {'-', word[i]});
     if (option == nullptr) return {'-' + word.substr(i, std::max(equals, i + 1) - i), false};
     if (takes_value(*option)) return {"", i + 1 == word.size()};
   }
@@ -105,7 +99,7 @@ std::string OptionMeant(const CLI::App& command, const std::string& typed) {
   std::replace(dashed.begin(), dashed.end(), '_', '-');
   for (const OtherName& other : kOptions) {
     std::string meant(other.meant);
-    if (other.typed == dashed && OptionOf(command, meant) != nullptr) return meant;
+    if (other.typed == dashed && FindOption(command, meant) != nullptr) return meant;
   }
   if (dashed == "--dry-run" && command.get_name() == "convert") return "`reshard plan`";
   std::vector<std::string> stems;
@@ -153,11 +147,12 @@ std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
     } else if (const CLI::App* below = CommandBelow(*command, word)) {
       command = below;
       path += ' ' + word;
-      if (!early.empty() && OptionOf(*command, early) != nullptr) {
+      if (!early.empty() && FindOption(*command, early) != nullptr) {
         return fmt::format("{}: options come after the command, as in `{} {}`", early, path, early);
       }
-    } else if (early.empty() && !command->get_subcommands({}).empty()) {
-      return NoSuch("command", word, CommandMeant(*command, word));
+    } else if (!command->get_subcommands({}).empty()) {  // or the value of the early option
+      const std::string meant = CommandMeant(*command, word);
+      if (early.empty() || !meant.empty()) return NoSuch("command", word, meant);
     }
   }
   if (early.empty()) return std::nullopt;

@@ -13,7 +13,8 @@ CLI::Option* AddUnmatchedOption(CLI::App& app, UnmatchedPolicy& policy) {
   return app
       .add_option_function<std::string>(
           "--unmatched", set,
-          "What becomes of parameters in only one of two given strategies (copy)")
+          "What becomes of parameters in only one of two given strategies (copy); error refuses "
+          "tensors that have no layout at all, too")
       ->type_name("copy|drop|error")
       ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
 }

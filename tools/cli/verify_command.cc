@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/cli/against_report.h"
+#include "tools/cli/find_option.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/source_options.h"
