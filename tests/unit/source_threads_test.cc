@@ -16,7 +16,7 @@ namespace reshard {
 namespace {
 
 constexpr size_t kThreads = 4;
-constexpr size_t kFileBytes = 64 << 10;
+constexpr size_t kSmallFileBytes = 64 << 10;
 
 // The byte at `offset` of file number `file`.
 char ByteAt(size_t file, uint64_t offset) {
@@ -24,7 +24,7 @@ char ByteAt(size_t file, uint64_t offset) {
 }
 
 std::string FileContent(size_t file) {
-  std::string content(kFileBytes, '\0');
+  std::string content(kSmallFileBytes, '\0');
   for (size_t i = 0; i < content.size(); ++i) content[i] = ByteAt(file, i);
   return content;
 }
@@ -59,8 +59,8 @@ TEST(SourceThreads, ReadTheRightBytesWhileFilesComeAndGo) {
     std::vector<Window> held;
     for (int round = 0; round < kRounds; ++round) {
       const size_t file = random() % kFiles;
-      const uint64_t offset = random() % kFileBytes;
-      const size_t length = random() % (kFileBytes - offset + 1);
+      const uint64_t offset = random() % kSmallFileBytes;
+      const size_t length = random() % (kSmallFileBytes - offset + 1);
       const FileId id = files.Add(paths[file]);
       std::string found(length, '?');
       Status status;
@@ -75,7 +75,8 @@ TEST(SourceThreads, ReadTheRightBytesWhileFilesComeAndGo) {
           if (round % 8 == 1) held.push_back(std::move(*window));
         }
       }
-      if (!status.ok() || !Holds(found, file, offset) || *files.Size(id) != kFileBytes) ++wrong;
+      if (!status.ok() || !Holds(found, file, offset) || *files.Size(id) != kSmallFileBytes)
+        ++wrong;
       if (held.size() > 5) held.erase(held.begin());
     }
     if (!files.VerifyUnchanged().ok()) ++wrong;
@@ -89,17 +90,17 @@ TEST(SourceThreads, AFileShrinksUnderAllOfThem) {
   SourceFiles files(1);
   const FileId id = files.Add(path);
   const uint64_t left = PageSize();
-  ASSERT_EQ(*files.Size(id), kFileBytes);
+  ASSERT_EQ(*files.Size(id), kSmallFileBytes);
   std::atomic<int> wrong = 0;
   std::atomic<size_t> reading = 0;
   std::atomic<bool> shrunk = false;
   OnThreads([&](size_t) {
-    const Result<Window> window = files.Open(id, 0, kFileBytes);
+    const Result<Window> window = files.Open(id, 0, kSmallFileBytes);
     if (++reading == kThreads) {
       std::filesystem::resize_file(path, left);
       shrunk = true;
     }
-    std::string found(kFileBytes, '?');
+    std::string found(kSmallFileBytes, '?');
     const auto copy = [&window, &found](size_t length) {
       return window->Read(
           [&found, length](const std::byte* data) { std::memcpy(found.data(), data, length); });
@@ -107,7 +108,7 @@ TEST(SourceThreads, AFileShrinksUnderAllOfThem) {
     Status status;
     for (bool known = false; status.ok() && !known;) {
       known = shrunk;
-      status = copy(kFileBytes);
+      status = copy(kSmallFileBytes);
     }
     if (status.code() != StatusCode::kChanged) ++wrong;
     // What the file still has can still be read.
