@@ -22,18 +22,14 @@ endfunction()
 #   [LINK target...]        beside the library, test_support and GoogleTest's main (gmock included)
 #   [TOOLS target...]       programs it runs: reshard_cli, reshard_gen
 #   [LABELS label...]       beside the folder's name; `threads`: also run under ThreadSanitizer;
-#                           `native`: measures memory or traces, so not run under AddressSanitizer
-#   [TIMEOUT seconds])      300 unless told
+#                           `native`: measures memory or traces, so not run under AddressSanitizer)
 # The code sees RESHARD_TESTS_DIR (the tests/ folder) and RESHARD_BIN_DIR (where the programs are).
 function(reshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;TOOLS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;TOOLS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "reshard_test(${name}): needs SOURCES; unexpected: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
-  endif()
   add_executable(${name} ${arg_SOURCES})
   target_compile_definitions(
     ${name} PRIVATE RESHARD_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests"
@@ -47,5 +43,5 @@ function(reshard_test name)
     add_dependencies(threads_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${folder};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${folder};${arg_LABELS}")
 endfunction()
