@@ -10,6 +10,8 @@
 
 #include "format/mindspore_strategy/strategy_codec.h"
 #include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/base/zero_byte.h"
 
 namespace reshard {
 namespace {
@@ -333,11 +335,7 @@ class StrategyReader : public Json::json_sax_t {
 }  // namespace
 
 Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes) {
-  // The parser takes a zero byte for the end, whatever follows.
-  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
-    return CorruptError(
-        fmt::format("{}: expected JSON, found a zero byte at byte {}", Escape(path), zero + 1));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
   StrategyReader reader(path, bytes.size());
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
   return reader.TakeFile();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -97,7 +96,7 @@ Result<ParallelLayoutItem> LayoutItem(const std::string& name, const ParameterLa
 }
 
 Status CheckStageNames(const StageLayouts& stage) {
-  if (!ReadsAsPipeline(stage)) return {};
+  if (!IsMerged(stage.layouts)) return {};
   return MismatchError(fmt::format(
       "expected the name of a parameter without a stage, found only names such as {}, by which "
       "readers take a strategy for that of a pipeline (0-NAME); make it one, of one stage "
@@ -106,13 +105,6 @@ Status CheckStageNames(const StageLayouts& stage) {
 }
 
 }  // namespace
-
-bool ReadsAsPipeline(const StageLayouts& stage) {
-  return !stage.layouts.empty() &&
-         std::all_of(stage.layouts.begin(), stage.layouts.end(), [](const NamedLayout& named) {
-           return SplitStagePrefix(named.name).has_value();
-         });
-}
 
 Status StrategyWriter::Add(const ParallelStrategyItem& item) {
   if (encoding_ == StrategyEncoding::kJson) {

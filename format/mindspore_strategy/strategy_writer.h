@@ -46,9 +46,6 @@ class StrategyWriter {
 // Returns the encoding that MindSpore expects in a file of this name: JSON where it ends in .json.
 StrategyEncoding StrategyEncodingOfName(const std::string& path);
 
-// Whether readers would take the file of this stage alone for that of a pipeline, by its names.
-bool ReadsAsPipeline(const StageLayouts& stage);
-
 // Returns a strategy file: of one stage, or with `merged`, of a pipeline's stages 0, 1 and so on.
 // Each stage has one strategy item, from which readers learn its number; what training tells of
 // operators there is not known.

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/base/zero_byte.h"
 
 namespace reshard {
 namespace {
@@ -79,11 +81,7 @@ class RenameReader : public Json::json_sax_t {
 
 Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
                                                           std::string_view bytes) {
-  // The parser takes a zero byte for the end, whatever follows.
-  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
-    return CorruptError(
-        fmt::format("{}: expected JSON, found a zero byte at byte {}", Escape(path), zero + 1));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
   RenameReader reader(path);
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
   return reader.TakeRenames();

@@ -11,6 +11,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/base/zero_byte.h"
 
 namespace reshard {
 namespace {
@@ -200,11 +201,7 @@ class SpecReader {
 }  // namespace
 
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes) {
-  // The parser takes a zero byte for the end, whatever follows.
-  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
-    return CorruptError(
-        fmt::format("{}: expected JSON, found a zero byte at byte {}", Escape(path), zero + 1));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
   SyntaxCheck check(path, bytes.size());
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &check)) return check.status();
   return SpecReader(path).Read(Json::parse(bytes, nullptr, /*allow_exceptions=*/false));

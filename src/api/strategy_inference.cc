@@ -17,6 +17,7 @@
 #include "src/base/status_macros.h"
 #include "src/index/index_cache.h"
 #include "src/layout/optimizer_copy.h"
+#include "src/layout/strategy.h"
 #include "src/os/write_file.h"
 #include "src/source/rank_folder.h"
 #include "src/verify/shard_evidence.h"
@@ -207,7 +208,8 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
     }
     RESHARD_RETURN_IF_ERROR(inference.files.VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(reference.files().VerifyUnchanged());
-    const bool merged = count > 1 || ReadsAsPipeline(stages[0]);
+    // Names like 0-w would make one stage alone read as a pipeline's.
+    const bool merged = count > 1 || IsMerged(stages[0].layouts);
     RESHARD_ASSIGN_OR_RETURN(
         const std::string encoded,
         EncodeStrategy(stages, merged, StrategyEncodingOfName(options.output)));

@@ -87,7 +87,7 @@ Result<Strategy> LoadStrategy(const std::string& path) {
   }
   RESHARD_ASSIGN_OR_RETURN(const std::vector<StageFile> files, ReadStageFiles(path));
   RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files));
-  if (parsed.size() == 1 && IsMerged(parsed.front())) {
+  if (parsed.size() == 1 && IsMerged(parsed.front().layouts)) {
     return Strategy::FromFile(std::move(parsed.front()));
   }
   return Strategy::FromStageFiles(path, std::move(parsed));

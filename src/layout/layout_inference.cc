@@ -256,6 +256,15 @@ class Search {
   bool alive_ = false;
 };
 
+// Whether each rank holds its part of `contents`.
+bool RanksHold(const std::vector<uint32_t>& part_of_rank, const std::vector<ContentClass>& contents,
+               const ShardEvidence& evidence) {
+  for (size_t rank = 0; rank < part_of_rank.size(); ++rank) {
+    if (contents[part_of_rank[rank]] != evidence.ranks[rank]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<ContentClass> LayoutCandidate::Contents(const ShardEvidence& evidence) const {
@@ -269,20 +278,11 @@ std::vector<ContentClass> LayoutCandidate::Contents(const ShardEvidence& evidenc
 }
 
 bool LayoutCandidate::Explains(const ShardEvidence& evidence) const {
-  const std::vector<ContentClass> contents = Contents(evidence);
-  bool agrees = true;
-  for (size_t rank = 0; rank < part_of_rank.size(); ++rank) {
-    agrees = agrees && contents[part_of_rank[rank]] == evidence.ranks[rank];
-  }
-  return agrees;
+  return RanksHold(part_of_rank, Contents(evidence), evidence);
 }
 
 bool LayoutCandidate::HasParts(const ShardEvidence& evidence) const {
-  bool agrees = true;
-  for (size_t rank = 0; rank < part_of_rank.size(); ++rank) {
-    agrees = agrees && evidence.parts[part_of_rank[rank]] == evidence.ranks[rank];
-  }
-  return agrees;
+  return RanksHold(part_of_rank, evidence.parts, evidence);
 }
 
 LayoutCandidates FindLayouts(const ShardEvidence& evidence) { return Search(evidence).Run(); }

@@ -170,7 +170,7 @@ Status Strategy::SetStages(std::vector<StrategyStage> stages) {
 
 Result<Strategy> Strategy::FromFile(StrategyFile file) {
   assert(!file.layouts.empty());
-  Strategy strategy(file.path, IsMerged(file));
+  Strategy strategy(file.path, IsMerged(file.layouts));
   strategy.own_stage_ = file.first_item_stage.value_or(0);
   std::vector<StrategyStage> stages;
   if (strategy.is_pipeline_) {
@@ -203,7 +203,7 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
   Skipped repeated;
   std::map<int64_t, StrategyStage> by_stage;
   for (StrategyFile& file : files) {
-    const bool is_merged = IsMerged(file);
+    const bool is_merged = IsMerged(file.layouts);
     for (const std::string& copy : file.copies) (is_merged ? merged : repeated).Add(copy);
     if (is_merged) {
       merged.Add(file.path);
@@ -267,10 +267,11 @@ std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string
   return std::pair(stage, name.substr(digits + 1));
 }
 
-bool IsMerged(const StrategyFile& file) {
-  return std::all_of(file.layouts.begin(), file.layouts.end(), [](const NamedLayout& named) {
-    return SplitStagePrefix(named.name).has_value();
-  });
+bool IsMerged(const std::vector<NamedLayout>& layouts) {
+  return !layouts.empty() &&
+         std::all_of(layouts.begin(), layouts.end(), [](const NamedLayout& named) {
+           return SplitStagePrefix(named.name).has_value();
+         });
 }
 
 }  // namespace reshard

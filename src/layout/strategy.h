@@ -124,9 +124,10 @@ class Strategy {
 // A number beyond 63 bits becomes the largest.
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);
 
-// True when every layout name of the file begins with a stage number and a dash (only the first
-// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it.
-bool IsMerged(const StrategyFile& file);
+// True when every name of a file's layouts begins with a stage number and a dash (only the first
+// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it. False
+// where there are none.
+bool IsMerged(const std::vector<NamedLayout>& layouts);
 
 }  // namespace reshard
 

@@ -130,18 +130,6 @@ std::string Difference(const StrategySpec& expected, const StrategySpec& found) 
   return "";
 }
 
-// Replicas are the slowest, the last dimension is the fastest; the shard is the replica modulo
-// their number.
-NaiveParts PartsByDocument(const std::vector<int64_t>& cuts, int64_t shards, int64_t rank) {
-  NaiveParts parts = {std::vector<int64_t>(cuts.size()), cuts};
-  for (size_t d = cuts.size(); d-- > 0; rank /= cuts[d]) parts.part[d] = rank % cuts[d];
-  if (!cuts.empty()) {
-    parts.part[0] = parts.part[0] * shards + rank % shards;
-    parts.cuts[0] *= shards;
-  }
-  return parts;
-}
-
 std::string LayoutFault(const StrategySpec& spec) {
   if (spec.devices > kManyDevices) return "";
   for (const SpecStage& stage : spec.stages) {
@@ -152,7 +140,7 @@ std::string LayoutFault(const StrategySpec& spec) {
           LayoutOfCuts(spec.devices, *entry.cuts, entry.optimizer_shards);
       for (int64_t rank = 0; rank < spec.devices; ++rank) {
         if (PartsByDefinition(layout, entry.cuts->size(), rank) !=
-            PartsByDocument(*entry.cuts, entry.optimizer_shards, rank)) {
+            PartsBySpecification(*entry.cuts, entry.optimizer_shards, rank)) {
           return fmt::format("rank {} holds another part of {}", rank, entry.place);
         }
       }

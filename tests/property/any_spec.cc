@@ -60,13 +60,7 @@ std::string EntryText(const SpecParameter& parameter) {
 }  // namespace
 
 NaiveParts SpecParameter::Parts(int64_t rank) const {
-  NaiveParts parts = {std::vector<int64_t>(cuts.size()), cuts};
-  for (size_t d = cuts.size(); d-- > 0; rank /= cuts[d]) parts.part[d] = rank % cuts[d];
-  if (!cuts.empty()) {  // `rank` is the number of the replica by now
-    parts.part[0] = parts.part[0] * optimizer_shards + rank % optimizer_shards;
-    parts.cuts[0] *= optimizer_shards;
-  }
-  return parts;
+  return PartsBySpecification(cuts, optimizer_shards, rank);
 }
 
 TestTensor SpecParameter::Shard(int64_t rank) const {

@@ -58,6 +58,17 @@ NaiveParts PartsByDefinition(const ParameterLayout& layout, size_t dims, int64_t
   return parts;
 }
 
+NaiveParts PartsBySpecification(const std::vector<int64_t>& cuts, int64_t optimizer_shards,
+                                int64_t rank) {
+  NaiveParts parts = {std::vector<int64_t>(cuts.size()), cuts};
+  for (size_t d = cuts.size(); d-- > 0; rank /= cuts[d]) parts.part[d] = rank % cuts[d];
+  if (!cuts.empty()) {  // `rank` is the number of the replica by now
+    parts.part[0] = parts.part[0] * optimizer_shards + rank % optimizer_shards;
+    parts.cuts[0] *= optimizer_shards;
+  }
+  return parts;
+}
+
 TestTensor NaiveShard(const TestTensor& full, const ParameterLayout& layout, int64_t rank) {
   const NaiveParts parts = PartsByDefinition(layout, full.shape.size(), rank);
   TestTensor shard = {full.name, full.dtype, {}, ""};

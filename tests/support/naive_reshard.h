@@ -25,6 +25,11 @@ struct NaiveParts {
 // sharding cannot be placed.
 NaiveParts PartsByDefinition(const ParameterLayout& layout, size_t dims, int64_t rank);
 
+// Returns the same of an entry of a specification (docs/strategies.md): replicas are the slowest,
+// the last dimension is the fastest; the optimizer's shard is the replica modulo their number.
+NaiveParts PartsBySpecification(const std::vector<int64_t>& cuts, int64_t optimizer_shards,
+                                int64_t rank);
+
 // Returns the shard of the tensor `full` that local rank `rank` holds.
 TestTensor NaiveShard(const TestTensor& full, const ParameterLayout& layout, int64_t rank);
 

@@ -10,11 +10,9 @@ namespace reshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::Pair;
 
 TEST_F(TargetJobTest, RefusesWhatIsInTheWay) {

@@ -1,8 +1,6 @@
 // Jobs: each promise about what a run leaves in a target folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/unit/target_job_fixture.h"
 

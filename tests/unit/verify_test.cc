@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <vector>

@@ -181,15 +181,13 @@ void InspectCommand::InspectShards(const std::string& path) {
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   PrintWarnings(checkpoint->warnings());
   warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
-  if (checkpoint->Find(parameter_) == nullptr) {
-    return Report(path, NoSuchParameter(*checkpoint, parameter_));
-  }
+  const LogicalTensor* const tensor = checkpoint->Find(parameter_);
+  if (tensor == nullptr) return Report(path, NoSuchParameter(*checkpoint, parameter_));
   const Result<std::vector<Shard>> shards = checkpoint->Shards(parameter_);
   if (!shards.ok()) return Report(path, shards.status());
-  const LogicalTensor& tensor = *checkpoint->Find(parameter_);
-  if (!json()) return PrintData(ShardsAsText(tensor, *shards));
+  if (!json()) return PrintData(ShardsAsText(*tensor, *shards));
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
-  parameters.push_back(ShardsAsJson(tensor, *shards));
+  parameters.push_back(ShardsAsJson(*tensor, *shards));
   sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
 }
 

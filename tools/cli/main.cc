@@ -48,15 +48,15 @@ std::string CommandInQuestion(const CLI::App& app) {
 
 // Whether the words ask a command for JSON lines that has them. Parsing may have failed before it
 // came to that one.
-bool AsksForJsonLines(CLI::App& app, const std::vector<std::string>& words) {
-  CLI::App* command = &app;
+bool AsksForJsonLines(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands()[0];
   return FindOption(*command, "--json-lines") != nullptr &&
          std::find(words.begin(), words.end(), "--json-lines") != words.end();
 }
 
 // Answers --help and --version; anything else that ends parsing is a mistake.
-int AnswerParseError(CLI::App& app, const CLI::ParseError& error,
+int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& words) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
     const std::string command = CommandInQuestion(app);
