@@ -13,6 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr unsigned char kFirstHigh = 0x80;
+constexpr char kFirstPlain = ' ';
+constexpr char kLastPlain = '~';
 
 // With two backslashes for each, and, where asked for, \xHH for each byte beyond ASCII.
 std::string Escaped(std::string_view bytes, bool escape_high) {
@@ -31,9 +33,17 @@ std::string Escaped(std::string_view bytes, bool escape_high) {
   return text;
 }
 
+// Whether JSON writes these bytes as they are, which is so for nearly all names.
+bool IsPlain(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    return c >= kFirstPlain && c <= kLastPlain && c != '"' && c != '\\';
+  });
+}
+
 }  // namespace
 
 std::string BytesAsJson(std::string_view bytes) {
+  if (IsPlain(bytes)) return fmt::format("\"{}\"", bytes);
   try {
     return json(Escaped(bytes, false)).dump();
   } catch (const json::type_error&) {  // not UTF-8

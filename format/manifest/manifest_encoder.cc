@@ -7,6 +7,7 @@
 #include "format/manifest/manifest_check.h"
 #include "format/manifest/manifest_codec.h"
 #include "format/manifest/manifest_seal.h"
+#include "format/manifest/record_fields.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -18,9 +19,8 @@ Status Refuse(const std::string& fault) {
 }
 
 Result<std::string> CheckedDigest(const std::string& digest) {
-  if (digest.empty()) return std::string("null");
-  if (const auto fault = DigestFault(digest)) return Refuse(*fault);
-  return '"' + digest + '"';
+  if (const auto fault = OptionalDigestFault(digest)) return Refuse(*fault);
+  return DigestOrNull(digest);
 }
 
 // An array of the members that `encode(entry)` gives each object, brackets included.

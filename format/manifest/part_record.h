@@ -86,8 +86,9 @@ class PartRecordParser {
  public:
   using ValueSink = std::function<void(const RecordedValue& value)>;
 
-  // `path` names the record in messages. `on_value`, which may be empty, gets each Value as it is
-  // read; only a Finish that is ok proves what it got.
+  // `path` names the record in messages. `on_value` gets each Value as it is read; only a Finish
+  // that is ok proves what it got. Where nobody asks for the Values, `on_value` empty, their lines
+  // are not parsed: the digest of the last line speaks for them.
   explicit PartRecordParser(std::string path, ValueSink on_value = {});
 
   // Takes the record's next bytes, cut anywhere. After an error nothing more may be fed.

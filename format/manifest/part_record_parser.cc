@@ -57,7 +57,8 @@ PartRecordParser::PartRecordParser(std::string path, ValueSink on_value)
 
 Status PartRecordParser::Feed(std::string_view bytes) {
   return lines_.Feed(bytes, [this](std::string_view line, const std::string& where) {
-    return head_ ? TakeValue(line, where) : TakeHead(line, where);
+    if (!head_) return TakeHead(line, where);
+    return on_value_ ? TakeValue(line, where) : Status();
   });
 }
 
@@ -80,7 +81,7 @@ Status PartRecordParser::TakeValue(std::string_view line, const std::string& whe
     return CorruptError(fmt::format("{}: {}; {}", Escape(where), *fault, kManifestAdvice));
   }
   end_ = value.offset + value.length;
-  if (on_value_) on_value_(value);
+  on_value_(value);
   return {};
 }
 
