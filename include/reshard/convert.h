@@ -47,7 +47,8 @@ struct ConvertOptions {
   // 0's list hold full tensors, all together.
   std::vector<std::string> group_info;
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
-  int jobs = 2;               // lanes that gather and write, up to 8 MiB each; 0: one for each core
+  int jobs = 2;  // threads that plan; lanes that gather and write, up to 8 MiB each; 0: one for
+                 // each core
   uint64_t memory_limit = 0;  // bytes that the run may hold in all, page cache included; 0: 256
                               // MiB, or a quarter of the memory there is when that is less
   IoChoice io;

@@ -47,18 +47,18 @@ Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
     const std::string path = fmt::format("{}/{}", options.target, target.path);
     const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
-    const auto beside = folders.find(key(*folder));
     const auto there = IdentityOf(path);
     const auto same = there.ok() ? sources.find(key(*there)) : sources.end();
-    if (same == sources.end() && beside != folders.end()) {
-      return InvalidArgumentError(fmt::format(
-          "the output {} would lie beside the source file {}; choose another target folder",
-          Escape(path), Escape(source.path(*beside->second))));
-    }
     if (same != sources.end()) {
       return InvalidArgumentError(fmt::format(
           "the output {} would replace the source file {}; choose another target folder",
           Escape(path), Escape(source.path(*same->second))));
+    }
+    const auto beside = folders.find(key(*folder));
+    if (beside != folders.end()) {
+      return InvalidArgumentError(fmt::format(
+          "the output {} would lie beside the source file {}; choose another target folder",
+          Escape(path), Escape(source.path(*beside->second))));
     }
   }
   return {};

@@ -1,11 +1,10 @@
 #include "src/api/conversion_plan.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "reshard/optimizer_names.h"
 #include "src/api/reference_check.h"
@@ -16,22 +15,6 @@ namespace reshard {
 namespace {
 
 constexpr size_t kLargest = 5;
-
-// Adds the runs of one target file to its summary and to the report.
-void AddRuns(const TargetPlan& plan, TargetFileSummary& target, PlanReport& report) {
-  for (const Segment& segment : plan.segments) {
-    const auto* content = std::get_if<Content>(&segment);
-    if (content == nullptr) continue;
-    for (const BlockCopy& copy : content->copies) {
-      report.shortest_run =
-          report.runs == 0 ? copy.run_length : std::min(report.shortest_run, copy.run_length);
-      report.longest_run = std::max(report.longest_run, copy.run_length);
-      report.bytes_read += copy.bytes();
-      report.runs += copy.runs();
-      target.runs += copy.runs();
-    }
-  }
-}
 
 // All parameters, the largest first.
 std::vector<ParameterSummary> BySize(const PlanNotes& notes) {
@@ -93,37 +76,18 @@ Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
 }
 
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, PlanNotes& notes,
-                                  const std::function<void(const TargetPlan&)>& visit) {
-  const std::set<int64_t> chosen_ranks(options.ranks.begin(), options.ranks.end());
-  const std::vector<int64_t> ranks(chosen_ranks.begin(), chosen_ranks.end());
-  const auto count = ranks.empty() ? source.rule().target_ranks() : std::ssize(ranks);
-  std::map<FileId, const OpenedSource::File*> chosen;
-  for (const OpenedSource::File& file : source.chosen()) chosen.emplace(file.id, &file);
-
+                                  const ConvertOptions& options, const MemoryBudget& budget,
+                                  PlanNotes& notes, const PlanVisitor& visit) {
+  const std::set<int64_t> chosen(options.ranks.begin(), options.ranks.end());
+  std::vector<int64_t> ranks(chosen.begin(), chosen.end());
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(source.rule().target_ranks()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
   PlanReport report;
-  std::map<int64_t, const OpenedSource::File*> used;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t rank = ranks.empty() ? i : ranks[static_cast<size_t>(i)];
-    if (options.stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
-    TargetFileSummary target{rank, plan.path, plan.size, plan.parameters, 0, {}};
-    AddRuns(plan, target, report);
-    if (visit) visit(plan);
-    for (const FileId id : plan.sources) {
-      const OpenedSource::File* file = chosen.at(id);
-      used.emplace(file->rank, file);
-      target.source_ranks.push_back(file->rank);
-    }
-    std::sort(target.source_ranks.begin(), target.source_ranks.end());
-    report.bytes_written += plan.size;
-    report.largest_plan_bytes = std::max<uint64_t>(report.largest_plan_bytes, plan.MemoryBytes());
-    report.targets.push_back(std::move(target));
-  }
+  RESHARD_RETURN_IF_ERROR(
+      PlanTargets(source, planner, ranks, budget, options.stop, visit, notes, report));
   if (options.stop.stop_requested()) return CancelledError("stopped while planning");
-  for (const auto& [rank, file] : used) {
-    report.sources.push_back({rank, source.path(*file), file->identity.size});
-  }
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(planner.choice(), source.rule(), notes));
   report.parameters = notes.parameters.size();
@@ -142,9 +106,9 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
 }
 
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options) {
+                                  const ConvertOptions& options, const MemoryBudget& budget) {
   PlanNotes notes;
-  return PlanConversion(source, planner, options, notes, {});
+  return PlanConversion(source, planner, options, budget, notes, {});
 }
 
 }  // namespace reshard

@@ -2,16 +2,15 @@
 #ifndef RESHARD_SRC_API_CONVERSION_PLAN_H_
 #define RESHARD_SRC_API_CONVERSION_PLAN_H_
 
-#include <functional>
 #include <memory>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
+#include "src/api/plan_targets.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/planner.h"
-#include "src/plan/target_plan.h"
 
 namespace reshard {
 
@@ -24,13 +23,13 @@ Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options);
 
 // Plans each target rank that `options` asks for. Opens and indexes every source file that the run
 // needs, and so pins its identity. memory_bytes and free_space_bytes of the report are left to the
-// caller. Errors: those of Planner::PlanTarget, FindingsOf and CheckReference; kCancelled.
+// caller. Errors: those of PlanTargets, FindingsOf and CheckReference; kCancelled.
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options);
+                                  const ConvertOptions& options, const MemoryBudget& budget);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, PlanNotes& notes,
-                                  const std::function<void(const TargetPlan&)>& visit);
+                                  const ConvertOptions& options, const MemoryBudget& budget,
+                                  PlanNotes& notes, const PlanVisitor& visit);
 
 }  // namespace reshard
 

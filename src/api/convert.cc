@@ -142,7 +142,8 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(const PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_ASSIGN_OR_RETURN(const PlanReport plan,
+                             PlanConversion(*source, planner, options, budget));
     RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
     RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(
@@ -161,7 +162,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
     const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options));
+    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, budget));
     RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
     RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));

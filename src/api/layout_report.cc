@@ -50,7 +50,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   report.planned = true;
   PlanNotes notes;
   RESHARD_ASSIGN_OR_RETURN(report.plan,
-                           PlanConversion(*source, planner, options.conversion, notes,
+                           PlanConversion(*source, planner, options.conversion, budget, notes,
                                           [&](const TargetPlan& plan) { sums.Add(plan, notes); }));
   sums.Finish(notes, report);
   RESHARD_ASSIGN_OR_RETURN(

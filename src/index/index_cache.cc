@@ -67,7 +67,9 @@ IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t h
   if (place == last) {
     place = tables_.emplace(hash, SharedTable());
     place->second.table = index.Share(&index.table());
-    memory_ += place->second.table->memory();
+    const size_t bytes = place->second.table->memory();
+    memory_ += bytes;
+    largest_ = std::max(largest_, bytes);
   } else {
     index.Share(place->second.table.get());
   }
@@ -78,6 +80,11 @@ IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t h
 size_t IndexCache::memory_peak() const {
   const std::lock_guard lock(mutex_);
   return memory_peak_;
+}
+
+size_t IndexCache::largest() const {
+  const std::lock_guard lock(mutex_);
+  return largest_;
 }
 
 size_t IndexCache::memory() const {

@@ -76,6 +76,8 @@ class IndexCache {
   size_t memory() const;
   // The most that it was.
   size_t memory_peak() const;
+  // The bytes of the largest table that there was.
+  size_t largest() const;
 
  private:
   friend class IndexHandle;
@@ -115,6 +117,7 @@ class IndexCache {
   std::list<FileId> used_;
   size_t memory_ = 0;
   size_t memory_peak_ = 0;
+  size_t largest_ = 0;
 };
 
 }  // namespace reshard

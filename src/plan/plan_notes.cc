@@ -6,18 +6,36 @@
 
 namespace reshard {
 
+const PlanNotes::Parameter* PlanNotes::Find(const std::string& target_name) const {
+  const auto own = parameters.find(target_name);
+  if (own != parameters.end()) return &own->second;
+  return earlier == nullptr ? nullptr : earlier->Find(target_name);
+}
+
+bool PlanNotes::Append(const PlanNotes& next) {
+  for (const auto& [target_name, parameter] : next.parameters) {
+    Parameter& known = parameters.try_emplace(target_name, parameter).first->second;
+    if (known.source_name != parameter.source_name) return false;
+    if (parameter.copied) {
+      known = parameter;
+    } else if (known.dtype != parameter.dtype || known.full_shape != parameter.full_shape) {
+      return false;
+    }
+  }
+  AddFindings(next);
+  return true;
+}
+
 void PlanNotes::AddFindings(const PlanNotes& other) {
-  const auto add = [](const std::set<std::string>& from, std::set<std::string>& to) {
-    to.insert(from.begin(), from.end());
-  };
-  add(other.left_out, left_out);
-  add(other.unmatched_copied, unmatched_copied);
-  add(other.unmatched_dropped, unmatched_dropped);
-  add(other.not_in_source_strategy, not_in_source_strategy);
-  add(other.not_in_target_strategy, not_in_target_strategy);
-  add(other.absent, absent);
-  add(other.other_shapes, other_shapes);
-  add(other.empty_files, empty_files);
+  using Set = std::set<std::string> PlanNotes::*;
+  for (const Set set :
+       {&PlanNotes::left_out, &PlanNotes::unmatched_copied, &PlanNotes::unmatched_dropped,
+        &PlanNotes::not_in_source_strategy, &PlanNotes::not_in_target_strategy, &PlanNotes::absent,
+        &PlanNotes::other_shapes, &PlanNotes::empty_files}) {
+    for (const std::string& item : other.*set) {
+      if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
+    }
+  }
 }
 
 std::vector<std::string> PlanNotes::Warnings() const {

@@ -1,6 +1,6 @@
 // PlanNotes: what planning found that the user has to know, gathered over the target ranks.
 //
-// A plain value; not thread-safe.
+// A plain value, but for the notes of earlier ranks that it may refer to; not thread-safe.
 #ifndef RESHARD_SRC_PLAN_PLAN_NOTES_H_
 #define RESHARD_SRC_PLAN_PLAN_NOTES_H_
 
@@ -23,9 +23,17 @@ struct PlanNotes {
     DType dtype = DType::kFloat32;
     Shape full_shape;
     uint64_t bytes = 0;
-    FileId file = 0;  // whose shard tells dtype and shape
+    FileId file = 0;      // whose shard tells dtype and shape
+    bool copied = false;  // as it stands; ranks may copy different ones, and the last one counts
+
+    friend bool operator==(const Parameter&, const Parameter&) = default;
   };
   std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
+
+  // What was found of target ranks before, or null; not owned. What it says of parameters that are
+  // cut anew, and its findings, are not said again. Whoever adds to these notes reads it: it must
+  // not change meanwhile.
+  const PlanNotes* earlier = nullptr;
 
   std::set<std::string> left_out;  // by the ParameterChoice; names as they are
 
@@ -40,8 +48,15 @@ struct PlanNotes {
   std::set<std::string> other_shapes;
   std::set<std::string> empty_files;  // paths of target files without a parameter
 
-  // Adds the findings of `other`, not its parameters.
+  // Returns what was found of a parameter, here or earlier; null for nothing.
+  const Parameter* Find(const std::string& target_name) const;
+
+  // Adds the findings of `other` that are not among the earlier ones, not its parameters.
   void AddFindings(const PlanNotes& other);
+
+  // Adds what was found of the next target rank. Returns false where that contradicts what was
+  // found of one before: to say how, the rank has to be planned again, with these notes.
+  bool Append(const PlanNotes& next);
 
   // Returns one sentence a finding: counts, and the first 20 names.
   std::vector<std::string> Warnings() const;

@@ -8,6 +8,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/worker_pool.h"
 #include "src/plan/append_parameter.h"
 #include "src/tensor/byte_box.h"
 
@@ -64,6 +65,21 @@ Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
   return plan;
 }
 
+void Planner::IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const {
+  if (workers == 1) return;  // PlanTarget does as much
+  const auto stage = StageOf(rank);
+  if (!stage.ok()) return;
+  std::vector<RankLists::Source> sources = (*stage)->needed.SourcesOf(rank);
+  std::erase_if(sources, [this](const RankLists::Source& source) {
+    return !sources_.HasNewFile(source.stage, source.local);
+  });
+  if (sources.size() < 2) return;
+  const auto index = [&](size_t task, const std::stop_token& /*stop*/) {
+    return sources_.TableOf(sources[task].stage, sources[task].local).status();
+  };
+  static_cast<void>(RunWorkers(workers, sources.size(), index, stop));
+}
+
 Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
   RESHARD_RETURN_IF_ERROR(CheckTargetRank(sources_.rule(), rank));
   const int64_t number = sources_.rule().TargetStage(rank);
@@ -84,8 +100,9 @@ Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, PlanNotes& notes,
   }
   RESHARD_ASSIGN_OR_RETURN(own, MakeRecipe(rank, notes));
   const std::lock_guard lock(mutex_);
-  // The first one stays for good: others may be using it.
-  if (tables.empty() || stage->recipe) return &*own;
+  // The first one stays for good: others may be using it. Ranks that are planned together leave
+  // none, so that it is not left to chance which that is.
+  if (tables.empty() || stage->recipe || notes.earlier != nullptr) return &*own;
   stage->tables = tables;
   stage->recipe = std::move(own);
   return &*stage->recipe;
@@ -148,15 +165,18 @@ Status Planner::Cut(const ParameterLayout* layout, Converted& converted) const {
   return {};
 }
 
-Result<PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor, PlanNotes& notes) const {
+Result<const PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor,
+                                                  PlanNotes& notes) const {
   const std::string& target_name = choice_.TargetName(tensor.name);
-  const auto place = notes.parameters.emplace(target_name, NoteOf(tensor)).first;
-  PlanNotes::Parameter& known = place->second;
-  if (known.source_name == tensor.name) return &known;
+  const PlanNotes::Parameter* known = notes.Find(target_name);
+  if (known == nullptr) {
+    known = &notes.parameters.emplace(target_name, NoteOf(tensor)).first->second;
+  }
+  if (known->source_name == tensor.name) return known;
   return MismatchError(
       fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
                   "otherwise, or leave it out with --exclude",
-                  Quote(known.source_name), Quote(tensor.name), Quote(target_name)));
+                  Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 
 Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
@@ -216,10 +236,12 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
   const ParameterInfo& parameter = *holder.index->Find(name);
   const SourceTensor tensor =
       SourceShards::Standalone(parameter, holder.stage, holder.index->file());
-  RESHARD_ASSIGN_OR_RETURN(PlanNotes::Parameter* const noted, Note(tensor, notes));
-  *noted = NoteOf(tensor);
-  RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
+  RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
   const std::string& target_name = choice_.TargetName(name);
+  PlanNotes::Parameter& noted = notes.parameters[target_name];
+  noted = NoteOf(tensor);
+  noted.copied = true;
+  RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   if (parameter.kind != ParameterKind::kTensor) {
     return AppendWholeValues(parameter, target_name, holder.index->file(), plan);
   }

@@ -6,10 +6,12 @@
 #ifndef RESHARD_SRC_PLAN_PLANNER_H_
 #define RESHARD_SRC_PLAN_PLANNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -43,6 +45,11 @@ class Planner {
 
   // Returns the path of a target rank's file, relative to the target folder.
   std::string TargetPath(int64_t rank) const;
+
+  // Opens and indexes the source files that a target rank needs and that were not yet, several at a
+  // time, for PlanTarget to find them there; on at most `workers` threads, the calling one
+  // included. What fails is tried again by PlanTarget, which says so.
+  void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const;
 
   // Plans one target rank and adds what there is to say to `notes`. The plan is proved: the copies
   // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
@@ -104,12 +111,12 @@ class Planner {
   Status CheckStages(int64_t target_stage) const;
   Status CheckMissingRanks(int64_t target_stage,
                            const std::unordered_set<std::string_view>& seen) const;
-  // Adds what is written to `notes`. Fails where it is another parameter's name.
-  Result<PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
-  // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   // Without a source strategy, of the ranks that by a list hold the same full tensors.
   Status CheckMissingReplicas() const;
-  // Fails where target ranks planned before found another dtype or full shape.
+  // Returns what is known of a parameter; adds it to `notes` where that is nothing yet. Fails where
+  // another one is written by its name.
+  Result<const PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
+  // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
   Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;

@@ -53,6 +53,11 @@ Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
   return index;
 }
 
+bool SourceShards::HasNewFile(int64_t stage, int64_t local) const {
+  const RankEntry* const entry = Find(rule_.SourceRank(stage, local));
+  return entry != nullptr && entry->table == 0;
+}
+
 Result<uint64_t> SourceShards::TableOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(rule_.SourceRank(stage, local));
   if (entry == nullptr) return 0;

@@ -66,6 +66,10 @@ class SourceShards {
   // Returns whether a file of any rank of source stage `stage` is there.
   bool HasFiles(int64_t stage) const;
 
+  // Returns whether the file of local rank `local` of source stage `stage` is there and was never
+  // opened by TableOf.
+  bool HasNewFile(int64_t stage, int64_t local) const;
+
   // Returns the index of the file of local rank `local` of source stage `stage`, null where there
   // is no file.
   Result<IndexHandle> IndexOf(int64_t stage, int64_t local) const;

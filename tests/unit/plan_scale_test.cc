@@ -1,9 +1,15 @@
 // What planning costs, counted: files looked at and memory held, whatever the number of ranks.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "reshard/checkpoint.h"
@@ -52,6 +58,12 @@ class Opened {
     planner_.emplace(*shards_, "checkpoint_", UnmatchedPolicy::kCopy);
   }
 
+  // Calls `before` before each file that is indexed, in the thread that does it.
+  void SetBefore(std::function<Status()> before) { before_ = std::move(before); }
+
+  void IndexSources(int64_t rank, size_t workers) {
+    planner_->IndexSources(rank, workers, std::stop_token());
+  }
   TargetPlan Plan(int64_t rank) {
     auto plan = planner_->PlanTarget(rank, notes_);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
@@ -67,8 +79,10 @@ class Opened {
  private:
   const TemporaryFolder folder_;
   SourceFiles files_{4};
-  int64_t indexed_ = 0;
-  IndexCache indexes_{[this](FileId file) {
+  std::atomic<int64_t> indexed_ = 0;
+  std::function<Status()> before_ = [] { return Status(); };
+  IndexCache indexes_{[this](FileId file) -> Result<CheckpointIndex> {
+                        if (Status status = before_(); !status.ok()) return status;
                         ++indexed_;
                         return CheckpointIndex::Make(files_, file);
                       },
@@ -98,6 +112,53 @@ TEST(PlanScaleTest, AFileIsIndexedOnceForAllRanks) {
   EXPECT_EQ(opened.indexed(), opened.source_ranks());
   opened.PlanAll();
   EXPECT_EQ(opened.indexed(), opened.source_ranks());
+}
+
+// A place where two threads meet.
+class Meeting {
+ public:
+  // Returns once another thread has come, too, or after a time in which it should have.
+  bool Join() {
+    std::unique_lock lock(mutex_);
+    ++here_;
+    came_.notify_all();
+    return came_.wait_for(lock, std::chrono::seconds(30), [this] { return here_ == 2; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  int here_ = 0;
+};
+
+TEST(PlanScaleTest, SourcesAreIndexedSeveralAtATime) {
+  Opened opened(ModelOf(4, 1, 2), ModelOf(2, 1, 2));
+  Meeting meeting;
+  std::atomic<bool> met = true;
+  opened.SetBefore([&] {
+    if (!meeting.Join()) met = false;
+    return Status();
+  });
+  opened.IndexSources(0, 2);
+  EXPECT_TRUE(met);
+  EXPECT_EQ(opened.indexed(), 2);
+  opened.IndexSources(0, 2);
+  opened.Plan(0);
+  EXPECT_EQ(opened.indexed(), 2);
+}
+
+TEST(PlanScaleTest, SourcesThatCouldNotBeIndexedAreTriedAgain) {
+  Opened opened(ModelOf(4, 1, 2), ModelOf(2, 1, 2));
+  std::atomic<int> asked = 0;
+  opened.SetBefore([&] {
+    ++asked;
+    return IoError("no");
+  });
+  opened.IndexSources(0, 2);
+  EXPECT_GE(asked, 1);
+  opened.SetBefore([] { return Status(); });
+  opened.Plan(0);
+  EXPECT_EQ(opened.indexed(), 2);
 }
 
 // The files of one stage have the same headers, so their number hardly counts.
