@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,8 +50,17 @@ void VisitUncached(const InputFile& file, ByteRange pages, uint64_t cached,
   }
 }
 
+// Whether mincore tells us of the file, as it tells who owns it or may write to it; to others it
+// says that all is cached. Before Linux 5.8 there is no way to ask for the latter.
+bool TellsUs(const InputFile& file) {
+  struct stat found {};
+  if (fstat(file.descriptor(), &found) == 0 && found.st_uid == geteuid()) return true;
+  return faccessat(file.descriptor(), "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
 // `data` is where the pages are mapped.
-Residency FindByMincore(void* data, ByteRange pages, const std::function<void(ByteRange)>& visit) {
+Residency FindByMincore(const InputFile& file, void* data, ByteRange pages,
+                        const std::function<void(ByteRange)>& visit) {
   std::array<unsigned char, kMostResidencyBytes / 4096> flags;
   const uint64_t count = pages.length / PageSize();
   if (mincore(data, pages.length, flags.data()) != 0) return Residency::kUnknown;
@@ -64,8 +74,8 @@ Residency FindByMincore(void* data, ByteRange pages, const std::function<void(By
     }
     i = end + 1;
   }
-  // That all is cached may also mean that it is none of our business.
-  return all ? Residency::kUnknown : Residency::kNotAllCached;
+  if (!all) return Residency::kNotAllCached;
+  return TellsUs(file) ? Residency::kAllCached : Residency::kUnknown;
 }
 
 }  // namespace
@@ -83,12 +93,12 @@ Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange ra
     return Residency::kNotAllCached;
   }
   if (map != nullptr) {
-    return FindByMincore(const_cast<std::byte*>(map) + pages.offset, pages, visit);
+    return FindByMincore(file, const_cast<std::byte*>(map) + pages.offset, pages, visit);
   }
   void* const data = mmap(nullptr, pages.length, PROT_READ, MAP_SHARED, file.descriptor(),
                           static_cast<off_t>(pages.offset));
   if (data == MAP_FAILED) return Residency::kUnknown;
-  const Residency found = FindByMincore(data, pages, visit);
+  const Residency found = FindByMincore(file, data, pages, visit);
   munmap(data, pages.length);
   return found;
 }
@@ -99,8 +109,9 @@ void DropCached(const InputFile& file, ByteRange range) {
                                     static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
   };
   drop();
+  // Those that are still being read stay, which only cachestat tells: reading from them waits for
+  // that.
   if (CountCached(file, range).value_or(0) == 0) return;
-  // Those that are still being read stay: reading from them waits for that.
   uint64_t next = range.offset;
   const auto wait_until = [&file, &next](uint64_t end) {
     for (; next < end; next += PageSize()) {

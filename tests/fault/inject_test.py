@@ -59,6 +59,7 @@ ERRORS = {
     "munmap": "ENOMEM",
     "mprotect": "ENOMEM",
     "madvise": "ENOMEM EAGAIN EINVAL EFAULT EIO",
+    "mincore": "ENOMEM EAGAIN",
     "clone": "EAGAIN ENOMEM",
     "clone3": "EAGAIN ENOMEM",
     "getrandom": "EAGAIN ENOSYS",
@@ -71,8 +72,8 @@ VALUES = {"brk": "0"}
 # They cannot fail with what the C library gives them, or have nothing to fail at.
 NEVER_FAIL = {
     "execve", "exit", "exit_group", "arch_prctl", "set_tid_address", "set_robust_list", "rseq",
-    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "gettid", "getpid", "sched_yield",
-    "restart_syscall", "clock_nanosleep",
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "gettid", "getpid", "geteuid",
+    "sched_yield", "restart_syscall", "clock_nanosleep",
 }
 # strace knows it by no name (cachestat, of Linux 6.5), so it cannot make it fail.
 UNNAMED = {"syscall_0x1c3"}
@@ -193,8 +194,10 @@ def survive(scenario, every, only=None):
     print(f"{scenario.name}: {sum(codes.values())} faults survived; exit codes "
           f"{dict(sorted(codes.items()))}; {missed} not reached "
           f"{dict(sorted(scenario.missed.items()))}", flush=True)
-    # Runs at the same time read for each other, and take what each other has read.
-    assert missed <= len(chosen) // 5, "too many faults were not reached"
+    # How often these two are called depends on what is in the page cache, where memory is short.
+    of_cache = sum(scenario.missed[call] for call in ("madvise", "fadvise64"))
+    assert missed - of_cache <= sum(codes.values()) // 50, "too many faults were not reached"
+    assert of_cache <= len(chosen) // 5, "too many faults of the page cache were not reached"
     return sum(codes.values())
 
 

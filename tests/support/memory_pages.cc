@@ -32,6 +32,11 @@ std::vector<bool> PagesInCache(const std::string& path) {
   return cached;
 }
 
+bool KernelTellsOfPagesBeingRead() {
+  constexpr long kCachestat = 451;
+  return syscall(kCachestat, -1, nullptr, nullptr, 0) != 0 && errno == EBADF;
+}
+
 size_t CachedPages(const std::string& path) {
   const std::vector<bool> cached = PagesInCache(path);
   return static_cast<size_t>(std::count(cached.begin(), cached.end(), true));

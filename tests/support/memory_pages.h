@@ -12,6 +12,9 @@ namespace reshard {
 // the file.
 std::vector<bool> PagesInCache(const std::string& path);
 
+// Whether the kernel tells programs which pages are still being read, by cachestat (Linux 6.5).
+bool KernelTellsOfPagesBeingRead();
+
 // Returns the number of a file's pages in the page cache.
 size_t CachedPages(const std::string& path);
 

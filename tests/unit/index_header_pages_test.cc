@@ -61,15 +61,20 @@ TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
   for (const Placed& value : values) {
     path = folder.WriteSparse("sparse.ckpt", offset, value.offset, value.header);
   }
-  DropPages(path);
-  ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
-
-  SourceFiles files(1);
-  const auto index = CheckpointIndex::Make(files, files.Add(path));
-  ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters().size(), values.size());
-  EXPECT_GE(CachedPages(path), header_pages.size());
-  EXPECT_LE(CachedPages(path), header_pages.size() + 2);
+  // The kernel, too, may take pages away, at any time; but not each time.
+  bool all = false;
+  for (int attempt = 0; attempt < 5 && !all; ++attempt) {
+    DropPages(path);
+    ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
+    SourceFiles files(1);
+    const auto index = CheckpointIndex::Make(files, files.Add(path));
+    ASSERT_TRUE(index.ok()) << index.status().message();
+    EXPECT_EQ(index->parameters().size(), values.size());
+    const size_t cached = CachedPages(path);
+    EXPECT_LE(cached, header_pages.size() + 2);
+    all = cached >= header_pages.size();
+  }
+  EXPECT_TRUE(all);
 }
 
 // Headers close together: a disk reads what is between them as fast as each page alone.

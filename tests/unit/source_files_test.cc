@@ -204,16 +204,23 @@ TEST(SourceFiles, WindowsGiveTheirPagesBack) {
   const TemporaryFolder folder;
   const std::string path = folder.WriteSparse("a", 8 * kWindowBytes, 0, "");
   const size_t pages = kWindowBytes / PageSize();
-  {
+  // The kernel, too, may take pages away, at any time; but not each time.
+  bool all = false;
+  for (int attempt = 0; attempt < 5 && !all; ++attempt) {
     SourceFiles files({.max_open = 1, .window_budget = 2 * kWindowBytes});
     const FileId id = files.Add(path);
+    all = true;
     for (uint64_t i = 0; i < 8; ++i) {
       ASSERT_TRUE(files.Open(id, i * kWindowBytes, kWindowBytes).ok());
-      EXPECT_EQ(MappedPages(path), std::min<uint64_t>(i + 1, 2) * pages);
+      const size_t mapped = MappedPages(path);
+      const size_t held = std::min<uint64_t>(i + 1, 2) * pages;
+      EXPECT_LE(mapped, held);
+      all = all && mapped == held;
     }
     EXPECT_EQ(files.HeldPeak(), 2 * kWindowBytes);
     EXPECT_EQ(files.access_counts().mapped, 1U);
   }
+  EXPECT_TRUE(all);
   EXPECT_EQ(MappedPages(path), 0U);
 }
 
