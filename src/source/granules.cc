@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace reshard {
+namespace {
+
+// Calls visit(granule, bit) for each unit of `range`, as far as it lies in the window in which the
+// range begins.
+template <typename Visit>
+void ForEachUnit(ByteRange range, const Visit& visit) {
+  const uint64_t first = range.offset % kWindowBytes / kPageUnit;
+  const uint64_t end = std::min(first + range.length / kPageUnit, 64 * kUnits);
+  for (uint64_t unit = first; unit < end; ++unit) {
+    visit(unit / kUnits, static_cast<uint16_t>(1U << (unit % kUnits)));
+  }
+}
+
+}  // namespace
 
 Granules GranulesOf(ByteRange range) {
   const uint64_t first = range.offset % kWindowBytes / kGranuleBytes;
@@ -28,11 +42,13 @@ Granules AnyOf(Granules granules, const GranulePages& pages) {
 }
 
 void SetPages(ByteRange range, GranulePages& pages) {
-  const uint64_t first = range.offset % kWindowBytes / kPageUnit;
-  const uint64_t end = std::min(first + range.length / kPageUnit, 64 * kUnits);
-  for (uint64_t unit = first; unit < end; ++unit) {
-    pages[unit / kUnits] |= static_cast<uint16_t>(1U << (unit % kUnits));
-  }
+  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) { pages[granule] |= bit; });
+}
+
+void ClearPages(ByteRange range, GranulePages& pages) {
+  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) {
+    pages[granule] &= static_cast<uint16_t>(~bit);
+  });
 }
 
 }  // namespace reshard

@@ -37,6 +37,8 @@ Granules Lowest(Granules granules, uint64_t count);
 // Returns those of `granules` of which any page is set.
 Granules AnyOf(Granules granules, const GranulePages& pages);
 
+inline bool Any(const GranulePages& pages) { return pages != GranulePages{}; }
+
 inline uint64_t BytesIn(Granules granules) {
   return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
 }
@@ -80,8 +82,9 @@ void ForEachRunOfPages(uint64_t number, const GranulePages& pages, const Visit& 
   }
 }
 
-// Sets the pages of `range`, as far as they lie in the window in which it begins.
+// Set and clear the pages of `range`, as far as they lie in the window in which it begins.
 void SetPages(ByteRange range, GranulePages& pages);
+void ClearPages(ByteRange range, GranulePages& pages);
 
 }  // namespace reshard
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
+#include <thread>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -14,6 +16,9 @@
 namespace reshard {
 namespace {
 
+// How long the kernel is at a page itself, when it looks for memory.
+constexpr std::chrono::milliseconds kKernelMoment{1};
+
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const InputFile& input) {
   const uint64_t page = PageSize();
@@ -23,7 +28,7 @@ ByteRange Clip(ByteRange range, const InputFile& input) {
 
 }  // namespace
 
-WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty()); }
+WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty() && left_.empty()); }
 
 uint64_t WindowCache::HeldPeak() const {
   const std::lock_guard lock(mutex_);
@@ -50,10 +55,16 @@ void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
   entry.ahead &= ~granules;
 }
 
+std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
+  if (entry.pins > 0) return pinned_;
+  return entry.held != 0 ? idle_ : left_;
+}
+
 void WindowCache::Unpin(Place entry) {
   if (--entry->pins > 0) return;
-  if (entry->held != 0) {
-    idle_.splice(idle_.end(), pinned_, entry);
+  if (entry->held != 0 || Any(entry->own)) {
+    std::list<Entry>& list = ListOf(*entry);
+    list.splice(list.end(), pinned_, entry);
   } else {
     entry->file->entries_.erase(entry->number);
     pinned_.erase(entry);
@@ -80,14 +91,13 @@ void WindowCache::Evict(Lock& lock, Place entry) {
   entry->busy = ~Granules{0};
   entry->asked = entry->present = 0;
   lock.unlock();
-  entry->file->Drop(entry->number, entry->held, entry->own);
+  entry->own = entry->file->Drop(entry->number, entry->held, entry->own);
   entry->buffer = ReservedMemory();
   lock.lock();
   --evicting_;
   held_ -= BytesIn(entry->held);
   EndReadAhead(*entry, entry->ahead);
   entry->busy = entry->held = 0;
-  entry->own = {};
   Unpin(entry);
   changed_.notify_all();
 }
@@ -100,13 +110,21 @@ FileWindows::~FileWindows() {
                        [](const auto& entry) { return entry.second->pins == 0; });
   });
   std::list<Entry> gone;
-  for (const auto& [number, entry] : entries_) gone.splice(gone.end(), cache_.idle_, entry);
+  for (const auto& [number, entry] : entries_) {
+    gone.splice(gone.end(), cache_.ListOf(*entry), entry);
+  }
   lock.unlock();
   uint64_t held = 0;
+  bool any_left = false;
   for (Entry& entry : gone) {
-    Drop(entry.number, entry.held, entry.own);
+    entry.own = Drop(entry.number, entry.held, entry.own);
     entry.buffer = ReservedMemory();
     held += BytesIn(entry.held);
+    any_left = any_left || Any(entry.own);
+  }
+  if (any_left) {
+    std::this_thread::sleep_for(kKernelMoment);
+    for (const Entry& entry : gone) Drop(entry.number, 0, entry.own);
   }
   lock.lock();
   cache_.held_ -= held;
@@ -155,7 +173,7 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     if (!map_) StartReading(entry->number, uncached);
     lock.lock();
     EndWork(*entry, todo, own);
-    cache_.Hold(*entry, AnyOf(todo, own));
+    cache_.Hold(*entry, AnyOf(todo, entry->own));
     cache_.MakeRoom(lock);
   }
   cache_.EndReadAhead(*entry, wanted);
@@ -181,7 +199,8 @@ void FileWindows::Prefetch(ByteRange range) {
 FileWindows::Place FileWindows::PinEntry(uint64_t number) {
   if (const auto found = entries_.find(number); found != entries_.end()) {
     const Place entry = found->second;
-    if (entry->pins++ == 0) cache_.pinned_.splice(cache_.pinned_.end(), cache_.idle_, entry);
+    std::list<Entry>& list = cache_.ListOf(*entry);
+    if (entry->pins++ == 0) cache_.pinned_.splice(cache_.pinned_.end(), list, entry);
     return entry;
   }
   std::list<Entry> made(1);
@@ -267,7 +286,7 @@ GranulePages FileWindows::Known(const Entry& entry, Granules granules) {
 }
 
 void FileWindows::EndWork(Entry& entry, Granules granules, const GranulePages& own) {
-  ForEachGranule(granules, [&](size_t i) { entry.own[i] = own[i]; });
+  ForEachGranule(granules, [&](size_t i) { entry.own[i] |= own[i]; });
   entry.asked |= granules;
   entry.busy &= ~granules;
   cache_.changed_.notify_all();
@@ -317,14 +336,22 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
   return status;
 }
 
-void FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
+GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
   if (map_) {
     ForEachRun(number, granules, [this](ByteRange run) {
       run = Clip(run, input_);
       DropPages(map_->data() + run.offset, run.length);
     });
   }
-  ForEachRunOfPages(number, own, [this](ByteRange pages) { DropCached(input_, pages); });
+  GranulePages left{};
+  ForEachRunOfPages(number, own, [this, &left](ByteRange pages) {
+    DropCached(input_, pages);
+    SetPages(pages, left);
+    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, pages,
+                                         [&left](ByteRange gone) { ClearPages(gone, left); });
+    if (found == Residency::kUnknown) ClearPages(pages, left);
+  });
+  return left;
 }
 
 Status ExplainFault(const InputFile& input, uint64_t offset) {

@@ -5,7 +5,9 @@
 // somebody asks for them and stay until the budget is needed for others: the window not used for
 // longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
-// tell which these are (page_residency.h), all pages stay.
+// tell which these are (page_residency.h), all pages stay. A page that the kernel does not let go,
+// because it is at it itself for a moment or a process has mapped it, stays one of our own and is
+// tried again: when its window goes the next time, and when the file is closed.
 //
 // Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
 // leave the page cache at once.
@@ -60,13 +62,15 @@ class WindowCache {
     Granules held = 0;      // counted: present, or with pages of our own in the page cache
     Granules ahead = 0;     // being read ahead
     Granules present = 0;   // mapped, or in the buffer
-    GranulePages own{};     // were not in the page cache before
+    GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
   };
   using Place = std::list<Entry>::iterator;
   using Lock = std::unique_lock<std::mutex>;
 
   // With the lock held:
+  // Returns the list in which the entry is.
+  std::list<Entry>& ListOf(const Entry& entry);
   void Unpin(Place entry);
   // Counts granules that are to be held.
   void Hold(Entry& entry, Granules granules);
@@ -80,6 +84,7 @@ class WindowCache {
   std::condition_variable changed_;  // granules are no longer busy, or a window went
   std::list<Entry> pinned_;
   std::list<Entry> idle_;  // the one used last at the end
+  std::list<Entry> left_;  // hold nothing but pages that the kernel did not let go
   uint64_t held_ = 0;
   uint64_t held_peak_ = 0;
   uint64_t filled_ = 0;
@@ -153,7 +158,7 @@ class FileWindows {
   Status Fill(Lock& lock, Entry& entry, Granules granules);
   Status ReserveBuffer(Lock& lock, Entry& entry);
   void ReadAhead(Lock& lock, Entry& entry, Granules granules);
-  // Ends a thread's work at granules, of which `own` are the pages of our own.
+  // Ends a thread's work at granules, where it found the pages `own` to be our own.
   void EndWork(Entry& entry, Granules granules, const GranulePages& own);
   // Returns what is known of the granules' pages.
   static GranulePages Known(const Entry& entry, Granules granules);
@@ -165,8 +170,8 @@ class FileWindows {
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
-  // Gives back what these granules hold.
-  void Drop(uint64_t number, Granules granules, const GranulePages& own) const;
+  // Gives back what these granules hold. Returns those of the pages `own` that stayed.
+  GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;
   const InputFile& input_;

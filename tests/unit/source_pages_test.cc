@@ -9,11 +9,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "src/os/file_map.h"
+#include "src/os/input_file.h"
 #include "src/os/map_advice.h"
 #include "src/source/source_files.h"
 #include "tests/support/memory_pages.h"
@@ -149,6 +152,39 @@ TEST_P(SourcePages, ReadAheadThatIsUnderWayLeavesToo) {
     EXPECT_TRUE(files.Prefetch(files.Add(path_), kWindowBytes, kWindowBytes).ok());
   }
   EXPECT_EQ(CachedPages(path_), 0U);
+}
+
+// The kernel keeps a page that somebody has mapped, or that it is at itself.
+TEST_P(SourcePages, APageThatCannotLeaveIsTriedAgain) {
+  constexpr size_t kPage = 5;
+  for (const bool used_again : {false, true}) {
+    SCOPED_TRACE(used_again);
+    {
+      SourceFiles files(Options());
+      const FileId id = files.Add(path_);
+      const auto open_windows = [&](uint64_t begin, uint64_t end) {
+        for (uint64_t i = begin; i < end; ++i) {
+          ASSERT_TRUE(files.Open(id, i * kWindowBytes, kWindowBytes).ok());
+        }
+      };
+      open_windows(0, 1);
+      {
+        const Result<InputFile> input = InputFile::Open(path_);
+        ASSERT_TRUE(input.ok());
+        const Result<FileMap> map = FileMap::Make(*input);
+        ASSERT_TRUE(map.ok());
+        AdviseRandom(map->data(), map->size());
+        ASSERT_EQ(Populate(map->data() + kPage * PageSize(), PageSize()), std::nullopt);
+        open_windows(1, 4);
+        ASSERT_TRUE(PagesInCache(path_)[kPage]);
+      }
+      if (used_again) {
+        open_windows(0, 3);
+        EXPECT_FALSE(PagesInCache(path_)[kPage]);
+      }
+    }
+    EXPECT_EQ(CachedPages(path_), 0U);
+  }
 }
 
 TEST_P(SourcePages, NoMoreThanHalfOfTheBudgetIsReadAhead) {
