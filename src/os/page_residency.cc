@@ -103,7 +103,7 @@ Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange ra
   return found;
 }
 
-void DropCached(const InputFile& file, ByteRange range) {
+bool DropCached(const InputFile& file, ByteRange range) {
   const auto drop = [&file, &range] {
     static_cast<void>(posix_fadvise(file.descriptor(), static_cast<off_t>(range.offset),
                                     static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
@@ -111,7 +111,9 @@ void DropCached(const InputFile& file, ByteRange range) {
   drop();
   // Those that are still being read stay, which only cachestat tells: reading from them waits for
   // that.
-  if (CountCached(file, range).value_or(0) == 0) return;
+  const std::optional<uint64_t> cached = CountCached(file, range);
+  if (!cached) return true;
+  if (*cached == 0) return false;
   uint64_t next = range.offset;
   const auto wait_until = [&file, &next](uint64_t end) {
     for (; next < end; next += PageSize()) {
@@ -125,6 +127,7 @@ void DropCached(const InputFile& file, ByteRange range) {
   });
   wait_until(std::min(range.end(), file.size()));
   drop();
+  return true;
 }
 
 }  // namespace reshard

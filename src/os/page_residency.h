@@ -27,9 +27,9 @@ Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange ra
                        const std::function<void(ByteRange)>& visit);
 
 // Takes the pages of `range`, which begins a page, out of the page cache, but for those that a
-// process has mapped or that are not yet written, and before Linux 6.5 those that are still being
-// read.
-void DropCached(const InputFile& file, ByteRange range);
+// process has mapped, that the kernel is using or that are not yet written, and before Linux 6.5
+// those that are still being read. Returns whether any may have stayed.
+bool DropCached(const InputFile& file, ByteRange range);
 
 }  // namespace reshard
 

@@ -16,8 +16,11 @@
 namespace reshard {
 namespace {
 
-// How long the kernel is at a page itself, when it looks for memory.
-constexpr std::chrono::milliseconds kKernelMoment{1};
+// Usually enough for the kernel to be done with a page that it looks at for reclaim.
+constexpr std::chrono::milliseconds kRetryAfter{1};
+
+// Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
+constexpr size_t kMostStayed = 64;
 
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const InputFile& input) {
@@ -28,7 +31,7 @@ ByteRange Clip(ByteRange range, const InputFile& input) {
 
 }  // namespace
 
-WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty() && left_.empty()); }
+WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty() && stayed_.empty()); }
 
 uint64_t WindowCache::HeldPeak() const {
   const std::lock_guard lock(mutex_);
@@ -57,18 +60,20 @@ void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
 
 std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
   if (entry.pins > 0) return pinned_;
-  return entry.held != 0 ? idle_ : left_;
+  return entry.held != 0 ? idle_ : stayed_;
 }
 
 void WindowCache::Unpin(Place entry) {
   if (--entry->pins > 0) return;
-  if (entry->held != 0 || Any(entry->own)) {
-    std::list<Entry>& list = ListOf(*entry);
-    list.splice(list.end(), pinned_, entry);
-  } else {
-    entry->file->entries_.erase(entry->number);
-    pinned_.erase(entry);
-  }
+  std::list<Entry>& list = ListOf(*entry);
+  list.splice(list.end(), pinned_, entry);
+  if (entry->held != 0) return;
+  entry->asked = 0;
+  const bool stayed = Any(entry->own);
+  if (stayed && stayed_.size() <= kMostStayed) return;
+  const Place gone = stayed ? stayed_.begin() : entry;
+  gone->file->entries_.erase(gone->number);
+  stayed_.erase(gone);
 }
 
 void WindowCache::MakeRoom(Lock& lock) {
@@ -115,20 +120,20 @@ FileWindows::~FileWindows() {
   }
   lock.unlock();
   uint64_t held = 0;
-  bool any_left = false;
+  bool any_stayed = false;
   for (Entry& entry : gone) {
     entry.own = Drop(entry.number, entry.held, entry.own);
     entry.buffer = ReservedMemory();
     held += BytesIn(entry.held);
-    any_left = any_left || Any(entry.own);
-  }
-  if (any_left) {
-    std::this_thread::sleep_for(kKernelMoment);
-    for (const Entry& entry : gone) Drop(entry.number, 0, entry.own);
+    any_stayed = any_stayed || Any(entry.own);
   }
   lock.lock();
   cache_.held_ -= held;
   for (Entry& entry : gone) cache_.EndReadAhead(entry, entry.ahead);
+  lock.unlock();
+  if (!any_stayed) return;
+  std::this_thread::sleep_for(kRetryAfter);
+  for (const Entry& entry : gone) Drop(entry.number, 0, entry.own);
 }
 
 Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
@@ -235,7 +240,9 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
                   : ReadInto(entry.buffer, entry.number, granules);
     });
     // They stay our own: who reads a header in them meanwhile may bring one back.
-    if (!map_) Drop(entry.number, granules, own);
+    if (!map_) {
+      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { DropCached(input_, pages); });
+    }
   }
   lock.lock();
   EndWork(entry, granules, own);
@@ -338,20 +345,21 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
 
 GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
   if (map_) {
-    ForEachRun(number, granules, [this](ByteRange run) {
+    // The kernel maps what it has of a file around a page that is asked for: own pages, too.
+    ForEachRun(number, granules | AnyOf(~Granules{0}, own), [this](ByteRange run) {
       run = Clip(run, input_);
       DropPages(map_->data() + run.offset, run.length);
     });
   }
-  GranulePages left{};
-  ForEachRunOfPages(number, own, [this, &left](ByteRange pages) {
-    DropCached(input_, pages);
-    SetPages(pages, left);
+  GranulePages stayed{};
+  ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
+    if (!DropCached(input_, pages)) return;
+    SetPages(pages, stayed);
     const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, pages,
-                                         [&left](ByteRange gone) { ClearPages(gone, left); });
-    if (found == Residency::kUnknown) ClearPages(pages, left);
+                                         [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
+    if (found == Residency::kUnknown) ClearPages(pages, stayed);
   });
-  return left;
+  return stayed;
 }
 
 Status ExplainFault(const InputFile& input, uint64_t offset) {

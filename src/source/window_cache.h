@@ -5,9 +5,9 @@
 // somebody asks for them and stay until the budget is needed for others: the window not used for
 // longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
-// tell which these are (page_residency.h), all pages stay. A page that the kernel does not let go,
-// because it is at it itself for a moment or a process has mapped it, stays one of our own and is
-// tried again: when its window goes the next time, and when the file is closed.
+// tell which these are (page_residency.h), all pages stay. A page of our own that stays when it is
+// to leave, because the kernel is using it for a moment or a process has mapped it, remains our own
+// and is tried again: when its window goes the next time, and when the file is closed.
 //
 // Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
 // leave the page cache at once.
@@ -59,7 +59,7 @@ class WindowCache {
     size_t pins = 0;
     Granules busy = 0;      // a thread is at them, outside the lock
     Granules asked = 0;     // it is known which of their pages are `own`
-    Granules held = 0;      // counted: present, or with pages of our own in the page cache
+    Granules held = 0;      // counted: present, or with pages of our own but for those that stayed
     Granules ahead = 0;     // being read ahead
     Granules present = 0;   // mapped, or in the buffer
     GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
@@ -83,8 +83,8 @@ class WindowCache {
   mutable std::mutex mutex_;         // guards what follows, and the entries of each FileWindows
   std::condition_variable changed_;  // granules are no longer busy, or a window went
   std::list<Entry> pinned_;
-  std::list<Entry> idle_;  // the one used last at the end
-  std::list<Entry> left_;  // hold nothing but pages that the kernel did not let go
+  std::list<Entry> idle_;    // the one used last at the end
+  std::list<Entry> stayed_;  // went, but for pages that stayed; the last one at the end
   uint64_t held_ = 0;
   uint64_t held_peak_ = 0;
   uint64_t filled_ = 0;
@@ -170,7 +170,8 @@ class FileWindows {
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
-  // Gives back what these granules hold. Returns those of the pages `own` that stayed.
+  // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
+  // stayed, as far as the kernel tells.
   GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;

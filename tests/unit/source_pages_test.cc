@@ -154,8 +154,27 @@ TEST_P(SourcePages, ReadAheadThatIsUnderWayLeavesToo) {
   EXPECT_EQ(CachedPages(path_), 0U);
 }
 
-// The kernel keeps a page that somebody has mapped, or that it is at itself.
-TEST_P(SourcePages, APageThatCannotLeaveIsTriedAgain) {
+// A page of a file that is mapped while this lives, which the kernel keeps in the page cache
+// therefore.
+class KeptPage {
+ public:
+  KeptPage(const std::string& path, size_t page) {
+    Result<InputFile> input = InputFile::Open(path);
+    Result<FileMap> map = input.ok() ? FileMap::Make(*input) : input.status();
+    if (!map.ok()) {
+      ADD_FAILURE() << map.status().message();
+      return;
+    }
+    AdviseRandom(map->data(), map->size());
+    EXPECT_EQ(Populate(map->data() + page * PageSize(), PageSize()), std::nullopt);
+    map_ = std::move(*map);
+  }
+
+ private:
+  std::optional<FileMap> map_;
+};
+
+TEST_P(SourcePages, APageThatStaysIsTriedAgain) {
   constexpr size_t kPage = 5;
   for (const bool used_again : {false, true}) {
     SCOPED_TRACE(used_again);
@@ -169,22 +188,39 @@ TEST_P(SourcePages, APageThatCannotLeaveIsTriedAgain) {
       };
       open_windows(0, 1);
       {
-        const Result<InputFile> input = InputFile::Open(path_);
-        ASSERT_TRUE(input.ok());
-        const Result<FileMap> map = FileMap::Make(*input);
-        ASSERT_TRUE(map.ok());
-        AdviseRandom(map->data(), map->size());
-        ASSERT_EQ(Populate(map->data() + kPage * PageSize(), PageSize()), std::nullopt);
+        const KeptPage kept(path_, kPage);
         open_windows(1, 4);
         ASSERT_TRUE(PagesInCache(path_)[kPage]);
       }
-      if (used_again) {
+      // The kernel may be using it again; but not each time.
+      for (int attempt = 0; used_again && attempt < 5; ++attempt) {
         open_windows(0, 3);
-        EXPECT_FALSE(PagesInCache(path_)[kPage]);
+        if (!PagesInCache(path_)[kPage]) break;
+        ASSERT_LT(attempt, 4);
       }
     }
     EXPECT_EQ(CachedPages(path_), 0U);
   }
+}
+
+// Populating a map, the kernel also maps what it has of the file close by.
+TEST_P(SourcePages, APageThatStaysIsUnmapped) {
+  const size_t last_of_granule = kGranuleBytes / PageSize() - 1;
+  const std::string path = folder_.Write("small.ckpt", content_.substr(0, 16 * kGranuleBytes));
+  DropPages(path);
+  {
+    SourceFiles files({.max_open = 1, .window_budget = 0, .access = GetParam()});
+    const FileId id = files.Add(path);
+    {
+      std::optional<Result<Window>> window = files.Open(id, 0, kGranuleBytes);
+      ASSERT_TRUE((*window).ok());
+      const KeptPage kept(path, last_of_granule);
+      window.reset();
+      ASSERT_TRUE(PagesInCache(path)[last_of_granule]);
+    }
+    ASSERT_TRUE(files.Open(id, kGranuleBytes, kGranuleBytes).ok());
+  }
+  EXPECT_EQ(CachedPages(path), 0U);
 }
 
 TEST_P(SourcePages, NoMoreThanHalfOfTheBudgetIsReadAhead) {
