@@ -7,6 +7,7 @@ that can be taken up in the same way.
 """
 
 import collections
+import os
 import pathlib
 import random
 import shutil
@@ -18,6 +19,7 @@ import harness
 
 KILLS = 200
 INTERRUPTIONS = 20  # by each of the other signals
+LOT = 5  # as many of them one after the other
 SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "KILL": signal.SIGKILL}
 MODEL = ("--layers", "4", "--hidden", "384", "--ffn", "1024", "--vocab", "4096")
 
@@ -45,8 +47,11 @@ def check_ended(done, name, target, where):
     return True
 
 
-def interrupt(job, target, finished, choice, duration, name, kept):
-    """Interrupts one conversion, perhaps also the run that takes it up; returns how many times."""
+def interrupt(job, target, finished, choice, duration, name):
+    """Interrupts one conversion, perhaps also the run that takes it up.
+
+    Returns how many times, and whether there were finished files to go on from.
+    """
     interruptions = 0
     resume = choice.choice(harness.AGAIN)
     more = ()
@@ -61,15 +66,33 @@ def interrupt(job, target, finished, choice, duration, name, kept):
         if not interrupted:
             break
         more = resume
-    kept[bool(list((target / harness.WORK_FOLDER).rglob("*.jsonl")))] += 1
+    kept = any((target / harness.WORK_FOLDER).rglob("*.jsonl"))
     harness.complete(job, target, finished, f"{where}, completed {' '.join(resume)}", *resume)
     shutil.rmtree(target)
-    return interruptions
+    return interruptions, kept
+
+
+def interrupt_lot(job, target, finished, seed, duration, name, wanted):
+    """Returns the signal's name, the interruptions, and of how many jobs how many kept files."""
+    choice = random.Random(f"{seed} {target.name}")
+    interruptions = 0
+    kept = collections.Counter()
+    while interruptions < wanted:
+        times, any_kept = interrupt(job, target, finished, choice, duration, name)
+        interruptions += times
+        kept[any_kept] += 1
+    return name, interruptions, kept.total(), kept[True]
+
+
+def timed(job, target):
+    start = time.monotonic()
+    done = harness.run(job.command(target))
+    assert done.returncode == 0, done.stderr.decode()
+    return time.monotonic() - start
 
 
 def main():
     options = harness.arguments("reshard", "gen", seed=True, every=True)
-    choice = random.Random(options.seed)
     with harness.scratch() as folder:
         folder = pathlib.Path(folder)
         harness.generate(options.gen, folder / "src", *MODEL, "--tp", "4")
@@ -79,19 +102,24 @@ def main():
                           folder / "dst" / "strategy")
         finished = harness.undisturbed(job, folder / "undisturbed")
         size = sum(len(content) for content in finished.values())
-        target = folder / "target"
-        start = time.monotonic()
-        assert harness.run(job.command(target)).returncode == 0
-        duration = time.monotonic() - start
-        shutil.rmtree(target)
+        # As many at a time as below.
+        targets = [folder / f"timed{i}" for i in range(os.cpu_count())]
+        duration = max(harness.run_all(timed, [(job, target) for target in targets]))
+        for target in targets:
+            shutil.rmtree(target)
+        lots = []
         for name, wanted in (("KILL", KILLS), ("INT", INTERRUPTIONS), ("TERM", INTERRUPTIONS)):
-            kept = collections.Counter()
-            interruptions = 0
-            while interruptions < wanted / options.every:
-                interruptions += interrupt(job, target, finished, choice, duration, name, kept)
+            wanted = -(-wanted // options.every)
+            for lot, done in enumerate(range(0, wanted, LOT)):
+                lots.append((job, folder / f"{name} {lot}", finished, options.seed, duration, name,
+                             min(LOT, wanted - done)))
+        outcomes = harness.run_all(interrupt_lot, lots)
+        for name in SIGNALS:
+            interruptions, jobs, kept = (
+                sum(outcome[i] * times for outcome, times in outcomes.items() if outcome[0] == name)
+                for i in (1, 2, 3))
             print(f"SIG{name}: {interruptions} at random points of a job of {size / 1e6:.0f} MB "
-                  f"and {duration:.2f} s, {kept[True]} of {sum(kept.values())} with finished files",
-                  flush=True)
+                  f"and {duration:.2f} s, {kept} of {jobs} with finished files")
 
 
 main()

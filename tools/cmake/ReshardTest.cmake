@@ -11,6 +11,7 @@ function(reshard_test_library name)
     return()
   endif()
   add_library(${name} STATIC ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON) # see reshard_tool
   target_link_libraries(
     ${name}
     PUBLIC reshard::reshard reshard_internal ${arg_LINK}
