@@ -6,6 +6,7 @@
 #   tools/deps.sh --mindspore   also build/venv, a Python environment with MindSpore for
 #                               tests/differential (python3, or $PYTHON)
 #   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
+#   tools/deps.sh --slurm       also Slurm, for the test of shards in its jobs
 #   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
 #                               libraries for aarch64 (Debian only)
 #   tools/deps.sh --clean-root  also what packages are made and checked with, and build/clean-root.tar,
@@ -107,9 +108,9 @@ make_clean_root() {
 }
 
 case "${1:-}" in
-  "" | --mindspore | --browser | --aarch64 | --clean-root) ;;
+  "" | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
   *)
-    echo "usage: tools/deps.sh [--mindspore | --browser | --aarch64 | --clean-root]" >&2
+    echo "usage: tools/deps.sh [--mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
     exit 2
     ;;
 esac
@@ -121,6 +122,7 @@ install_packages "${packages[@]}"
 case "${1:-}" in
   --mindspore) make_mindspore_environment ;;
   --browser) install_packages chromium ;;
+  --slurm) install_packages slurm-wlm munge ;;
   --aarch64)
     install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
     make_aarch64_root

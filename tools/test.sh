@@ -3,24 +3,43 @@
 #
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   also lint, AddressSanitizer and UndefinedBehaviorSanitizer, ThreadSanitizer,
-#                         the release build: all faults (tests/fault), packages and the static program
-#                         in a clean root, MindSpore against reshard
-#   tools/test.sh --aarch64   the quick tests, cross-built for aarch64 and run under qemu-user
+#                         the release build: faults (tests/fault), packages and the static program in a
+#                         clean root, MindSpore against reshard; of the long suites a sample
+#   tools/test.sh --complete   the same with the long suites whole
+#   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
+#
+# Samples and random cases follow from a seed, which is printed; RESHARD_TEST_SEED=N repeats them.
 #
 # Ends with a table of what ran and what did not run and why; with CI=true a part or a test that did
-# not run is a failure. The last line is "N passed, M failed": tests of every ctest run, and each
-# other part as one. Logs are in build/logs.
+# not run is a failure, unless tests/not_due.txt lists it. The last line is "N passed, M failed": tests
+# of every ctest run, and each other part as one. Logs are in build/logs.
 set -uo pipefail
 exec </dev/null
 cd "$(dirname "$0")/.." || exit 1
 
 case "$*" in
-  "" | --all | --aarch64) mode=$* ;;
+  "" | --all | --complete | --aarch64) mode=$* ;;
   *)
-    echo "usage: tools/test.sh [--all | --aarch64]" >&2
+    echo "usage: tools/test.sh [--all | --complete | --aarch64]" >&2
     exit 2
     ;;
 esac
+
+export RESHARD_TEST_SEED=${RESHARD_TEST_SEED:-$((RANDOM << 15 | RANDOM))}
+if [[ ! $RESHARD_TEST_SEED =~ ^[0-9]+$ ]]; then
+  echo "test.sh: RESHARD_TEST_SEED: expected a number, found '$RESHARD_TEST_SEED'" >&2
+  exit 2
+fi
+echo "seed $RESHARD_TEST_SEED (RESHARD_TEST_SEED)"
+
+# What is run of the suites that take long.
+if [[ $mode == --complete ]]; then
+  long_suites=complete
+  random_cases=1000
+else
+  long_suites=sample
+  random_cases=120
+fi
 
 jobs=$(nproc)
 logs=build/logs
@@ -33,8 +52,19 @@ record() { # PART RESULT
   table+=("$(printf '%-14s %s' "$1" "$2")")
 }
 
+# Whether a line of tests/not_due.txt matches "TEST: WHY".
+is_not_due() { # TEST: WHY
+  local line
+  while read -r line; do
+    [[ -n $line && $line != \#* && $1 == $line ]] && return 0
+  done <tests/not_due.txt
+  return 1
+}
+
 did_not_run() { # PART WHY
-  if [[ ${CI:-} == true ]]; then
+  if is_not_due "$2"; then
+    record "$1" "not due: $2"
+  elif [[ ${CI:-} == true ]]; then
     failed=$((failed + 1))
     record "$1" "FAILED: did not run: $2"
   else
@@ -139,7 +169,7 @@ run_all() {
     return
   fi
   build_and_test dev
-  [[ $mode == --all ]] || return
+  [[ -n $mode ]] || return
   run_part format check_format
   build_and_test asan
   if [[ -e build/asan/compile_commands.json ]]; then
@@ -154,17 +184,20 @@ run_all() {
     did_not_run differential "the release build failed"
     return
   fi
-  # Without a browser its test says that it did not run.
+  # Without a browser, or without Slurm, its test says that it did not run.
   logged browser tools/deps.sh --browser
-  run_ctest fault dev -C complete -L complete
+  logged slurm tools/deps.sh --slurm
+  run_ctest fault dev -C complete -L "$long_suites"
   check_packages
   if ! logged mindspore tools/deps.sh --mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
     run_part differential build/venv/bin/python tests/differential/run.py \
-      --reshard build/release/bin/reshard --cases 200
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    run_part sampled build/venv/bin/python tests/differential/sampled_test.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_part merges build/venv/bin/python tests/differential/merges.py \
-      --reshard build/release/bin/reshard
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
   fi
 }
 
@@ -174,7 +207,8 @@ printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
   "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
-  --all) echo "not asked for (--aarch64): aarch64" ;;
+  --all) echo "not asked for (--complete): all faults, 1000 random cases" ;&
+  --complete) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -23,16 +23,17 @@ Result<std::string> CheckedDigest(const std::string& digest) {
   return DigestOrNull(digest);
 }
 
-// An array of the members that `encode(entry)` gives each object, brackets included.
+// Appends an array of the members that `encode(entry)` gives each object, brackets included.
 template <typename Entry, typename Encode>
-Result<std::string> Objects(const std::vector<Entry>& entries, Encode encode) {
-  std::string out = "[";
+Status AppendObjects(const std::vector<Entry>& entries, Encode encode, std::string& out) {
+  out += "[";
   for (const Entry& entry : entries) {
     RESHARD_ASSIGN_OR_RETURN(const std::string members, encode(entry));
     fmt::format_to(std::back_inserter(out), "{}\n    {{\n{}\n    }}",
                    &entry == entries.data() ? "" : ",", members);
   }
-  return out + (entries.empty() ? "]" : "\n  ]");
+  out += entries.empty() ? "]" : "\n  ]";
+  return {};
 }
 
 // The members that a file and a source have in common.
@@ -65,6 +66,16 @@ Status SortAndCheck(std::vector<Entry>& entries, EntryFault fault) {
   return {};
 }
 
+// About as many bytes as the text has, a few more. To append to a text that is too short copies it.
+size_t TextBytes(const Manifest& manifest) {
+  constexpr size_t kOfFile = 280;
+  constexpr size_t kOfSource = 120;
+  size_t bytes = 1024;
+  for (const ManifestFile& file : manifest.files) bytes += kOfFile + 2 * file.path.size();
+  for (const ManifestSource& source : manifest.sources) bytes += kOfSource + source.path.size();
+  return bytes;
+}
+
 }  // namespace
 
 Status CheckFingerprint(std::string_view fingerprint) {
@@ -80,11 +91,10 @@ Result<std::string> EncodeManifest(Manifest manifest) {
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
   RESHARD_ASSIGN_OR_RETURN(const std::string source, CheckedDigest(manifest.source_strategy));
   RESHARD_ASSIGN_OR_RETURN(const std::string target, CheckedDigest(manifest.target_strategy));
-  RESHARD_ASSIGN_OR_RETURN(const std::string sources,
-                           Objects(manifest.sources, Common<ManifestSource>));
-  RESHARD_ASSIGN_OR_RETURN(const std::string files, Objects(manifest.files, EncodeFile));
-  std::string bytes = fmt::format(
-      R"({{
+  std::string bytes;
+  bytes.reserve(TextBytes(manifest));
+  fmt::format_to(std::back_inserter(bytes),
+                 R"({{
   "schema_version": {},
   "tool": {{
     "name": "{}",
@@ -95,10 +105,12 @@ Result<std::string> EncodeManifest(Manifest manifest) {
     "source": {},
     "target": {}
   }},
-  "sources": {},
-  "files": {})",
-      kManifestSchema, kManifestTool, BytesAsJson(manifest.tool_version), manifest.plan, source,
-      target, sources, files);
+  "sources": )",
+                 kManifestSchema, kManifestTool, BytesAsJson(manifest.tool_version), manifest.plan,
+                 source, target);
+  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.sources, Common<ManifestSource>, bytes));
+  bytes += ",\n  \"files\": ";
+  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.files, EncodeFile, bytes));
   bytes += ManifestSeal(bytes);
   if (bytes.size() > kMaxManifestBytes) {
     return Refuse(fmt::format("{} bytes; it has at most {}", bytes.size(), kMaxManifestBytes));

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "format/manifest/manifest_check.h"
 #include "src/base/quote.h"
 
@@ -42,12 +40,7 @@ std::string RecordPath(std::string_view path) {
   return fmt::format("{}/{}.jsonl", kRecordFolder, path);
 }
 
-std::optional<std::string> TargetPathFault(std::string_view path) {
-  if (auto fault = RelativePathFault(path)) return fault;
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) return "it has control characters";
-  }
+std::optional<std::string> ReservedFor(std::string_view path) {
   const std::string_view first = path.substr(0, path.find('/'));
   if (first == ".reshard") return "it lies in the staging folder .reshard";
   if (first == kRecordFolder) {
@@ -58,6 +51,15 @@ std::optional<std::string> TargetPathFault(std::string_view path) {
     return fmt::format("{} is that of a list of checksums", Quote(first));
   }
   return std::nullopt;
+}
+
+std::optional<std::string> TargetPathFault(std::string_view path) {
+  if (auto fault = RelativePathFault(path)) return fault;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) return "it has control characters";
+  }
+  return ReservedFor(path);
 }
 
 Status CheckTargetPath(std::string_view path) {

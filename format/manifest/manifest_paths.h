@@ -3,6 +3,7 @@
 #ifndef RESHARD_FORMAT_MANIFEST_MANIFEST_PATHS_H_
 #define RESHARD_FORMAT_MANIFEST_MANIFEST_PATHS_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,10 @@ std::string ChecksumsName(std::string_view manifest_name);
 
 // Returns where the part record of the target file at `path` lies, relative to the target folder.
 std::string RecordPath(std::string_view path);
+
+// Returns what of reshard's own lies at `path`, relative to a target folder, in words; nothing
+// where target files may lie.
+std::optional<std::string> ReservedFor(std::string_view path);
 
 // Returns ok for the path of a target file that a manifest may hold (SPEC.md, "Limits").
 // Errors: kInvalidArgument.

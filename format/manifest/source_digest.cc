@@ -7,6 +7,11 @@
 #include "src/base/quote.h"
 
 namespace reshard {
+namespace {
+
+constexpr size_t kMostText = 512;  // of a few lines
+
+}  // namespace
 
 void SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
                        std::string_view digest) {
@@ -29,17 +34,33 @@ Status SourceSummary::Add(const PartRecordHead& head) {
     Source& source = sources_[taken.path];
     source.size = taken.size;
     if (taken.digest.empty()) source.has_digest = false;
-    source.lines.Update(fmt::format("{}\t{}\n", head.path, taken.digest));
+    const std::string line = fmt::format("{}\t{}\n", head.path, taken.digest);
+    if (!source.lines && source.few.size() + line.size() > kMostText) {
+      source.lines.emplace().Update(source.few);
+      std::string().swap(source.few);
+    }
+    if (source.lines) {
+      source.lines->Update(line);
+    } else {
+      source.few += line;
+    }
   }
   return {};
 }
 
 std::vector<ManifestSource> SourceSummary::Sources() const {
   std::vector<ManifestSource> sources;
+  sources.reserve(sources_.size());
   for (const auto& [path, source] : sources_) {
-    sources.push_back({.path = path,
-                       .size = source.size,
-                       .digest = source.has_digest ? source.lines.HexDigest() : std::string()});
+    sources.push_back({.path = path, .size = source.size});
+    if (!source.has_digest) continue;
+    if (source.lines) {
+      sources.back().digest = source.lines->HexDigest();
+    } else {
+      Xxh3 lines;
+      lines.Update(source.few);
+      sources.back().digest = lines.HexDigest();
+    }
   }
   return sources;
 }

@@ -5,6 +5,7 @@
 #define RESHARD_FORMAT_MANIFEST_SOURCE_DIGEST_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,8 @@ class SourceSummary {
   struct Source {
     uint64_t size = 0;
     bool has_digest = true;
-    Xxh3 lines;
+    std::string few;  // lines, as long as they take less memory than their digest's state
+    std::optional<Xxh3> lines;
   };
   std::map<std::string, Source> sources_;  // by path
 };

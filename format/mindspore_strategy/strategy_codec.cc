@@ -44,7 +44,8 @@ ParameterLayout LayoutOf(const ParallelLayouts& layouts) {
   return layout;
 }
 
-Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view bytes) {
+Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view bytes,
+                                   const MemoryCheck& memory) {
   StrategyFile file;
   file.path = path;
   const StrategyItemVisitor visitor = {
@@ -66,8 +67,8 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
               fmt::format("{}: expected at most {} layouts, found more at offset {}", Escape(path),
                           kMaxStrategyLayouts, offset));
         }
-        file.layouts.push_back({item.param_name(), LayoutOf(layouts)});
-        return {};
+        file.layouts.push_back(LayoutEntry{item.param_name(), LayoutOf(layouts)});
+        return file.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory) : Status();
       }};
   RESHARD_RETURN_IF_ERROR(VisitStrategyItems(path, bytes, visitor));
   return file;
@@ -82,7 +83,8 @@ StrategyEncoding StrategyEncodingOf(std::string_view bytes) {
   return is_json ? StrategyEncoding::kJson : StrategyEncoding::kProtobuf;
 }
 
-Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes) {
+Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes,
+                                   const MemoryCheck& memory) {
   if (bytes.size() > kMaxStrategyFileBytes) {
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
     return CorruptError(fmt::format("{}: expected a strategy file of at most {} bytes, found {}",
@@ -94,8 +96,10 @@ Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view byt
         "it as UTF-8 without one",
         Escape(path)));
   }
-  auto file = StrategyEncodingOf(bytes) == StrategyEncoding::kJson ? ParseStrategyJson(path, bytes)
-                                                                   : ParseProtobuf(path, bytes);
+  auto file = StrategyEncodingOf(bytes) == StrategyEncoding::kJson
+                  ? ParseStrategyJson(path, bytes, memory)
+                  : ParseProtobuf(path, bytes, memory);
+  if (file.status().code() == StatusCode::kResourceExhausted) return file;
   if (!file.ok() || file->layouts.empty()) {
     // What it is instead says more than where it stops being a strategy.
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/layout/strategy.h"
 
 namespace reshard {
@@ -25,10 +26,11 @@ enum class StrategyEncoding { kProtobuf, kJson };
 // protobuf.
 StrategyEncoding StrategyEncodingOf(std::string_view bytes);
 
-// Parses a whole strategy file; `path` is for messages.
+// Parses a whole strategy file; `path` is for messages, and `memory` is asked now and then.
 // Errors: kCorrupt (path, parameter, offset) for what is no strategy, naming what it is instead
 // where that can be told, and for one without layouts.
-Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes);
+Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view bytes,
+                                   const MemoryCheck& memory = {});
 
 }  // namespace reshard
 

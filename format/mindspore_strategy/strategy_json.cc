@@ -66,7 +66,8 @@ class NumberLists {
 // section (strategy or layout items by name), 3 an item, 4 a list in it, 5 a list in that.
 class StrategyReader : public Json::json_sax_t {
  public:
-  StrategyReader(const std::string& path, uint64_t size) : path_(path), size_(size) {
+  StrategyReader(const std::string& path, uint64_t size, const MemoryCheck& memory)
+      : path_(path), memory_(memory), size_(size) {
     file_.path = path;
   }
 
@@ -230,8 +231,9 @@ class StrategyReader : public Json::json_sax_t {
       return Fail(fmt::format("parameter {}: expected at most {} layouts, found more", Quote(name_),
                               kMaxStrategyLayouts));
     }
-    file_.layouts.push_back({name_, std::move(layout_)});
-    return true;
+    file_.layouts.push_back(LayoutEntry{name_, layout_});
+    if (file_.layouts.size() % kMemoryCheckInterval == 0) status_ = CheckMemory(memory_);
+    return status_.ok();
   }
 
   void EndList() {
@@ -314,6 +316,7 @@ class StrategyReader : public Json::json_sax_t {
   }};
 
   const std::string& path_;
+  const MemoryCheck& memory_;
   const uint64_t size_;
   Status status_;
   StrategyFile file_;
@@ -334,9 +337,10 @@ class StrategyReader : public Json::json_sax_t {
 
 }  // namespace
 
-Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes) {
+Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes,
+                                       const MemoryCheck& memory) {
   RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
-  StrategyReader reader(path, bytes.size());
+  StrategyReader reader(path, bytes.size(), memory);
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();
   return reader.TakeFile();
 }

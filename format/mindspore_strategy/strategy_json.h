@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/layout/strategy.h"
 
 namespace reshard {
@@ -13,7 +14,8 @@ namespace reshard {
 // Parses without recursion and without a tree, so neither deep nor wide input costs more than a few
 // times its size. The layouts may come out empty.
 // Errors: kCorrupt (path, byte or parameter and key).
-Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes);
+Result<StrategyFile> ParseStrategyJson(const std::string& path, std::string_view bytes,
+                                       const MemoryCheck& memory);
 
 }  // namespace reshard
 

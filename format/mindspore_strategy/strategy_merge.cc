@@ -51,7 +51,8 @@ Result<std::string> MergeJson(const std::vector<const StageFile*>& stages) {
 
 }  // namespace
 
-Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files) {
+Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files,
+                                                  const MemoryCheck& memory) {
   std::vector<StrategyFile> parsed;
   parsed.reserve(files.size());
   for (const StageFile& file : files) {
@@ -63,7 +64,7 @@ Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& 
                       Escape(json ? file.path : files.front().path),
                       Escape(json ? files.front().path : file.path)));
     }
-    RESHARD_ASSIGN_OR_RETURN(StrategyFile strategy, ParseStrategy(file.path, file.bytes));
+    RESHARD_ASSIGN_OR_RETURN(StrategyFile strategy, ParseStrategy(file.path, file.bytes, memory));
     strategy.copies = file.copies;
     parsed.push_back(std::move(strategy));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/layout/strategy.h"
 
 namespace reshard {
@@ -29,7 +30,8 @@ struct MergedStrategy {
 
 // Parses the files of one folder.
 // Errors: kMismatch when some are JSON and others are not; as ParseStrategy.
-Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files);
+Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files,
+                                                  const MemoryCheck& memory = {});
 
 // Merges the files of one folder, whatever their order. In protobuf the result is what MindSpore
 // writes when it finds the files in the order of their stages; in JSON what its json.dump writes:

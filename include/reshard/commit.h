@@ -11,13 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "reshard/lock_waiting.h"
 #include "reshard/status.h"
 
 namespace reshard {
 
 struct CommitOptions {
   std::string target;
-  std::stop_token stop;  // a request ends the call with kCancelled, nothing published
+  std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
+  LockWaiting waiting = {};   // for shards that begin or publish
 };
 
 struct CommitReport {

@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "reshard/box.h"
+#include "reshard/check_replicas.h"
 #include "reshard/differences.h"
 #include "reshard/dtype.h"
 #include "reshard/io_choice.h"
+#include "reshard/lock_waiting.h"
+#include "reshard/parameter_count.h"
 #include "reshard/progress.h"
 #include "reshard/resume.h"
 #include "reshard/status.h"
@@ -49,27 +52,34 @@ struct ConvertOptions {
   std::vector<int64_t> ranks;  // the target ranks to write; empty: all
   int jobs = 2;  // threads that plan; lanes that gather and write, up to 8 MiB each; 0: one for
                  // each core
-  uint64_t memory_limit = 0;  // bytes that the run may hold in all, page cache included; 0: 256
-                              // MiB, or a quarter of the memory there is when that is less
+  // Bytes that the call may hold in all, page cache included, beyond what the process had before. A
+  // run that needs more is refused before it writes. 0: 256 MiB, or a quarter of the memory there
+  // is when that is less; a run that needs more then takes more, and says so in its warnings.
+  uint64_t memory_limit = 0;
   IoChoice io;
   bool force = false;    // replace existing outputs
   bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
                          // check the CRC trailers of source files before they are used
-  bool check_replicas = false;  // before anything is written, compare the shards that source ranks
-                                // ought to share, in the stages that the target ranks need; not
-                                // looked at by Plan
+  // Before anything is written, compare the shards that source ranks ought to share, in the stages
+  // that the target ranks need. Plan takes kAll for kSample.
+  CheckReplicas check_replicas = CheckReplicas::kSample;
   Resume resume = Resume::kNo;
   std::optional<WorkShard> shard;  // do this share only, together with processes that do the
                                    // others; a shard goes on with what it has finished before
-  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  // Without a value as kCopy, but refused where the names show that a strategy is not the files':
+  // they differ by a prefix, or what it has no layout for holds over half of the bytes.
+  std::optional<UnmatchedPolicy> unmatched;
   std::vector<std::string> include;  // patterns (reshard/glob.h): only parameters whose names in
                                      // the source one of them matches; empty: all
   std::vector<std::string> exclude;  // and of those none that one of these matches
   std::map<std::string, std::string> renames;  // from names in the source to names in the target
   std::string reference;  // a file of full tensors of the same model: what is written has to have
                           // the dtype and full shape that it has there; empty: none
+  // What ParameterTotals::weights of the source has to round to; without a value, anything.
+  std::optional<RoundedCount> expected_parameters;
   bool record_timeline = false;  // for ConvertReport::timeline
   std::stop_token stop;          // a request ends the run with kCancelled, nothing published
+  LockWaiting waiting;           // of a shard, for others that begin or publish
   std::function<void(const Progress&)>
       progress;  // called from worker threads, one call at a time; may be empty
 };
@@ -89,6 +99,7 @@ struct ParameterSummary {
 struct ShardReport {
   WorkShard shard;
   bool published = false;             // the whole set is in place
+  bool already_published = false;     // and was before, so that there was nothing to do
   std::vector<uint64_t> outstanding;  // shards that have not finished, where it is not
 };
 
@@ -98,6 +109,10 @@ struct ConvertReport {
   std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
   // The same with each full shape once, and without an optimizer's copies where there are others.
   std::vector<ParameterSummary> largest_shapes;
+  // Of the whole source, whatever is written of it, where the files that are there tell.
+  std::optional<ParameterTotals> totals;
+  // The number of the one pipeline stage that the source is of, where it shows that there are more.
+  std::optional<int64_t> stage_alone;
   uint64_t parameters = 0;            // distinct names in the files written
   uint64_t left_out = 0;              // parameters, by include and exclude
   uint64_t renamed = 0;               // of `parameters`
@@ -106,25 +121,30 @@ struct ConvertReport {
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
-  std::optional<ReplicaReport> replicas;  // when they were compared: all equal
+  std::optional<ReplicaReport> replicas;  // when all were compared: all equal
+  std::optional<ReplicaSample> sample;    // when there was one, and a source strategy
   uint64_t memory_limit = 0;              // that the run kept to
   uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
   uint64_t memory_peak =
-      0;                    // the sum of the most anonymous memory, source windows and target pages
-                            // on their way to the disk that were seen; 0 when nothing was written
-  IoUsed io;                // of what was read and written, not of files kept
-  uint64_t files_kept = 0;  // of `files`: finished by an interrupted run, not written again
+      0;  // the most that was seen of anonymous memory, source windows and target
+          // pages on their way to the disk together; 0 when nothing was written
+  uint64_t anonymous_peak = 0;  // the most anonymous memory of the process that was seen, what it
+                                // had before included
+  IoUsed io;                    // of what was read and written, not of files kept
+  uint64_t files_kept = 0;      // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;                         // only the publication of a run that was killed was left to do
   std::optional<Timeline> timeline;  // where it was asked for
   std::optional<ShardReport> shard;  // of a shard, whose share all numbers are of
 };
 
-// Converts. A shard publishes when all have finished. Reads as: open, index, plan, execute, verify,
-// commit. Errors: every code, kMismatch for replicas that differ among them; after any of them the
-// target's names are as they were, but for a failure while publishing, which leaves whole files and
-// no manifest, and which the same call completes. Files that were finished stay staged for a call
-// with options.resume; they do not outlive one without.
+// Converts. A shard publishes when all have finished; one whose set is published already, of these
+// sources as they are, does nothing, also with `force`. Reads as: open, index, plan, execute,
+// verify, commit. Errors: every code, kMismatch for a source strategy that is most likely another
+// checkpoint's and for replicas that differ among them; after any of them the target's names are as
+// they were, but for a failure while publishing, which leaves whole files and no manifest, and
+// which the same call completes. Files that were finished stay staged for a call with
+// options.resume; they do not outlive one without.
 Result<ConvertReport> Convert(const ConvertOptions& options);
 
 struct SourceFileSummary {
@@ -148,6 +168,8 @@ struct PlanReport {
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<ParameterSummary> largest;
   std::vector<ParameterSummary> largest_shapes;
+  std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next one
+  std::optional<int64_t> stage_alone;
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;
@@ -156,10 +178,12 @@ struct PlanReport {
   uint64_t runs = 0;           // contiguous stretches that are copied
   uint64_t shortest_run = 0;   // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t largest_plan_bytes = 0;  // of memory, for one target file
-  uint64_t memory_limit = 0;        // that Convert would keep
-  uint64_t memory_bytes = 0;        // about what it would hold of it at the most
-  uint64_t free_space_bytes = 0;    // where the target folder is or would be
+  uint64_t largest_plan_bytes = 0;           // of memory, for one target file
+  uint64_t memory_limit = 0;                 // that Convert would keep
+  uint64_t memory_bytes = 0;                 // about what it would hold of it at the most
+  std::optional<uint64_t> free_space_bytes;  // where the target folder is or would be; nothing
+                                             // where the file system does not say
+  std::optional<ReplicaSample> sample;       // as in ConvertReport
 };
 
 // Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert

@@ -32,7 +32,8 @@ struct DamagedBlock {
 
 // One thing that is wrong.
 struct Damage {
-  std::string path;  // relative to the target folder: of a target file, part record or manifest
+  // Relative to the target folder: of a target file, part record, manifest or list of checksums.
+  std::string path;
   DamageKind kind = DamageKind::kContent;
   std::string detail = {};                 // what was expected and found, in words
   std::optional<DamagedBlock> block = {};  // the first that is bad or cut off, where that is known
@@ -49,6 +50,7 @@ struct DamageReport {
   uint64_t bytes = 0;                  // that were read of them
   uint64_t files_without_digest = 0;   // of which nothing but the size is known
   std::vector<Damage> damages;         // by manifest, then by path
+  std::vector<std::string> notes;      // lists of checksums that are missing
 };
 
 }  // namespace reshard

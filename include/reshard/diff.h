@@ -24,24 +24,28 @@ namespace reshard {
 
 // One of the two checkpoints.
 struct DiffSide {
-  std::string path;      // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
-                         // one .ckpt file when there is no strategy
-  std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
-  std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  std::string path;  // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
+                     // one .ckpt file when there is no strategy
+  std::string strategy = {};  // a strategy file or a folder of stage files; empty: full tensors
+  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  std::string suffix = {};
 };
 
 struct DiffOptions {
   DiffSide a;
   DiffSide b;
-  bool values = false;   // of tensors of floats that differ: count and compare their elements
-  int jobs = 2;          // threads that read; 0: one for each core
-  std::stop_token stop;  // a request ends the call with kCancelled
+  bool values = false;  // of tensors of floats that differ: count and compare their elements
+  // Compare one replica of each shard, and of what no layout cuts the lowest rank's value, byte by
+  // byte, and read no other.
+  bool one_replica = false;
+  int jobs = 2;               // threads that read; 0: one for each core
+  std::stop_token stop = {};  // a request ends the call with kCancelled
   // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress;
+  std::function<void(const Progress&)> progress = {};
 };
 
 enum class ParameterRelation {
-  kEqual,      // every byte
+  kEqual,      // every byte; of what no layout cuts, all values that ranks hold
   kDifferent,  // same dtype and full shape, other bytes
   kOtherType,  // another dtype or full shape; the bytes are not compared
   kOnlyInA,
@@ -59,20 +63,32 @@ struct ParameterDiff {
   ParameterRelation relation = ParameterRelation::kEqual;
   std::optional<ParameterType> a;  // where it has the parameter
   std::optional<ParameterType> b;
-  // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for.
+  // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for: of the
+  // lowest ranks that hold each shard.
   std::optional<ValueDifference> values;
+  // Of a parameter that no layout cuts: the ranks whose value no rank of the other side holds,
+  // where these are some of those that have it.
+  std::vector<int64_t> a_ranks;
+  std::vector<int64_t> b_ranks;
 };
 
 struct DiffReport {
   std::vector<std::string> warnings;
   std::vector<ParameterDiff> parameters;  // in the order of A's files, then those only in B
   uint64_t bytes = 0;                     // of the parameters that were compared, on each side
+  uint64_t bytes_read = 0;                // of both; of files that were read whole, their sizes
+  // What the ranks of each side hold; none with one_replica.
+  std::optional<RankFindings> a;
+  std::optional<RankFindings> b;
 
   uint64_t Count(ParameterRelation relation) const;
-  bool equal() const { return Count(ParameterRelation::kEqual) == parameters.size(); }
+  // Whether all parameters are equal, and all replicas on either side.
+  bool equal() const;
 };
 
-// Compares. A parameter that no layout cuts is taken from the lowest rank that has it.
+// Compares. Every file of both sides is read once, to digests of 128 bits of each shard: those of
+// the ranks that hold the same shard are compared, and those of the full tensors of both sides.
+// Replicas that differ are then compared byte by byte. Files with a CRC trailer are checked first.
 // Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files
 // changed meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<DiffReport> Diff(const DiffOptions& options);

@@ -71,6 +71,15 @@ struct ReplicaReport {
   std::vector<ReplicaDifference> differences;  // in the order of the strategy, at most 20
 };
 
+// What the ranks of one checkpoint hold of the same parameters.
+struct RankFindings {
+  ReplicaReport replicas;
+  // Parameters of which ranks hold different values, as they may: those that are in no layout, or
+  // in one that does not cut them, in the order of the files, and accumulated gradients
+  // (accu_grads*) whose replicas differ.
+  std::vector<std::string> own_values;
+};
+
 }  // namespace reshard
 
 #endif  // RESHARD_DIFFERENCES_H_

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "reshard/box.h"
+#include "reshard/differences.h"
 #include "reshard/dtype.h"
 #include "reshard/parameter.h"
 #include "reshard/progress.h"
@@ -26,11 +28,14 @@ struct DigestOptions {
   std::string path;      // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
                          // one .ckpt file when there is no strategy
   std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
-  std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
-  int jobs = 2;          // threads that read; 0: one for each core
-  std::stop_token stop;  // a request ends the call with kCancelled
+  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  std::string suffix = {};
+  // Read one replica of each shard, and of what no layout cuts the lowest rank's value.
+  bool one_replica = false;
+  int jobs = 2;               // threads that read; 0: one for each core
+  std::stop_token stop = {};  // a request ends the call with kCancelled
   // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress;
+  std::function<void(const Progress&)> progress = {};
 };
 
 struct ParameterDigest {
@@ -42,18 +47,23 @@ struct ParameterDigest {
   // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
   // "digest"); of a note its text, of a map its Values as they stand in the file.
   std::string digest;
+  // The ranks that hold this value, ascending, where ranks hold different values of a parameter
+  // that no layout cuts: then each value is an entry of its own, by its lowest rank. Else empty.
+  std::vector<int64_t> ranks;
 };
 
 struct DigestReport {
   std::vector<std::string> warnings;
   std::vector<ParameterDigest> parameters;  // in the order of the files
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;                       // of all of them
+  uint64_t bytes_read = 0;                  // of files that were read whole, their sizes
+  std::optional<RankFindings> ranks;        // none with one_replica
 };
 
-// Reads every byte of a checkpoint once. A parameter that no layout cuts is taken from the lowest
-// rank that has it.
-// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files
-// changed meanwhile; kIo, kResourceExhausted, kCancelled.
+// Reads every file of a checkpoint once, and compares the replicas; where they differ, the digest
+// is of those of the lowest ranks. Files with a CRC trailer are checked first. Errors:
+// kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files changed
+// meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
 
 }  // namespace reshard

@@ -19,6 +19,7 @@
 #include "reshard/convert.h"
 #include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/used_paths.h"
 
 namespace reshard {
 
@@ -113,8 +114,13 @@ struct LayoutReportOptions {
 // written.
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options);
 
-// Writes a page made of a report to the file `path`, which appears whole or not at all. Errors:
-// kAlreadyExists when it exists and not `force`; kIo.
+// Checks, before a report is made, that WriteReport can write it, in a folder that there is or that
+// is one of `used.targets`. Errors: kAlreadyExists when `path` exists and is no file or not
+// `force`; those of CheckOutput; kIo.
+Status CheckReport(const std::string& path, bool force, const UsedPaths& used);
+
+// Writes a page made of a report to the file `path`, which appears whole or not at all; its folder
+// has to be there. Errors: kAlreadyExists when it exists and not `force`; kIo.
 Status WriteReport(const std::string& path, std::string_view page, bool force);
 
 }  // namespace reshard

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -33,7 +34,7 @@ struct AgainstOptions {
   std::string suffix;
   std::vector<std::string> group_info;
   std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
-  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  std::optional<UnmatchedPolicy> unmatched;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
   std::map<std::string, std::string> renames;
@@ -56,9 +57,10 @@ struct AgainstReport {
 };
 
 // Plans the conversion and compares each byte of each target file with what the plan says; that the
-// sizes are the planned ones too. Compares the replicas of the sources with one another.
-// Errors: as Plan; kNotFound when none of the target files is there; kChanged when sources or
-// targets changed meanwhile; kCancelled.
+// sizes are the planned ones too. Compares the replicas of the sources with one another. Source
+// files with a CRC trailer are checked first.
+// Errors: as Plan; kCorrupt for a file that its trailer does not fit; kNotFound when none of the
+// target files is there; kChanged when sources or targets changed meanwhile; kCancelled.
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
 
 }  // namespace reshard

@@ -6,11 +6,15 @@
 #include <map>
 #include <utility>
 
+#include "reshard/used_paths.h"
 #include "src/api/convert_options_check.h"
+#include "src/api/files_read.h"
 #include "src/api/plan_fingerprint.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/directory_listing.h"
 #include "src/os/file_identity.h"
+#include "src/os/path_relation.h"
 #include "src/source/rank_pattern.h"
 
 namespace reshard {
@@ -28,31 +32,35 @@ Status CheckOutsideOfPattern(const OpenedSource& source, const ConvertOptions& o
   return {};
 }
 
-// A file that is read must not be one that is replaced, whatever the names it is reached by, nor
-// one beside an output: a rank folder holds one checkpoint.
+// A file that is read, a source or one of `others`, must not be one that is replaced, whatever the
+// names it is reached by, nor a source beside an output: a rank folder holds one checkpoint.
 Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
-                        const ConvertOptions& options) {
+                        const ConvertOptions& options, const std::vector<std::string>& others) {
   const auto key = [](const FileIdentity& identity) {
     return std::pair(identity.device, identity.inode);
   };
-  std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> sources;
+  std::map<std::pair<uint64_t, uint64_t>, std::string> inputs;  // by what they are, in words
   std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> folders;
   for (const OpenedSource::File& file : source.chosen()) {
-    sources.emplace(key(file.identity), &file);
+    inputs.emplace(key(file.identity), "the source file " + Escape(source.path(file)));
     const std::filesystem::path path = source.path(file);
     const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok()) folders.emplace(key(*folder), &file);
+  }
+  for (const std::string& path : others) {
+    const auto identity = IdentityOf(path);
+    if (identity.ok()) inputs.emplace(key(*identity), Escape(path) + ", which is read");
   }
   for (const TargetFileSummary& target : plan.targets) {
     const std::string path = fmt::format("{}/{}", options.target, target.path);
     const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
     const auto there = IdentityOf(path);
-    const auto same = there.ok() ? sources.find(key(*there)) : sources.end();
-    if (same != sources.end()) {
-      return InvalidArgumentError(fmt::format(
-          "the output {} would replace the source file {}; choose another target folder",
-          Escape(path), Escape(source.path(*same->second))));
+    const auto same = there.ok() ? inputs.find(key(*there)) : inputs.end();
+    if (same != inputs.end()) {
+      return InvalidArgumentError(
+          fmt::format("the output {} would replace {}; choose another target folder", Escape(path),
+                      same->second));
     }
     const auto beside = folders.find(key(*folder));
     if (beside != folders.end()) {
@@ -60,6 +68,26 @@ Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
           "the output {} would lie beside the source file {}; choose another target folder",
           Escape(path), Escape(source.path(*beside->second))));
     }
+  }
+  return {};
+}
+
+// What an earlier run has staged may be cleared, and is no checkpoint to convert. `inputs` are read
+// besides the sources.
+Status CheckNothingStagedIsRead(const OpenedSource& source, const ConvertOptions& options,
+                                std::vector<std::string> inputs) {
+  const std::string staging = options.target + "/.reshard";
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(staging));
+  if (kind == PathKind::kMissing) return {};
+  RESHARD_ASSIGN_OR_RETURN(const PathLocation folder, PathLocation::Of(staging));
+  for (const OpenedSource::File& file : source.chosen()) inputs.push_back(source.path(file));
+  for (const std::string& path : inputs) {
+    RESHARD_ASSIGN_OR_RETURN(const PathLocation input, PathLocation::Of(path));
+    if (!input.From(folder)) continue;
+    return InvalidArgumentError(
+        fmt::format("{}: is read, and lies in the staging folder of the target {}; choose another "
+                    "target folder, or move the file",
+                    Escape(path), Escape(options.target)));
   }
   return {};
 }
@@ -72,10 +100,28 @@ std::set<int64_t> RanksRead(const PlanReport& plan) {
   return ranks;
 }
 
+ConvertReport ReportOfAll(const PlanReport& plan) {
+  ConvertReport report;
+  report.warnings = plan.warnings;
+  report.sample = plan.sample;
+  report.largest = plan.largest;
+  report.largest_shapes = plan.largest_shapes;
+  report.totals = plan.totals;
+  report.stage_alone = plan.stage_alone;
+  report.parameters = plan.parameters;
+  report.left_out = plan.left_out;
+  report.renamed = plan.renamed;
+  return report;
+}
+
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
                             const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options));
-  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options));
+  UsedPaths used = PathsOf(options);
+  used.checkpoints.clear();
+  std::vector<std::string> others = FilesRead(used);
+  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options, others));
+  RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, options, std::move(others)));
   JobSpec spec;
   spec.target_folder = options.target;
   spec.fingerprint = PlanFingerprint(source, options);

@@ -10,6 +10,7 @@
 #include "src/api/reference_check.h"
 #include "src/base/status_macros.h"
 #include "src/plan/choice_findings.h"
+#include "src/plan/unmatched_names.h"
 
 namespace reshard {
 namespace {
@@ -67,11 +68,13 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                              options.suffix, options.source_files, options.group_info},
                             {.index_bytes = budget.index_bytes,
                              .window_bytes = budget.window_bytes,
-                             .access = AccessOf(options.io.source)});
+                             .access = AccessOf(options.io.source),
+                             .stop = options.stop,
+                             .memory = CheckOf(budget)});
 }
 
 Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
-  return {source.shards(), options.prefix, options.unmatched,
+  return {source.shards(), options.prefix, options.unmatched.value_or(UnmatchedPolicy::kCopy),
           ParameterChoice(options.include, options.exclude, options.renames)};
 }
 
@@ -100,6 +103,10 @@ Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& pla
   for (std::string& warning : choice.warnings) report.warnings.push_back(std::move(warning));
   if (!options.reference.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckReference(options.reference, notes, report.warnings));
+  }
+  if (!options.unmatched) {
+    RESHARD_RETURN_IF_ERROR(
+        CheckNames(source.rule(), ranks, notes, report.bytes_read, kUnmatchedAllowed));
   }
   for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
   return report;

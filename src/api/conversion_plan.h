@@ -22,8 +22,9 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
 Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options);
 
 // Plans each target rank that `options` asks for. Opens and indexes every source file that the run
-// needs, and so pins its identity. memory_bytes and free_space_bytes of the report are left to the
-// caller. Errors: those of PlanTargets, FindingsOf and CheckReference; kCancelled.
+// needs, and so pins its identity. What it takes more than plans to say is left to the caller:
+// sample, totals, stage_alone, memory_bytes and free_space_bytes of the report. Errors: those of
+// PlanTargets, FindingsOf, CheckReference and CheckNames; kCancelled.
 Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
                                   const ConvertOptions& options, const MemoryBudget& budget);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.

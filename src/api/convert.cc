@@ -2,18 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "src/api/conversion_job.h"
 #include "src/api/conversion_plan.h"
 #include "src/api/convert_options_check.h"
 #include "src/api/convert_shard.h"
 #include "src/api/counted_work.h"
+#include "src/api/joined_sources.h"
 #include "src/api/memory_budget.h"
 #include "src/api/opened_source.h"
+#include "src/api/replica_check.h"
 #include "src/api/source_checks.h"
+#include "src/api/strategy_check.h"
 #include "src/api/timeline_recorder.h"
+#include "src/api/totals_check.h"
 #include "src/api/write_targets.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
@@ -92,8 +99,7 @@ Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const P
 }
 
 ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport& published) {
-  ConvertReport report;
-  report.warnings = plan.warnings;
+  ConvertReport report = ReportOfAll(plan);
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
   for (const TargetFileSummary& target : plan.targets) {
@@ -101,11 +107,6 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   }
   const std::set<int64_t> read = RanksRead(plan);
   report.source_ranks.assign(read.begin(), read.end());
-  report.largest = plan.largest;
-  report.largest_shapes = plan.largest_shapes;
-  report.parameters = plan.parameters;
-  report.left_out = plan.left_out;
-  report.renamed = plan.renamed;
   report.bytes_read = plan.bytes_read;
   report.bytes_written = plan.bytes_written;
   report.crc_files = done.checked.files.size();
@@ -118,14 +119,33 @@ ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport&
   return report;
 }
 
+// Checks that the source is what it is taken for and the source strategy its own, before anything
+// is written.
+Status CheckSource(OpenedSource& source, const Planner& planner, const ConvertOptions& options,
+                   PlanReport& plan) {
+  RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent, CheckTotals(source, options, plan));
+  std::vector<int64_t> target_ranks;
+  for (const TargetFileSummary& target : plan.targets) target_ranks.push_back(target.rank);
+  RESHARD_ASSIGN_OR_RETURN(
+      StrategyFindings findings,
+      CheckStrategy(source, planner.choice(), StagesOf(source.rule(), target_ranks),
+                    {.replicas = options.check_replicas,
+                     .spent = options.expected_parameters ? SampleLimits{0, 0} : spent,
+                     .workers = Workers(options.jobs),
+                     .stop = options.stop}));
+  for (std::string& warning : findings.warnings) plan.warnings.push_back(std::move(warning));
+  plan.sample = findings.sample;
+  return {};
+}
+
 // The rest of a conversion that one process does: execute, verify, commit.
 Result<ConvertReport> ConvertAlone(OpenedSource& source, const Planner& planner,
-                                   const PlanReport& plan, const JobSpec& spec,
+                                   const PlanReport& plan, JobSpec spec,
                                    const ConvertOptions& options, const MemoryBudget& budget,
                                    TimelineRecorder& timeline) {
-  RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(spec));
-  auto done =
-      CheckAndWrite(source, planner, plan, job, spec.fingerprint, options, budget, timeline);
+  const std::string fingerprint = spec.fingerprint;
+  RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(std::move(spec)));
+  auto done = CheckAndWrite(source, planner, plan, job, fingerprint, options, budget, timeline);
   if (!done.ok()) return WithHint(done.status(), job);
   timeline.Begin("publish");
   RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
@@ -139,35 +159,52 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
     const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(const PlanReport plan,
-                             PlanConversion(*source, planner, options, budget));
-    RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
-    RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, MakeJobSpec(*source, plan, options));
+    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, first));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, options, plan));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                             FitMemory(first, source->files().HeldPeak(), plan));
+    source->files().SetWindowBudget(budget.window_bytes);
+    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
+    spec.meter = &budget.measured->meter;
+    RESHARD_ASSIGN_OR_RETURN(spec.other_source, FindOtherSource(*source, planner, spec));
     RESHARD_ASSIGN_OR_RETURN(
         ConvertReport report,
-        options.shard ? ConvertShard(*source, planner, plan, spec, options, budget, timeline)
-                      : ConvertAlone(*source, planner, plan, spec, options, budget, timeline));
+        options.shard
+            ? ConvertShard(*source, planner, plan, spec, options, budget, timeline)
+            : ConvertAlone(*source, planner, plan, std::move(spec), options, budget, timeline));
     report.timeline = timeline.Finish();
+    const MemoryMeter& meter = budget.measured->meter;
     report.memory_limit = budget.limit;
-    report.memory_planned = PlannedPeak(budget, plan, source->indexes().memory_peak());
+    report.memory_planned = budget.planned_peak;
+    report.anonymous_peak = meter.anonymous_peak();
+    if (report.memory_peak > 0) {
+      report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
+    }
     return report;
   });
 }
 
 Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, CheckAndDivide(options));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, budget));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
     const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, budget));
-    RESHARD_RETURN_IF_ERROR(CheckFits(budget, plan, source->indexes().memory_peak()));
+    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, first));
+    ConvertOptions planned = options;
+    if (planned.check_replicas == CheckReplicas::kAll) {
+      planned.check_replicas = CheckReplicas::kSample;
+    }
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, planned, plan));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                             FitMemory(first, source->files().HeldPeak(), plan));
     RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
+    RESHARD_ASSIGN_OR_RETURN(spec.other_source, FindOtherSource(*source, planner, spec));
     RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
     plan.memory_limit = budget.limit;
-    plan.memory_bytes = PlannedPeak(budget, plan, source->indexes().memory_peak());
+    plan.memory_bytes = budget.planned_peak;
     return plan;
   });
 }

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "reshard/commit.h"
+#include "src/api/conversion_job.h"
 #include "src/api/counted_work.h"
+#include "src/api/published_set.h"
 #include "src/api/source_checks.h"
 #include "src/api/target_output.h"
 #include "src/api/write_targets.h"
@@ -24,13 +26,7 @@ namespace {
 ConvertReport ReportOf(const PlanReport& plan, const ShardJob& job) {
   std::map<std::string_view, const TargetFileSummary*> targets;
   for (const TargetFileSummary& target : plan.targets) targets.emplace(target.path, &target);
-  ConvertReport report;
-  report.warnings = plan.warnings;
-  report.largest = plan.largest;
-  report.largest_shapes = plan.largest_shapes;
-  report.parameters = plan.parameters;
-  report.left_out = plan.left_out;
-  report.renamed = plan.renamed;
+  ConvertReport report = ReportOfAll(plan);
   report.files_kept = job.finished().size();
   std::set<int64_t> ranks;
   for (const std::vector<FilePart>* parts : {&job.finished(), &job.unfinished()}) {
@@ -83,13 +79,24 @@ Result<ConvertReport> ConvertShard(OpenedSource& source, const Planner& planner,
                                    const ConvertOptions& options, const MemoryBudget& budget,
                                    TimelineRecorder& timeline) {
   timeline.Begin("check");
-  RESHARD_ASSIGN_OR_RETURN(ShardJob job, ShardJob::Begin(spec, *options.shard, options.stop));
+  const Patience patience(options.stop, options.waiting);
+  JobSpec own = spec;
+  own.is_published = [&] { return IsPublished(source, planner, plan, spec); };
+  RESHARD_ASSIGN_OR_RETURN(ShardJob job, ShardJob::Begin(std::move(own), *options.shard, patience));
+  if (job.already_published()) {
+    ConvertReport nothing;
+    nothing.warnings = plan.warnings;
+    nothing.parameters = plan.parameters;
+    nothing.shard = {
+        .shard = *options.shard, .published = true, .already_published = true, .outstanding = {}};
+    return nothing;
+  }
   ConvertReport report = ReportOf(plan, job);
   RESHARD_RETURN_IF_ERROR(
       WriteShare(source, planner, plan, job, options, budget, timeline, report));
   timeline.Begin("publish");
   RESHARD_RETURN_IF_ERROR(job.FinishShare());
-  RESHARD_ASSIGN_OR_RETURN(ShardOutcome outcome, job.Commit(options.stop));
+  RESHARD_ASSIGN_OR_RETURN(ShardOutcome outcome, job.Commit(patience));
   report.shard = {.shard = *options.shard,
                   .published = outcome.published,
                   .outstanding = std::move(outcome.outstanding)};
@@ -99,16 +106,22 @@ Result<ConvertReport> ConvertShard(OpenedSource& source, const Planner& planner,
 
 Result<CommitReport> CommitShards(const CommitOptions& options) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
+    const Patience patience(options.stop, options.waiting);
     CommitReport report;
-    RESHARD_ASSIGN_OR_RETURN(std::optional<ShardJob> job,
-                             ShardJob::Open(options.target, options.stop));
+    RESHARD_ASSIGN_OR_RETURN(std::optional<ShardJob> job, ShardJob::Open(options.target, patience));
     report.already_published = !job;
     if (!job) return report;
-    RESHARD_ASSIGN_OR_RETURN(ShardOutcome outcome, job->Commit(options.stop));
+    RESHARD_ASSIGN_OR_RETURN(ShardOutcome outcome, job->Commit(patience));
     if (!outcome.published) {
       std::vector<std::string> shards;
       for (const uint64_t shard : outcome.outstanding) {
-        shards.push_back(fmt::format("{}/{}", shard, job->spec().shards));
+        const auto live = job->at_work().find(shard);
+        std::string words;
+        if (live != job->at_work().end()) {
+          words = fmt::format(" (at work in {})",
+                              live->second.empty() ? "another process" : live->second);
+        }
+        shards.push_back(fmt::format("{}/{}{}", shard, job->spec().shards, words));
       }
       return NotFoundError(
           fmt::format("{}: {} of {} shards have not finished: {}; run them again, then this",

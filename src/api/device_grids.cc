@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -35,10 +33,6 @@ Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parame
                          fmt::format("{}: parameter {}", Escape(strategy->path()), Quote(name)));
 }
 
-int64_t ShardsOf(const ShardGrid& grid) {
-  return std::accumulate(grid.cuts().begin(), grid.cuts().end(), int64_t{1}, std::multiplies<>());
-}
-
 // The shard that a local rank holds, as a number in row-major order.
 int64_t ShardNumber(const ShardGrid& grid, int64_t local) {
   const std::vector<int64_t> parts = grid.PartsOf(local);
@@ -62,7 +56,7 @@ class GridBuilder {
   void AddStage(int64_t stage, const ShardGrid& cut) {
     if (grid_.stages.empty()) {
       grid_.cuts = cut.cuts();
-      grid_.shards = ShardsOf(cut);
+      grid_.shards = cut.parts();
       for (size_t d = 0; d < full_shape_.size(); ++d) {
         grid_.shard_shape.push_back(full_shape_[d] / cut.cuts()[d]);
       }
@@ -143,7 +137,7 @@ bool IsCut(const Strategy* strategy, const Parameter& parameter) {
   const std::optional<int64_t> stage = strategy->LowestStage(parameter.second.source_name);
   if (!stage) return false;
   const Result<ShardGrid> grid = MakeGrid(strategy, *stage, parameter);
-  return grid.ok() && ShardsOf(*grid) > 1;
+  return grid.ok() && grid->parts() > 1;
 }
 
 // The first that counts of what tells most: that it is cut, that it is no optimizer's copy, its

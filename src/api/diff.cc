@@ -1,6 +1,9 @@
 #include "reshard/diff.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -9,13 +12,14 @@
 #include "src/api/full_checkpoint.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/verify/value_comparison.h"
 
 namespace reshard {
 namespace {
 
-ParameterType TypeOf(const FullParameter& parameter) {
+ParameterType FullTypeOf(const FullParameter& parameter) {
   const SourceTensor& tensor = parameter.tensor;
   return {tensor.kind, tensor.dtype,
           tensor.kind == ParameterKind::kTensor ? tensor.full_shape : Shape()};
@@ -26,40 +30,193 @@ bool SameType(const ParameterType& a, const ParameterType& b) {
   return a.kind == ParameterKind::kMap || (a.dtype == b.dtype && a.full_shape == b.full_shape);
 }
 
-// Finds what names and types tell. The pairs whose bytes have to tell are left equal; `pairs` gets
-// them, and `places` where they are in the result.
+// A parameter that both sides have.
+struct CommonParameter {
+  size_t place = 0;  // in the report
+  size_t a = 0;      // in the parameters of A
+  size_t b = 0;
+  bool has_values = false;  // of which elements can be compared
+};
+
+// Lists all parameters with their types. Of those that both sides have, which `common` gets, it
+// finds what types and lengths tell, and leaves the others equal.
 std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheckpoint& b,
-                                        std::vector<ParameterPair>& pairs,
-                                        std::vector<size_t>& places) {
-  std::unordered_map<std::string_view, const FullParameter*> in_b;
-  for (const FullParameter& parameter : b.parameters) {
-    in_b.emplace(parameter.tensor.name, &parameter);
-  }
+                                        std::vector<CommonParameter>& common) {
+  std::unordered_map<std::string_view, size_t> in_b;
+  for (size_t i = 0; i < b.parameters.size(); ++i) in_b.emplace(b.parameters[i].tensor.name, i);
   std::vector<ParameterDiff> all;
-  for (const FullParameter& parameter : a.parameters) {
-    ParameterDiff diff{
-        parameter.tensor.name, ParameterRelation::kOnlyInA, TypeOf(parameter), {}, {}};
+  for (size_t i = 0; i < a.parameters.size(); ++i) {
+    const FullParameter& parameter = a.parameters[i];
+    ParameterDiff diff;
+    diff.name = parameter.tensor.name;
+    diff.a = FullTypeOf(parameter);
     if (const auto other = in_b.extract(diff.name)) {
-      const FullParameter& same = *other.mapped();
-      diff.b = TypeOf(same);
+      const FullParameter& same = b.parameters[other.mapped()];
+      diff.b = FullTypeOf(same);
+      common.push_back(
+          {all.size(), i, other.mapped(),
+           diff.a->kind == ParameterKind::kTensor && HasComparableValues(diff.a->dtype)});
       if (!SameType(*diff.a, *diff.b)) {
         diff.relation = ParameterRelation::kOtherType;
       } else if (parameter.bytes != same.bytes) {  // notes or maps
         diff.relation = ParameterRelation::kDifferent;
-      } else {
-        diff.relation = ParameterRelation::kEqual;
-        pairs.push_back({&parameter, &same});
-        places.push_back(all.size());
       }
+    } else {
+      diff.relation = ParameterRelation::kOnlyInA;
     }
     all.push_back(std::move(diff));
   }
   for (const FullParameter& parameter : b.parameters) {
     if (!in_b.contains(parameter.tensor.name)) continue;
-    all.push_back({parameter.tensor.name, ParameterRelation::kOnlyInB, {}, TypeOf(parameter), {}});
+    ParameterDiff diff;
+    diff.name = parameter.tensor.name;
+    diff.relation = ParameterRelation::kOnlyInB;
+    diff.b = FullTypeOf(parameter);
+    all.push_back(std::move(diff));
   }
   return all;
 }
+
+// The values of one side that the other one does not hold.
+std::vector<HeldValue> OnlyIn(const std::vector<HeldValue>& side,
+                              const std::vector<HeldValue>& other) {
+  const std::set<HeldValue, HeldValue::Less> held(other.begin(), other.end());
+  std::vector<HeldValue> only;
+  std::copy_if(side.begin(), side.end(), std::back_inserter(only),
+               [&](const HeldValue& value) { return !held.contains(value); });
+  return only;
+}
+
+// The ranks that hold them, ascending.
+std::vector<int64_t> RanksHolding(const std::vector<HeldValue>& values) {
+  std::vector<int64_t> ranks;
+  for (const HeldValue& value : values) {
+    ranks.insert(ranks.end(), value.ranks.begin(), value.ranks.end());
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+// One comparison of two checkpoints.
+class Comparison {
+ public:
+  Comparison(const DiffOptions& options, const FullCheckpoint& a, const FullCheckpoint& b)
+      : options_(options), a_(a), b_(b) {
+    report_.parameters = CompareTypes(a, b, common_);
+    for (const CommonParameter& parameter : common_) {
+      if (DiffOf(parameter).relation != ParameterRelation::kEqual) continue;
+      report_.bytes += BytesOf(parameter);
+      if (parameter.has_values) value_bytes_ += BytesOf(parameter);
+    }
+  }
+
+  // Bytes that it reads, at most.
+  uint64_t bytes() const {
+    if (!options_.one_replica) {
+      return a_.bytes_to_read + b_.bytes_to_read + (options_.values ? value_bytes_ : 0);
+    }
+    return a_.crc.bytes + b_.crc.bytes + report_.bytes;
+  }
+
+  Result<DiffReport> Run(const SharedWork& work) {
+    for (const FullCheckpoint* side : {&a_, &b_}) {
+      RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*side->source, side->crc, work));
+    }
+    RESHARD_RETURN_IF_ERROR(options_.one_replica ? CompareOneReplica(work) : CompareAllRanks(work));
+    for (const FullCheckpoint* side : {&a_, &b_}) {
+      RESHARD_RETURN_IF_ERROR(side->source->files().VerifyUnchanged());
+      report_.warnings.insert(report_.warnings.end(), side->warnings.begin(), side->warnings.end());
+    }
+    return std::move(report_);
+  }
+
+ private:
+  ParameterDiff& DiffOf(const CommonParameter& parameter) {
+    return report_.parameters[parameter.place];
+  }
+  uint64_t BytesOf(const CommonParameter& parameter) const {
+    return a_.parameters[parameter.a].bytes;
+  }
+
+  Status CompareOneReplica(const SharedWork& work) {
+    std::vector<CommonParameter> equal;
+    for (const CommonParameter& parameter : common_) {
+      if (DiffOf(parameter).relation == ParameterRelation::kEqual) equal.push_back(parameter);
+    }
+    report_.bytes_read = a_.crc.bytes + b_.crc.bytes + 2 * report_.bytes;
+    return CompareBytes(equal, work);
+  }
+
+  // Compares one replica of each of `parameters`, which are of one type, byte by byte.
+  Status CompareBytes(const std::vector<CommonParameter>& parameters, const SharedWork& work) {
+    std::vector<ParameterPair> pairs;
+    pairs.reserve(parameters.size());
+    for (const CommonParameter& parameter : parameters) {
+      pairs.push_back({&a_.parameters[parameter.a], &b_.parameters[parameter.b]});
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::vector<PairDifference> found,
+        CompareParameters({a_.source->files(), a_.source->shards()},
+                          {b_.source->files(), b_.source->shards()}, pairs, options_.values, work));
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].differs) continue;
+      ParameterDiff& diff = DiffOf(parameters[i]);
+      diff.relation = ParameterRelation::kDifferent;
+      if (options_.values && parameters[i].has_values) diff.values = found[i].values;
+    }
+    return {};
+  }
+
+  Status CompareAllRanks(const SharedWork& work) {
+    RESHARD_ASSIGN_OR_RETURN(
+        const CheckpointContents a,
+        ReadAllRanks(a_.source->files(), a_.source->shards(), a_.parameters, work));
+    RESHARD_ASSIGN_OR_RETURN(
+        const CheckpointContents b,
+        ReadAllRanks(b_.source->files(), b_.source->shards(), b_.parameters, work));
+    report_.a = FindingsOf(a_, a);
+    report_.b = FindingsOf(b_, b);
+    report_.bytes_read = a_.bytes_to_read + b_.bytes_to_read;
+    std::vector<CommonParameter> different;
+    uint64_t bytes = 0;
+    for (const CommonParameter& parameter : common_) {
+      const bool same_type = DiffOf(parameter).relation == ParameterRelation::kEqual;
+      CompareHeld(parameter, a.values[parameter.a], b.values[parameter.b]);
+      if (same_type && parameter.has_values &&
+          DiffOf(parameter).relation == ParameterRelation::kDifferent) {
+        different.push_back(parameter);
+        bytes += BytesOf(parameter);
+      }
+    }
+    if (!options_.values) return {};
+    report_.bytes_read += 2 * bytes;
+    if (work.progress) work.progress(value_bytes_ - bytes);
+    return CompareBytes(different, work);
+  }
+
+  // Finds what the values tell that the ranks of both sides hold of a parameter.
+  void CompareHeld(const CommonParameter& parameter, const std::vector<HeldValue>& a,
+                   const std::vector<HeldValue>& b) {
+    ParameterDiff& diff = DiffOf(parameter);
+    const std::vector<HeldValue> only_a = OnlyIn(a, b);
+    const std::vector<HeldValue> only_b = OnlyIn(b, a);
+    if (only_a.empty() && only_b.empty()) {
+      diff.relation = ParameterRelation::kEqual;
+      return;
+    }
+    if (diff.relation == ParameterRelation::kEqual) diff.relation = ParameterRelation::kDifferent;
+    // Where all of a side differ there is nothing to tell apart.
+    if (only_a.size() < a.size()) diff.a_ranks = RanksHolding(only_a);
+    if (only_b.size() < b.size()) diff.b_ranks = RanksHolding(only_b);
+  }
+
+  const DiffOptions& options_;
+  const FullCheckpoint& a_;
+  const FullCheckpoint& b_;
+  std::vector<CommonParameter> common_;
+  uint64_t value_bytes_ = 0;  // of those whose values may have to be compared
+  DiffReport report_;
+};
 
 }  // namespace
 
@@ -69,40 +226,25 @@ uint64_t DiffReport::Count(ParameterRelation relation) const {
                     [&](const ParameterDiff& diff) { return diff.relation == relation; }));
 }
 
+bool DiffReport::equal() const {
+  return Count(ParameterRelation::kEqual) == parameters.size() &&
+         (!a || a->replicas.differing == 0) && (!b || b->replicas.differing == 0);
+}
+
 Result<DiffReport> Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(
-        const FullCheckpoint a,
-        OpenFullCheckpoint(options.a.path, options.a.strategy, options.a.suffix));
+        FullCheckpoint a,
+        OpenFullCheckpoint(options.a.path, options.a.strategy, options.a.suffix, options.stop));
     RESHARD_ASSIGN_OR_RETURN(
-        const FullCheckpoint b,
-        OpenFullCheckpoint(options.b.path, options.b.strategy, options.b.suffix));
-    DiffReport report;
-    std::vector<ParameterPair> pairs;
-    std::vector<size_t> places;
-    report.parameters = CompareTypes(a, b, pairs, places);
-    for (const ParameterPair& pair : pairs) report.bytes += pair.a->bytes;
-
-    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<PairDifference> found,
-                             CompareParameters({a.source->files(), a.source->shards()},
-                                               {b.source->files(), b.source->shards()}, pairs,
-                                               options.values, work.work()));
-    RESHARD_RETURN_IF_ERROR(a.source->files().VerifyUnchanged());
-    RESHARD_RETURN_IF_ERROR(b.source->files().VerifyUnchanged());
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i].differs) continue;
-      ParameterDiff& diff = report.parameters[places[i]];
-      diff.relation = ParameterRelation::kDifferent;
-      if (options.values && diff.a->kind == ParameterKind::kTensor &&
-          HasComparableValues(diff.a->dtype)) {
-        diff.values = found[i].values;
-      }
-    }
-    report.warnings = a.warnings;
-    report.warnings.insert(report.warnings.end(), b.warnings.begin(), b.warnings.end());
-    return report;
+        FullCheckpoint b,
+        OpenFullCheckpoint(options.b.path, options.b.strategy, options.b.suffix, options.stop));
+    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, a));
+    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, b));
+    Comparison comparison(options, a, b);
+    const CountedWork work(options.jobs, options.stop, options.progress, comparison.bytes());
+    return comparison.Run(work.work());
   });
 }
 

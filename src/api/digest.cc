@@ -6,31 +6,66 @@
 #include "src/api/full_checkpoint.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/verify/checkpoint_contents.h"
 #include "src/verify/full_parameters.h"
 
 namespace reshard {
+namespace {
+
+void AddDigest(const FullParameter& parameter, const HeldValue& value, DigestReport& report) {
+  report.bytes += value.bytes;
+  report.parameters.push_back({parameter.tensor.name, value.kind, value.dtype, value.shape,
+                               value.bytes, ToHex(value.digest), value.ranks});
+}
+
+Status DigestOneReplica(const FullCheckpoint& checkpoint, const SharedWork& work,
+                        DigestReport& report) {
+  OpenedSource& source = *checkpoint.source;
+  RESHARD_ASSIGN_OR_RETURN(
+      const std::vector<Digest128> digests,
+      DigestFullParameters(source.files(), source.shards(), checkpoint.parameters, work));
+  for (size_t i = 0; i < digests.size(); ++i) {
+    const FullParameter& parameter = checkpoint.parameters[i];
+    const SourceTensor& tensor = parameter.tensor;
+    HeldValue value = {tensor.kind, tensor.dtype, {}, parameter.bytes, digests[i], {}};
+    if (tensor.kind == ParameterKind::kTensor) value.shape = tensor.full_shape;
+    AddDigest(parameter, value, report);
+  }
+  return {};
+}
+
+Status DigestAllRanks(const FullCheckpoint& checkpoint, const SharedWork& work,
+                      DigestReport& report) {
+  OpenedSource& source = *checkpoint.source;
+  RESHARD_ASSIGN_OR_RETURN(
+      const CheckpointContents contents,
+      ReadAllRanks(source.files(), source.shards(), checkpoint.parameters, work));
+  for (size_t i = 0; i < contents.values.size(); ++i) {
+    for (const HeldValue& value : contents.values[i]) {
+      AddDigest(checkpoint.parameters[i], value, report);
+    }
+  }
+  report.ranks = FindingsOf(checkpoint, contents);
+  return {};
+}
+
+}  // namespace
 
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(FullCheckpoint checkpoint,
-                             OpenFullCheckpoint(options.path, options.strategy, options.suffix));
-    DigestReport report;
-    for (const FullParameter& parameter : checkpoint.parameters) report.bytes += parameter.bytes;
-    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
-    OpenedSource& source = *checkpoint.source;
     RESHARD_ASSIGN_OR_RETURN(
-        const std::vector<Digest128> digests,
-        DigestFullParameters(source.files(), source.shards(), checkpoint.parameters, work.work()));
+        FullCheckpoint checkpoint,
+        OpenFullCheckpoint(options.path, options.strategy, options.suffix, options.stop));
+    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, checkpoint));
+    DigestReport report;
+    report.bytes_read = checkpoint.bytes_to_read;
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes_read);
+    OpenedSource& source = *checkpoint.source;
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checkpoint.crc, work.work()));
+    const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
+    RESHARD_RETURN_IF_ERROR(digest(checkpoint, work.work(), report));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
-    for (size_t i = 0; i < digests.size(); ++i) {
-      const FullParameter& parameter = checkpoint.parameters[i];
-      const SourceTensor& tensor = parameter.tensor;
-      report.parameters.push_back(
-          {tensor.name, tensor.kind, tensor.dtype,
-           tensor.kind == ParameterKind::kTensor ? tensor.full_shape : Shape(), parameter.bytes,
-           ToHex(digests[i])});
-    }
     report.warnings = std::move(checkpoint.warnings);
     return report;
   });

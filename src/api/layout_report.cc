@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "src/base/status_macros.h"
 #include "src/layout/strategy.h"
 #include "src/os/directory_listing.h"
+#include "src/os/path_relation.h"
 #include "src/os/write_file.h"
 
 namespace reshard {
@@ -109,6 +111,20 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   return report;
 }
 
+std::string FolderOf(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// No folder is made for a report: a mistyped one would be in the way later.
+Status CheckFolder(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  if (kind == PathKind::kDirectory) return {};
+  return IoError(fmt::format("{}: there is no folder {}; make it, or choose another file",
+                             Escape(path), Escape(folder)));
+}
+
 }  // namespace
 
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
@@ -120,8 +136,27 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   });
 }
 
+Status CheckReport(const std::string& path, bool force, const UsedPaths& used) {
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_RETURN_IF_ERROR(CheckOutput(path, used));
+    const std::string folder = FolderOf(path);
+    Status in_folder = CheckFolder(path);
+    if (in_folder.ok()) return CheckWritable(path, force);
+    for (const std::string& target : used.targets) {
+      if (target.empty()) continue;
+      RESHARD_ASSIGN_OR_RETURN(const PathLocation place, PathLocation::Of(folder));
+      RESHARD_ASSIGN_OR_RETURN(const PathLocation made, PathLocation::Of(target));
+      if (place.From(made) == "") return {};
+    }
+    return in_folder;
+  });
+}
+
 Status WriteReport(const std::string& path, std::string_view page, bool force) {
-  return CatchOutOfMemory([&] { return WriteFile(path, page, force); });
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_RETURN_IF_ERROR(CheckFolder(path));
+    return WriteFile(path, page, force);
+  });
 }
 
 }  // namespace reshard

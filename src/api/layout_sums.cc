@@ -106,7 +106,8 @@ void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
   for (const Segment& segment : plan.segments) {
     const auto* content = std::get_if<Content>(&segment);
     if (content == nullptr) continue;
-    dtypes_.AddStored(TypeOf(notes.parameters.at(content->target_name)), content->target.length);
+    dtypes_.AddStored(TypeOf(notes.parameters.at(std::string(content->target_name))),
+                      content->target.length);
     prefixes_.AddStored(PrefixOf(content->target_name), content->target.length);
     target_.AddContent(plan.rank, content->target.length);
     for (const BlockCopy& copy : content->copies) {

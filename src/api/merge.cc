@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "reshard/used_paths.h"
 #include "src/api/budgeted_lanes.h"
 #include "src/api/counted_work.h"
 #include "src/api/memory_budget.h"
@@ -24,7 +25,6 @@
 #include "src/index/index_cache.h"
 #include "src/index/strategy_loader.h"
 #include "src/os/directory_listing.h"
-#include "src/os/file_identity.h"
 #include "src/os/single_output.h"
 #include "src/os/storage_kind.h"
 #include "src/os/worker_pool.h"
@@ -94,8 +94,8 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<std::string>
 
 // The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
 struct OpenedFiles {
-  explicit OpenedFiles(const MemoryBudget& budget)
-      : files({.window_budget = budget.window_bytes}), cache(files, kIndexBytes) {}
+  OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop)
+      : files({.window_budget = budget.window_bytes, .stop = stop}), cache(files, kIndexBytes) {}
   OpenedFiles(const OpenedFiles&) = delete;
   OpenedFiles& operator=(const OpenedFiles&) = delete;
 
@@ -104,19 +104,11 @@ struct OpenedFiles {
   std::vector<IndexHandle> indexes;  // in the order of the files
 };
 
-Status Open(const std::vector<std::string>& paths, const std::string& output, OpenedFiles& opened) {
-  const auto there = IdentityOf(output);
+Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
   for (const std::string& path : paths) {
     const FileId file = opened.files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(IndexHandle index, opened.cache.Get(file));
     opened.indexes.push_back(std::move(index));
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, opened.files.Identity(file));
-    if (there.ok() && there->device == identity.device && there->inode == identity.inode) {
-      return InvalidArgumentError(
-          fmt::format("the output {} would replace the file {}, which is merged; choose another "
-                      "name",
-                      Escape(output), Escape(path)));
-    }
   }
   return {};
 }
@@ -191,8 +183,10 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     MergeReport report;
     RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
-    OpenedFiles opened(budget);
-    RESHARD_RETURN_IF_ERROR(Open(report.sources, options.output, opened));
+    OpenedFiles opened(budget, options.stop);
+    RESHARD_RETURN_IF_ERROR(
+        CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
+    RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
     RESHARD_ASSIGN_OR_RETURN(MergePlan plan, MakePlan(options, opened, report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));

@@ -41,10 +41,10 @@ class RankTally {
   std::vector<int64_t> first_;
 };
 
-Status LoadIfGiven(const std::string& path, std::optional<Strategy>& strategy,
-                   std::vector<std::string>& warnings) {
+Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
+                   std::optional<Strategy>& strategy, std::vector<std::string>& warnings) {
   if (path.empty()) return {};
-  RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(path));
+  RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(path, memory));
   warnings.insert(warnings.end(), strategy->notes().begin(), strategy->notes().end());
   return {};
 }
@@ -96,15 +96,18 @@ std::string SourceName(const OpenedSource::Paths& paths) {
 }  // namespace
 
 OpenedSource::OpenedSource(const Limits& limits)
-    : files_({.window_budget = limits.window_bytes, .access = limits.access}),
-      indexes_(files_, limits.index_bytes, kLeastIndexes) {}
+    : files_({.window_budget = limits.window_bytes, .access = limits.access, .stop = limits.stop}),
+      memory_([this, memory = limits.memory](uint64_t more) {
+        return CheckMemory(memory, more + files_.Held());
+      }),
+      indexes_(files_, limits.index_bytes, kLeastIndexes, memory_) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, const Limits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
-  RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(paths.source_strategy, source->source_strategy_, source->warnings_));
-  RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(paths.target_strategy, source->target_strategy_, source->warnings_));
+  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.source_strategy, limits.memory,
+                                      source->source_strategy_, source->warnings_));
+  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.target_strategy, limits.memory,
+                                      source->target_strategy_, source->warnings_));
   source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
                         source->target_strategy_ ? &*source->target_strategy_ : nullptr);
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(paths.group_info));
@@ -113,7 +116,7 @@ Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, con
   std::map<int64_t, FileId> rank_files;
   for (const File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
   source->shards_.emplace(source->files_, source->indexes_, *source->rule_, std::move(rank_files),
-                          std::move(groups));
+                          std::move(groups), source->memory_);
   return source;
 }
 

@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/index/index_cache.h"
 #include "src/layout/conversion_rule.h"
 #include "src/layout/strategy.h"
@@ -40,6 +42,8 @@ class OpenedSource {
     uint64_t index_bytes = uint64_t{256} << 20;
     uint64_t window_bytes = uint64_t{64} << 20;
     SourceAccess access = SourceAccess::kAuto;
+    std::stop_token stop = {};  // as in SourceFiles
+    MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
   };
 
   // Loads the strategies and chooses the files. No checkpoint is opened yet.
@@ -76,6 +80,7 @@ class OpenedSource {
   Status ChooseFiles(const Paths& paths, const HolderGroups& groups);
 
   SourceFiles files_;
+  const MemoryCheck memory_;  // pages of sources count, too
   IndexCache indexes_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;

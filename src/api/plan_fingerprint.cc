@@ -29,7 +29,7 @@ std::string StrategyDigest(const Strategy& strategy) {
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
   for (const StrategyStage& stage : strategy.stages()) {
     digest.Update("stage\n");
-    for (const auto& [name, layout] : stage.layouts()) {
+    for (const auto [name, layout] : stage.layouts()) {
       digest.Update(Delimited(name));
       digest.Update(fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
                                 layout.opt_weight_shard_step, layout.opt_weight_shard_size));
@@ -42,7 +42,8 @@ std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& op
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(options.prefix));
-  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(options.unmatched)));
+  const UnmatchedPolicy unmatched = options.unmatched.value_or(UnmatchedPolicy::kCopy);
+  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
   AddPatterns("include", options.include, digest);
   AddPatterns("exclude", options.exclude, digest);
   for (const auto& [from, to] : options.renames) {
@@ -68,8 +69,9 @@ std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& op
 std::vector<std::string> IdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
   for (const auto& [rank, path, id, identity] : source.chosen()) {
-    lines.push_back(fmt::format("{}device={} inode={} size={} mtime={} ctime={}", Delimited(path),
-                                identity.device, identity.inode, identity.size, identity.mtime_ns,
+    // Not its device: that is another number when the file system is mounted anew.
+    lines.push_back(fmt::format("{}inode={} size={} mtime={} ctime={}", Delimited(path),
+                                identity.inode, identity.size, identity.mtime_ns,
                                 identity.ctime_ns));
   }
   return lines;

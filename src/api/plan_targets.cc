@@ -8,7 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
+#include "src/digest/digest128.h"
 #include "src/os/worker_pool.h"
 
 namespace reshard {
@@ -16,6 +18,8 @@ namespace {
 
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
+// What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
+constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
 // What is kept of the plan of one target rank.
 struct PlanSums {
@@ -27,22 +31,34 @@ struct PlanSums {
   uint64_t plan_bytes = 0;
 };
 
-PlanSums SumsOf(const TargetPlan& plan) {
-  PlanSums sums;
-  sums.target = {plan.rank, plan.path, plan.size, plan.parameters, 0, {}};
-  sums.sources = plan.sources;
-  sums.plan_bytes = plan.MemoryBytes();
-  for (const Segment& segment : plan.segments) {
-    const auto* content = std::get_if<Content>(&segment);
-    if (content == nullptr) continue;
-    for (const BlockCopy& copy : content->copies) {
-      sums.shortest_run =
-          sums.target.runs == 0 ? copy.run_length : std::min(sums.shortest_run, copy.run_length);
-      sums.longest_run = std::max(sums.longest_run, copy.run_length);
-      sums.bytes_read += copy.bytes();
-      sums.target.runs += copy.runs();
-    }
+void AddTo(PlanSums& sums, const Segment& segment) {
+  // With what a TargetDigest holds of it.
+  sums.plan_bytes += MemoryBytes(segment) + kDigestOfSegment;
+  const auto* content = std::get_if<Content>(&segment);
+  if (content == nullptr) return;
+  sums.plan_bytes += content->source_name.size() + content->copies.size() * sizeof(Digest128);
+  if (content->target_name != content->source_name) sums.plan_bytes += content->target_name.size();
+  for (const BlockCopy& copy : content->copies) {
+    sums.shortest_run =
+        sums.target.runs == 0 ? copy.run_length : std::min(sums.shortest_run, copy.run_length);
+    sums.longest_run = std::max(sums.longest_run, copy.run_length);
+    sums.bytes_read += copy.bytes();
+    sums.target.runs += copy.runs();
   }
+}
+
+// Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
+Result<PlanSums> SumsOf(const Planner& planner, int64_t rank, const PlanVisitor& visit,
+                        PlanNotes& notes) {
+  PlanSums sums;
+  Planner::SegmentVisitor add;
+  if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes, add));
+  for (const Segment& segment : plan.segments) AddTo(sums, segment);
+  sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
+  sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
+  if (visit) visit(plan);
+  sums.sources = std::move(plan.sources);
   return sums;
 }
 
@@ -62,6 +78,10 @@ class TargetPlanning {
   }
 
   Status Plan(std::span<const int64_t> ranks) {
+    // Side by side from the begin on: to grow takes twice as much.
+    RESHARD_RETURN_IF_ERROR(
+        CheckMemory(source_.shards().memory(), ranks.size() * sizeof(TargetFileSummary)));
+    report_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
     while (!ranks.empty()) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
@@ -114,10 +134,9 @@ class TargetPlanning {
   Status PlanOne(int64_t rank) {
     planner_.IndexSources(rank, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner_.PlanTarget(rank, notes_));
-    if (visit_) visit_(plan);
-    Add(SumsOf(plan));
-    return {};
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(planner_, rank, visit_, notes_));
+    Add(std::move(sums));
+    return CheckMemory(source_.shards().memory());
   }
 
   // What fails, or contradicts a rank before it, is planned again in its turn, which says so.
@@ -129,8 +148,8 @@ class TargetPlanning {
     std::vector<Planned> all(ranks.size());
     const auto plan = [&](size_t i, const std::stop_token& /*stop*/) {
       all[i].notes.earlier = &notes_;
-      const Result<TargetPlan> made = planner_.PlanTarget(ranks[i], all[i].notes);
-      if (made.ok()) all[i].sums = SumsOf(*made);
+      Result<PlanSums> made = SumsOf(planner_, ranks[i], {}, all[i].notes);
+      if (made.ok()) all[i].sums = *std::move(made);
       return Status();
     };
     static_cast<void>(RunWorkers(workers, ranks.size(), plan, stop_));
@@ -142,7 +161,7 @@ class TargetPlanning {
         RESHARD_RETURN_IF_ERROR(PlanOne(ranks[i]));
       }
     }
-    return {};
+    return CheckMemory(source_.shards().memory());
   }
 
   void Add(PlanSums sums) {

@@ -60,9 +60,11 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
   for (const ReplicaDifference& difference : replicas.differences) list += Words(difference);
   if (replicas.differing > replicas.differences.size()) list += "\n  ...";
   return MismatchError(fmt::format(
-      "{} of {} parameters differ between source ranks that ought to hold the same; are these "
-      "ranks of one checkpoint? Take away the folders of ranks that are not right (their replicas "
-      "stand in for them), or convert without --check-replicas, which takes the shards of any:{}",
+      "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
+      "the source strategy is not the one that this checkpoint was saved with, or the files of "
+      "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
+      "not right (their replicas stand in for them), or pass --check-replicas=none, which takes "
+      "the shards of any:{}",
       replicas.differing, replicas.compared, list));
 }
 

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "src/api/opened_source.h"
+#include "src/api/strategy_check.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/exec/gather.h"
 #include "src/plan/full_parameter.h"
 #include "src/plan/planner.h"
+#include "src/plan/unmatched_names.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -51,12 +53,15 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                            Planner(source->shards(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
+  PlanNotes notes;
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(source->shards(), name));
+    Note(parameter, notes);
     const SourceTensor& tensor = parameter.tensor;
     if (tensor.kind != ParameterKind::kTensor) continue;
     tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !parameter.whole});
   }
+  RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
 }
@@ -68,6 +73,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
     auto state = std::make_unique<State>();
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", suffix}));
     RESHARD_RETURN_IF_ERROR(state->List());
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(state->source->shards(), ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
 }
@@ -93,7 +99,7 @@ Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) cons
     if (parameter.whole) return std::vector<Shard>{{whole, {parameter.whole->rank}}};
     std::vector<Shard> shards;
     Status status;
-    tensor.grid.ForEachOverlap(whole, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
+    tensor.grid->ForEachOverlap(whole, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
       Shard shard{ShardGrid::BoxOfParts(parts, tensor.shard_shape), {}};
       auto ranks = state_->source->shards().Holders(tensor, parts);
       if (!ranks.ok()) {

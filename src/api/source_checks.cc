@@ -14,7 +14,7 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
     RESHARD_ASSIGN_OR_RETURN(checks.crc, FindCrcFiles(source, source_ranks));
   }
   checks.bytes = checks.crc.bytes;
-  if (options.check_replicas) {
+  if (options.check_replicas == CheckReplicas::kAll) {
     checks.replica_stages = StagesOf(source.rule(), target_ranks);
     checks.bytes += ReplicaBytes(source, checks.replica_stages);
   }
@@ -26,8 +26,12 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
                                                const ConvertOptions& options,
                                                const SharedWork& work) {
   std::optional<ReplicaReport> replicas;
-  RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checks.crc, work));
-  if (options.check_replicas) {
+  const Status crc = CheckCrcFiles(source, checks.crc, work);
+  if (crc.code() == StatusCode::kCorrupt) {
+    return CorruptError(crc.message() + ", or use it as it is with --no-checksum");
+  }
+  RESHARD_RETURN_IF_ERROR(crc);
+  if (options.check_replicas == CheckReplicas::kAll) {
     RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.files(), source.shards(), choice,
                                                        checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));

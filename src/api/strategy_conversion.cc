@@ -2,6 +2,7 @@
 
 #include "format/mindspore_strategy/strategy_recoding.h"
 #include "format/mindspore_strategy/strategy_writer.h"
+#include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/index/strategy_loader.h"
@@ -12,6 +13,7 @@ namespace reshard {
 Result<StrategyConversionReport> ConvertStrategyFile(const std::string& input,
                                                      const std::string& output, bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
+    RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {input}}));
     StrategyConversionReport report;
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyBytes(input, report.notes));
     RESHARD_ASSIGN_OR_RETURN(RecodedStrategy recoded,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/index/strategy_loader.h"
@@ -25,10 +26,10 @@ StrategySummary Summarize(const Strategy& strategy) {
   summary.notes = strategy.notes();
   int64_t number = 0;
   for (const StrategyStage& stage : strategy.stages()) {
-    for (const auto& [name, layout] : stage.layouts()) {
-      summary.parameters.push_back({number, name, layout.device_matrix, layout.tensor_map,
-                                    layout.opt_weight_shard_step, layout.opt_weight_shard_size,
-                                    layout.tensor_shape});
+    for (const auto [name, layout] : stage.layouts()) {
+      summary.parameters.push_back({number, std::string(name), layout.device_matrix,
+                                    layout.tensor_map, layout.opt_weight_shard_step,
+                                    layout.opt_weight_shard_size, layout.tensor_shape});
     }
     ++number;
   }
@@ -68,6 +69,7 @@ Result<StrategySummary> ReadStrategy(const std::string& path) {
 Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
                                             bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
+    RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {folder}}));
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
     return StrategyMergeReport{merged.stages, merged.bytes.size(), merged.notes};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "format/mindspore_strategy/strategy_writer.h"
+#include "reshard/used_paths.h"
 #include "src/api/counted_work.h"
 #include "src/api/full_checkpoint.h"
 #include "src/api/inferred_layouts.h"
@@ -31,7 +32,9 @@ constexpr int kJobs = 2;
 
 // The files of all ranks, and the reference.
 struct Inference {
-  SourceFiles files{SourceFiles::Options{}};
+  explicit Inference(const std::stop_token& stop) : files({.stop = stop}) {}
+
+  SourceFiles files;
   IndexCache indexes{files, kIndexBytes, kLeastIndexes};
   std::vector<FileId> ranks;
   FullCheckpoint reference;
@@ -54,7 +57,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
     }
     ranks.push_back(files.Add(file.path));
   }
-  RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", ""));
+  RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", "", options.stop));
   for (const FullParameter& parameter : reference.parameters) {
     if (parameter.tensor.kind == ParameterKind::kTensor) {
       full.emplace(parameter.tensor.name, &parameter);
@@ -169,7 +172,9 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
-    Inference inference;
+    RESHARD_RETURN_IF_ERROR(
+        CheckOutput(options.output, {.checkpoints = {options.source, options.reference}}));
+    Inference inference(options.stop);
     RESHARD_RETURN_IF_ERROR(inference.Open(options));
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());
     const auto count = static_cast<int64_t>(inference.ranks.size()) / devices;

@@ -7,6 +7,7 @@
 
 #include "format/mindspore_strategy/strategy_writer.h"
 #include "format/strategy_spec/spec_parser.h"
+#include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -54,6 +55,8 @@ Result<SpecLayouts> LayoutsOf(const StrategySpec& spec, const std::string& check
 
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
+    RESHARD_RETURN_IF_ERROR(
+        CheckOutput(options.output, {.files = {options.spec, options.checkpoint}}));
     RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec, ReadSpec(options.spec));
     RESHARD_ASSIGN_OR_RETURN(SpecLayouts layouts, LayoutsOf(spec, options.checkpoint));
     RESHARD_ASSIGN_OR_RETURN(

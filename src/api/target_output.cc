@@ -19,7 +19,8 @@ TargetOutput OutputOf(const PlanReport& plan, const TargetJob& job, Resume resum
   output.create = [&plan, &job](size_t part, const WriteOptions& options) {
     return job.Create(plan.targets[part].path, plan.targets[part].size, options);
   };
-  output.finish = [&plan, &job](size_t part, StagedFile file, std::string_view record) {
+  output.finish = [&plan, &job](size_t part, StagedFile file,
+                                const OutputDirectory::ByteSource& record) {
     return job.Finish(std::move(file), plan.targets[part].path, record);
   };
   output.storage = job.storage();
@@ -37,7 +38,7 @@ TargetOutput OutputOf(const PlanReport& plan, const ShardJob& job) {
   output.create = [&job](size_t part, const WriteOptions& options) {
     return job.Create(job.unfinished()[part], options);
   };
-  output.finish = [&job](size_t part, StagedFile file, std::string_view record) {
+  output.finish = [&job](size_t part, StagedFile file, const OutputDirectory::ByteSource& record) {
     return job.Finish(std::move(file), job.unfinished()[part], record);
   };
   output.storage = job.storage();

@@ -15,6 +15,7 @@
 #include "reshard/status.h"
 #include "src/exec/shard_job.h"
 #include "src/exec/target_job.h"
+#include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
 
@@ -32,7 +33,8 @@ struct TargetOutput {
   std::function<Result<bool>(size_t part, const std::stop_token& stop)> is_kept;
   std::function<Result<StagedFile>(size_t part, const WriteOptions& options)> create;
   // Makes durable what was written, then its record.
-  std::function<Status(size_t part, StagedFile file, std::string_view record)> finish;
+  std::function<Status(size_t part, StagedFile file, const OutputDirectory::ByteSource& record)>
+      finish;
   StorageKind storage = {};
 };
 

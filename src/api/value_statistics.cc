@@ -30,8 +30,9 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(FullCheckpoint checkpoint,
-                             OpenFullCheckpoint(options.path, options.strategy, options.suffix));
+    RESHARD_ASSIGN_OR_RETURN(
+        FullCheckpoint checkpoint,
+        OpenFullCheckpoint(options.path, options.strategy, options.suffix, options.stop));
     if (options.select) {
       std::erase_if(checkpoint.parameters, [&](const FullParameter& parameter) {
         return !options.select(parameter.tensor.name);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "src/api/counted_work.h"
+#include "src/api/crc_files.h"
 #include "src/api/opened_source.h"
 #include "src/api/replica_check.h"
+#include "src/api/strategy_check.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -16,6 +18,7 @@
 #include "src/os/file_identity.h"
 #include "src/plan/choice_findings.h"
 #include "src/plan/planner.h"
+#include "src/plan/unmatched_names.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/target_comparison.h"
 
@@ -44,15 +47,43 @@ std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule
   return ranks;
 }
 
+// The source ranks whose files are read, those of replicas included.
+std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
+  std::set<int64_t> source_ranks;
+  for (const int64_t stage : StagesOf(source.rule(), ranks)) {
+    for (const int64_t local : source.shards().LocalRanks(stage)) {
+      source_ranks.insert(source.rule().SourceRank(stage, local));
+    }
+  }
+  return source_ranks;
+}
+
 // Bytes to be read, about: what the files have that are there.
-uint64_t BytesToRead(const OpenedSource& source, const Planner& planner,
+uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Planner& planner,
                      const std::vector<int64_t>& ranks, const std::string& folder) {
-  uint64_t bytes = ReplicaBytes(source, StagesOf(source.rule(), ranks));
+  uint64_t bytes = crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), ranks));
   for (const int64_t rank : ranks) {
     const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
     if (file.ok()) bytes += file->size;
   }
   return bytes;
+}
+
+// Of one rank of each target stage: the others have the same names.
+Status CheckNamesOf(const OpenedSource& source, const Planner& planner,
+                    const std::vector<int64_t>& ranks, PlanNotes& notes,
+                    const std::stop_token& stop) {
+  std::vector<int64_t> firsts;
+  uint64_t bytes = 0;
+  for (const int64_t rank : ranks) {
+    const ConversionRule& rule = source.rule();
+    if (!firsts.empty() && rule.TargetStage(firsts.back()) == rule.TargetStage(rank)) continue;
+    if (stop.stop_requested()) return CancelledError("stopped while planning");
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    firsts.push_back(rank);
+    bytes += plan.size;
+  }
+  return CheckNames(source.rule(), firsts, notes, bytes, kUnmatchedAllowed);
 }
 
 // Warns of rank folders in the target that the conversion would not have made.
@@ -97,25 +128,44 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(
         const auto source,
         OpenedSource::Open({options.source, options.source_strategy, options.target_strategy,
-                            options.suffix, options.source_files, options.group_info}));
-    const Planner planner(source->shards(), options.prefix, options.unmatched, choice);
+                            options.suffix, options.source_files, options.group_info},
+                           {.stop = options.stop}));
+    const Planner planner(source->shards(), options.prefix,
+                          options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
+    RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
+                             FindCrcFiles(*source, RanksOfStages(*source, ranks)));
     const CountedWork work(options.jobs, options.stop, options.progress,
-                           BytesToRead(*source, planner, ranks, options.target));
+                           BytesToRead(*source, crc, planner, ranks, options.target));
 
     AgainstReport report;
     report.warnings = source->warnings();
     RESHARD_RETURN_IF_ERROR(
         WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
     PlanNotes notes;
+    if (!options.unmatched) {  // before anything is read
+      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, planner, ranks, notes, options.stop));
+    }
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
     TargetComparison comparison(source->files(), options.target, work.work());
     for (const int64_t rank : ranks) {
       if (options.stop.stop_requested()) return CancelledError("stopped while planning");
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes));
+      if (report.files == 0) {  // before much is read; the replicas are all compared in the end
+        RESHARD_ASSIGN_OR_RETURN(StrategyFindings findings,
+                                 CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
+                                               {.only_wrong_strategy = true,
+                                                .workers = work.work().workers,
+                                                .stop = options.stop}));
+        for (std::string& warning : findings.warnings) {
+          report.warnings.push_back(std::move(warning));
+        }
+      }
       ++report.files;
       report.bytes += plan.size;
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source->shards(), choice));
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
     RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
     report.left_out = chosen.left_out;

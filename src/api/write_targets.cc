@@ -67,17 +67,15 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
   std::atomic<uint64_t> bytes_read = 0;
   std::atomic<uint64_t> direct = 0;
   std::atomic<uint64_t> buffered = 0;
-  AnonymousPeak anonymous;
+  MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
   const WriteOptions write{WriteModeOf(options.io.target), &write_back};
   PartWork work;
   work.groups = GroupTargets(plan.targets, output.parts, MaxGroup(budget, plan));
   work.progress = [&](uint64_t bytes) {
-    const uint64_t now = anonymous.Look();
-    if (timeline.records()) {
-      timeline.AddWritten(bytes, source.files().FilledBytes(),
-                          now + source.files().Held() + write_back.bytes());
-    }
+    const uint64_t held = meter.Look() + source.files().Held() + write_back.bytes();
+    budget.measured->Note(held);
+    if (timeline.records()) timeline.AddWritten(bytes, source.files().FilledBytes(), held);
     if (progress) progress(bytes);
   };
   if (timeline.records()) {
@@ -92,7 +90,8 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
       if (progress) progress(range.length);
       return std::unique_ptr<TargetPart>();
     }
-    PlanNotes notes;  // all has been said by the first pass
+    PlanNotes notes;
+    notes.silent = true;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(TargetPlan target, planner.PlanTarget(expected.rank, notes));
     if (target.size != expected.size) {
       return InternalError(
@@ -107,21 +106,27 @@ Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const
     const TargetDigest* const digest = part.digest ? &*part.digest : nullptr;
     if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, source.files()));
     const bool whole = part.range.length == part.plan.size;
-    RESHARD_ASSIGN_OR_RETURN(
-        const std::string record,
-        whole ? EncodeTargetRecord(part.plan, fingerprint, names, digest)
-              : EncodePartBlocks(part.plan, part.range, fingerprint, names, digest));
     ++(part.file.direct() ? direct : buffered);
-    return output.finish(i, std::move(part.file), record);
+    return output.finish(i, std::move(part.file),
+                         [&](const OutputDirectory::ByteSink& sink) -> Status {
+                           if (whole)
+                             return EncodeTargetRecord(part.plan, fingerprint, names, digest, sink);
+                           RESHARD_ASSIGN_OR_RETURN(
+                               const std::string record,
+                               EncodePartBlocks(part.plan, part.range, fingerprint, names, digest));
+                           meter.Look();
+                           return sink(record);
+                         });
   };
   std::vector<uint64_t> lengths;
   for (const TargetShare& part : output.parts) lengths.push_back(part.range.length);
-  RESHARD_RETURN_IF_ERROR(
-      WriteParts(source.files(), work, LanesFor(budget, output.storage, lengths), options.stop));
+  LaneOptions lanes = LanesFor(budget, output.storage, lengths);
+  lanes.most_open = MostOpen(budget, plan);
+  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, lanes, options.stop));
   const SourceAccessCounts sources = source.files().access_counts();
   return Written{.kept = kept,
                  .bytes_read = bytes_read,
-                 .memory_peak = anonymous.bytes() + source.files().HeldPeak() + write_back.peak(),
+                 .memory_peak = kept == output.parts.size() ? 0 : budget.measured->peak.load(),
                  .io = {.sources_mapped = sources.mapped,
                         .sources_read = sources.read,
                         .targets_direct = direct,

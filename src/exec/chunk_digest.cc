@@ -11,7 +11,7 @@ namespace reshard {
 namespace {
 
 LogicalMap MapOf(const Content& content, const PlacedBox& shard) {
-  return {shard, ToByteShape(content.full_shape, content.dtype)};
+  return {shard, ToByteShape(content.geometry.full_shape(), content.dtype)};
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void ChunkDigest::Begin(const TargetPlan& plan, ByteRange range) {
 
 CopyDigest ChunkDigest::OfCopy(size_t segment, size_t copy) {
   const auto& content = std::get<Content>(plan_->segments[segment]);
-  return {MapOf(content, content.shards[copy]), hasher_,
+  return {MapOf(content, content.geometry.shard(copy)), hasher_,
           copies_[first_copy_[segment - first_segment_] + copy]};
 }
 

@@ -5,11 +5,14 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/os/memory_usage.h"
 
 namespace reshard {
 namespace {
 
 constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
+// A plan of so many holds some MiB in small pieces, which the next one need not find.
+constexpr size_t kManySegments = 10'000;
 
 // So many bytes that what all parts of a group read in one step fits half of the windows.
 uint64_t ChunkBytes(const LaneOptions& options, size_t parts) {
@@ -33,17 +36,23 @@ bool ChunkFeed::done() const {
 
 std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
   std::unique_lock lock(mutex_);
-  while (!failed_) {
+  while (true) {
     if (std::optional<Chunk> chunk = NextChunk()) return chunk;
-    if (next_group_ < work_.groups.size()) {
-      OpenNext(lock);
+    if (failed_) {
+      if (!IsWantedBeingOpened()) return std::nullopt;
+      changed_.wait(lock);
+    } else if (next_group_ < work_.groups.size()) {
+      if (alive_ >= options_.most_open) {
+        changed_.wait(lock);  // other lanes, and writers, finish those that are open
+      } else {
+        OpenNext(lock);
+      }
     } else if (groups_.empty()) {
       return std::nullopt;
     } else {
       changed_.wait(lock);  // other lanes are opening the last parts
     }
   }
-  return std::nullopt;
 }
 
 std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
@@ -56,15 +65,11 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
       group = groups_.erase(group);
       continue;
     }
-    const auto behind = std::min_element(group->entries.begin(), group->entries.end(),
-                                         [](const Entry* a, const Entry* b) {
-                                           const auto done = [](const Entry* entry) {
-                                             return static_cast<double>(entry->next) /
-                                                    static_cast<double>(entry->part->range.length);
-                                           };
-                                           return done(a) < done(b);
-                                         });
+    const auto behind = std::min_element(
+        group->entries.begin(), group->entries.end(),
+        [](const Entry* a, const Entry* b) { return PlaceOf(*a, a->next) < PlaceOf(*b, b->next); });
     Entry* const entry = *behind;
+    if (!IsPlaceWanted(PlaceOf(*entry, entry->next))) return std::nullopt;
     const ByteRange part = entry->part->range;
     const uint64_t length = std::min(entry->chunk_bytes, part.length - entry->next);
     Chunk chunk;
@@ -91,19 +96,22 @@ void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
     group.entries.reserve(parts.size());
     group.chunk_bytes = ChunkBytes(options_, parts.size());
     group.missing = parts.size();
+    group.number = next_group_;
     groups_.push_back(std::move(group));
   }
   // A group is erased only when none of its parts is missing.
   Group& group = groups_.back();
   const size_t number = parts[next_part_++];
+  const size_t group_number = next_group_;
   if (next_part_ == parts.size()) {
     next_part_ = 0;
     ++next_group_;
   }
+  ++alive_;
   lock.unlock();
-  auto entry = CatchOutOfMemory([&] { return Open(number, group.chunk_bytes); });
+  auto entry = CatchOutOfMemory([&] { return Open(number, group_number, group.chunk_bytes); });
   if (!entry.ok()) {
-    Fail(entry.status());
+    FailAtPlace({group_number, -1.0, number}, entry.status());  // before its group begins
     lock.lock();
     return;
   }
@@ -112,13 +120,16 @@ void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
     group.entries.push_back(entry->get());
     Entry* const key = entry->get();
     open_.emplace(key, std::move(*entry));
+  } else {
+    --alive_;
   }
   --group.missing;
   changed_.notify_all();
 }
 
 // Returns null where there is nothing to hand out: a part that is not written, or an empty one.
-Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, uint64_t chunk_bytes) {
+Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, size_t group,
+                                                          uint64_t chunk_bytes) {
   RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<TargetPart> part, work_.open(number, stop_.get_token()));
   if (part == nullptr) return std::unique_ptr<Entry>();
   if (part->range.length == 0) {
@@ -127,15 +138,18 @@ Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, uint64_
   }
   auto entry = std::make_unique<Entry>();
   entry->number = number;
+  entry->group = group;
   entry->part = std::move(part);
   entry->chunk_bytes = chunk_bytes;
   return entry;
 }
 
 bool ChunkFeed::WaitForBaton(const Chunk& chunk) {
+  const Place place = PlaceOf(chunk, chunk.range_.offset);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failed_ || chunk.entry_->digested == chunk.number_; });
-  return !failed_;
+  changed_.wait(lock,
+                [&] { return !IsPlaceWanted(place) || chunk.entry_->digested == chunk.number_; });
+  return IsPlaceWanted(place);
 }
 
 void ChunkFeed::PassBaton(const Chunk& chunk) {
@@ -156,21 +170,65 @@ void ChunkFeed::Written(const Chunk& chunk) {
 
 void ChunkFeed::FinishPart(Entry* entry) {
   Status status = CatchOutOfMemory([&] { return work_.finish(entry->number, *entry->part); });
-  if (!status.ok()) return Fail(std::move(status));
-  std::unique_ptr<Entry> finished;  // destroyed outside the lock
+  if (!status.ok()) {
+    return FailAtPlace(PlaceOf(*entry, entry->part->range.length), std::move(status));
+  }
+  std::unique_ptr<Entry> finished;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = open_.find(entry);
+    finished = std::move(found->second);
+    open_.erase(found);
+  }
+  const bool large = finished->part->plan.segments.size() >= kManySegments;
+  finished.reset();
+  if (large) ReturnFreeMemory();
   const std::scoped_lock lock(mutex_);
-  const auto found = open_.find(entry);
-  finished = std::move(found->second);
-  open_.erase(found);
+  --alive_;
+  changed_.notify_all();
+}
+
+ChunkFeed::Place ChunkFeed::PlaceOf(const Entry& entry, uint64_t done) {
+  return {entry.group, static_cast<double>(done) / static_cast<double>(entry.part->range.length),
+          entry.number};
+}
+
+ChunkFeed::Place ChunkFeed::PlaceOf(const Chunk& chunk, uint64_t offset) {
+  const uint64_t begin = chunk.part().range.offset;
+  return PlaceOf(*chunk.entry_, offset - std::min(offset, begin));
+}
+
+bool ChunkFeed::IsPlaceWanted(const Place& place) const { return !failed_ || place < failed_at_; }
+
+bool ChunkFeed::IsWantedBeingOpened() const {
+  return std::any_of(groups_.begin(), groups_.end(), [this](const Group& group) {
+    return group.missing > 0 && group.number < std::get<0>(failed_at_);
+  });
+}
+
+bool ChunkFeed::IsWanted(const Chunk& chunk) const {
+  const std::scoped_lock lock(mutex_);
+  return IsPlaceWanted(PlaceOf(chunk, chunk.range_.offset));
+}
+
+void ChunkFeed::FailAt(const Chunk& chunk, uint64_t offset, Status status) {
+  FailAtPlace(PlaceOf(chunk, offset), std::move(status));
+}
+
+void ChunkFeed::FailAtPlace(const Place& place, Status status) {
+  const std::scoped_lock lock(mutex_);
+  if (!IsPlaceWanted(place)) return;
+  failed_ = true;
+  failed_at_ = place;
+  failure_ = std::move(status);
+  changed_.notify_all();
 }
 
 void ChunkFeed::Fail(Status status) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failed_) return;
-    failed_ = true;
-    failure_ = std::move(status);
-    changed_.notify_all();
+    if (!failed_) failure_ = std::move(status);
+    EndAtOnce();
   }
   stop_.request_stop();
 }
@@ -178,17 +236,17 @@ void ChunkFeed::Fail(Status status) {
 void ChunkFeed::Cancel() {
   {
     const std::scoped_lock lock(mutex_);
-    if (failed_ || done()) return;
-    failed_ = true;
-    failure_ = std::move(cancelled_);
-    changed_.notify_all();
+    if (done()) return;
+    if (!failed_) failure_ = std::move(cancelled_);
+    EndAtOnce();
   }
   stop_.request_stop();
 }
 
-bool ChunkFeed::failed() const {
-  const std::scoped_lock lock(mutex_);
-  return failed_;
+void ChunkFeed::EndAtOnce() {
+  failed_ = true;
+  failed_at_ = {0, -1.0, 0};
+  changed_.notify_all();
 }
 
 }  // namespace reshard

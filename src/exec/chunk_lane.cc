@@ -38,7 +38,7 @@ void ChunkLane::Run() {
 }
 
 Status ChunkLane::FillAll(bool hand_over) {
-  for (uint64_t number = 0;; ++number) {
+  for (uint64_t number = 0;;) {  // of those that are handed over
     const size_t at = hand_over ? number % buffers_.size() : 0;
     if (hand_over) {
       std::unique_lock lock(mutex_);
@@ -48,7 +48,7 @@ Status ChunkLane::FillAll(bool hand_over) {
     if (!chunk) return {};
     const std::span<std::byte> out(buffers_[at].get(), chunk->range().length);
     RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
-    if (!useful) return {};
+    if (!useful) continue;
     if (work_.gathered) work_.gathered(out.size());
     if (!hand_over) {
       RESHARD_RETURN_IF_ERROR(Write({*chunk, out}));
@@ -57,24 +57,46 @@ Status ChunkLane::FillAll(bool hand_over) {
     const std::scoped_lock lock(mutex_);
     filled_[at] = {*chunk, out};
     ++handed_over_;
+    ++number;
     changed_.notify_all();
   }
+}
+
+void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
+                            Status status) {
+  // By steps that end at the same places whatever the chunks are.
+  constexpr uint64_t kStep = uint64_t{64} << 10;
+  const ByteRange range = chunk.range();
+  uint64_t failing = range.offset;
+  for (uint64_t offset = range.offset; offset < range.end();) {
+    const uint64_t end = std::min(range.end(), (offset / kStep + 1) * kStep);
+    Status filled = FillTarget(files_, chunk.part().plan, offset, out.first(end - offset), nullptr);
+    if (!filled.ok()) {
+      failing = offset - offset % kStep;
+      status = std::move(filled);
+      break;
+    }
+    offset = end;
+  }
+  feed_.FailAt(chunk, failing, std::move(status));
 }
 
 Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
-  if (chunk.later().length > 0) {  // the disk reads it while this one is dealt with
-    RESHARD_RETURN_IF_ERROR(PrefetchTarget(files_, part.plan, chunk.later()));
-  }
-  if (!part.digest) {
-    RESHARD_RETURN_IF_ERROR(FillTarget(files_, part.plan, offset, out, nullptr));
-    return true;
+  // The disk reads it while this one is dealt with, which tells what is wrong with a file.
+  if (chunk.later().length > 0) {
+    static_cast<void>(PrefetchTarget(files_, part.plan, chunk.later()));
   }
   // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
   // disk.
-  sums_.Begin(part.plan, chunk.range());
-  RESHARD_RETURN_IF_ERROR(FillTarget(files_, part.plan, offset, out, &sums_));
+  if (part.digest) sums_.Begin(part.plan, chunk.range());
+  Status filled = FillTarget(files_, part.plan, offset, out, part.digest ? &sums_ : nullptr);
+  if (!filled.ok()) {
+    FailFilling(chunk, out, std::move(filled));
+    return false;
+  }
+  if (!part.digest) return true;
   sums_.AddTarget(offset, out);
   if (!feed_.WaitForBaton(chunk)) return false;
   part.digest->AddChunk(out, sums_);
@@ -99,7 +121,7 @@ void ChunkLane::WriteAll() {
       if (handed_over_ == written_) return;
       filled = filled_[written_ % buffers_.size()];
     }
-    if (!feed_.failed()) {  // after a failure, buffers only go back
+    if (feed_.IsWanted(filled.chunk)) {  // after a failure, buffers only go back
       Status status = CatchOutOfMemory([&] { return Write(filled); });
       if (!status.ok()) feed_.Fail(std::move(status));
     }

@@ -47,8 +47,10 @@ class ChunkLane {
   };
 
   Status FillAll(bool hand_over);
-  // Returns false where a failure elsewhere has made the chunk useless.
+  // Returns false where a failure, here or elsewhere, has made the chunk useless.
   Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out);
+  // Tells the feed from where on the chunk cannot be filled, and why; `status` was of all of it.
+  void FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out, Status status);
   Status Write(const Filled& filled);
   void WriteAll();
 

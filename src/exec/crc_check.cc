@@ -81,7 +81,7 @@ Status CheckCrc(SourceFiles& files, const CheckpointIndex& index,
   if (!maps.empty() && crc_without_maps.value() == expected) return {};
   return CorruptError(fmt::format(
       "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
-      "damaged: take another copy of it, or use it as it is with --no-checksum",
+      "damaged: take another copy of it",
       Escape(files.path(index.file())), expected, end, crc.value()));
 }
 

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/exec/move_proof.h"
 #include "src/exec/target_place.h"
 
 namespace reshard {
@@ -27,18 +31,22 @@ std::string BlockRecordPath(const std::string& path, ByteRange part) {
   return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
 }
 
+std::string ShardLockName(const WorkShard& shard) {
+  return fmt::format("{}{}_of_{}", kShardLock, shard.index, shard.count);
+}
+
 std::string FinishedName(const WorkShard& shard) {
   return fmt::format("finished_{}_of_{}", shard.index, shard.count);
 }
 
-// Each file and its part record, by their staged paths.
-std::vector<std::string> StagedPaths(const std::vector<ManifestFile>& files) {
-  std::vector<std::string> paths;
+// Those that the files and their part records are staged in.
+std::set<std::string> StagedFolders(const std::vector<ManifestFile>& files) {
+  std::set<std::string> folders;
   for (const ManifestFile& file : files) {
-    paths.push_back(StagedPath(file.path));
-    paths.push_back(StagedPath(RecordPath(file.path)));
+    AddFolders(StagedPath(file.path), folders);
+    AddFolders(StagedPath(RecordPath(file.path)), folders);
   }
-  return paths;
+  return folders;
 }
 
 // Moves what is at `from` of one folder to `to` of the other; ok where there is nothing.
@@ -124,7 +132,8 @@ Result<StagedFile> JobFolder::OpenPart(const std::string& path, uint64_t size, B
   return StagedFile::OpenPart(place.folder, place.name, size, part, options);
 }
 
-Status JobFolder::WriteRecord(const std::string& path, std::string_view record) const {
+Status JobFolder::WriteRecord(const std::string& path,
+                              const OutputDirectory::ByteSource& record) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
                            MakePlace(folder_, StagedPath(RecordPath(path))));
   RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));
@@ -151,7 +160,7 @@ Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& 
 }
 
 Status JobFolder::WriteBlockRecord(const std::string& path, ByteRange part,
-                                   std::string_view record) const {
+                                   const OutputDirectory::ByteSource& record) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
                            MakePlace(folder_, BlockRecordPath(path, part)));
   RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));  // one that is of no use
@@ -177,7 +186,7 @@ Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFi
 }
 
 Result<FileLock> JobFolder::ShardLock(const WorkShard& shard) const {
-  return FileLock::Open(folder_, fmt::format("{}{}_of_{}", kShardLock, shard.index, shard.count));
+  return FileLock::Open(folder_, ShardLockName(shard));
 }
 
 Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
@@ -190,9 +199,9 @@ Status JobFolder::WriteFinished(const WorkShard& shard,
                                 const std::vector<ManifestFile>& files) const {
   RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(shard));
   if (finished) return {};
-  std::vector<std::string> paths = StagedPaths(files);
-  for (const ManifestFile& file : files) paths.push_back(BlockRecordPath(file.path, {}));
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, paths));
+  std::set<std::string> folders = StagedFolders(files);
+  for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));
   RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(shard), ""));
   return folder_.Sync();
 }
@@ -200,6 +209,27 @@ Status JobFolder::WriteFinished(const WorkShard& shard,
 Result<bool> JobFolder::IsFinished(const WorkShard& shard) const {
   RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(shard)));
   return entry.has_value();
+}
+
+Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t shards) const {
+  std::vector<uint64_t> outstanding;
+  for (uint64_t i = 0; i < shards; ++i) {
+    RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished({i, shards}));
+    if (!finished) outstanding.push_back(i);
+  }
+  return outstanding;
+}
+
+Result<std::map<uint64_t, std::string>> JobFolder::LiveShards(uint64_t shards) const {
+  std::map<uint64_t, std::string> live;
+  for (uint64_t i = 0; i < shards; ++i) {
+    const auto lock = FileLock::OpenToAsk(folder_, ShardLockName({i, shards}));
+    if (lock.status().code() == StatusCode::kNotFound) continue;
+    if (!lock.ok()) return lock.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
+    if (!free) live.emplace(i, lock->Holder());
+  }
+  return live;
 }
 
 Result<bool> JobFolder::HasLiveShard() const {
@@ -249,23 +279,33 @@ Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
   return {};
 }
 
-Status JobFolder::Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
+Status JobFolder::ProveMoves(const OutputDirectory& target,
+                             const std::vector<ManifestFile>& files) const {
+  return reshard::ProveMoves(folder_, target, files);
+}
+
+Status JobFolder::Commit(const std::vector<ManifestFile>& files, Manifest manifest,
                          const std::string& manifest_name, const OutputDirectory& parent,
                          const OutputDirectory& target) const {
-  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodeManifest(manifest));
-  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
-  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(manifest_name, bytes));
   const std::string checksums_name = ChecksumsName(manifest_name);
-  const std::string checksums = EncodeChecksums(manifest);
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
-  if (!checksums.empty()) {
+  // What is written is not held any longer.
+  if (const std::string checksums = EncodeChecksums(manifest); !checksums.empty()) {
     RESHARD_RETURN_IF_ERROR(folder_.WriteFile(checksums_name, checksums));
   }
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedPaths(files)));
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
+  RESHARD_RETURN_IF_ERROR(WriteManifest(std::move(manifest), manifest_name));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(files)));
   RESHARD_RETURN_IF_ERROR(parent.Sync());
   RESHARD_RETURN_IF_ERROR(target.Sync());
   RESHARD_RETURN_IF_ERROR(folder_.Rename(kJob, folder_, kJournal));
   return folder_.Sync();
+}
+
+Status JobFolder::WriteManifest(Manifest manifest, const std::string& name) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodeManifest(std::move(manifest)));
+  Look();
+  return folder_.WriteFile(name, bytes);
 }
 
 Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
@@ -284,16 +324,16 @@ Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
 }
 
 Status JobFolder::MoveFiles(const Manifest& manifest, const OutputDirectory& target) const {
-  std::vector<std::string> paths;
+  std::set<std::string> folders;
   for (const ManifestFile& file : manifest.files) {
-    paths.push_back(file.path);
-    paths.push_back(RecordPath(file.path));
+    for (const std::string& path : {file.path, RecordPath(file.path)}) {
+      // What is not staged was moved before, or written by an earlier run that this one joins.
+      RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
+      AddFolders(path, folders);
+    }
   }
-  // What is not staged was moved before, or written by an earlier run that this one joins.
-  for (const std::string& path : paths) {
-    RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
-  }
-  return SyncFolders(target, paths);
+  Look();
+  return SyncFolders(target, folders);
 }
 
 Status JobFolder::Publish(const OutputDirectory& target) const {
@@ -302,6 +342,7 @@ Status JobFolder::Publish(const OutputDirectory& target) const {
   const std::string& name = journal->manifest_name;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(*journal));
   if (!manifest) return {};  // the last step was done
+  RESHARD_RETURN_IF_ERROR(ProveMoves(target, manifest->files));
   RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, manifest->files, name));
   for (const auto& [other, listed] : others) {
     RESHARD_RETURN_IF_ERROR(target.RemoveFile(other));

@@ -21,6 +21,8 @@
 #ifndef RESHARD_SRC_EXEC_JOB_FOLDER_H_
 #define RESHARD_SRC_EXEC_JOB_FOLDER_H_
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +37,7 @@
 #include "reshard/work_shard.h"
 #include "src/exec/job_text.h"
 #include "src/os/file_lock.h"
+#include "src/os/memory_usage.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 
@@ -53,6 +56,9 @@ class JobFolder {
   static Result<JobFolder> Open(const OutputDirectory& parent, const std::string& fingerprint);
   // As Open, but makes it where there is none.
   static Result<JobFolder> Make(const OutputDirectory& parent, const std::string& fingerprint);
+  // `meter`, which has to live as long, or null, is looked at when much is held.
+  void Watch(MemoryMeter* meter) { meter_ = meter; }
+
   // Throws away whatever is there under this name: the journal first, so that no half of it can be
   // taken for something that can be published.
   static Status Discard(const OutputDirectory& parent, const std::string& fingerprint);
@@ -75,7 +81,7 @@ class JobFolder {
                               const WriteOptions& options) const;
   // Stages the part record of the file at `path`, which is whole and durable, in place of one that
   // is of no use, and makes it durable.
-  Status WriteRecord(const std::string& path, std::string_view record) const;
+  Status WriteRecord(const std::string& path, const OutputDirectory::ByteSource& record) const;
   // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
   // Errors: kIo.
   Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;
@@ -90,7 +96,8 @@ class JobFolder {
   Result<std::string> ReadRecord(const std::string& path) const;
 
   // Stages the record of a part of the file at `path`, which is durable, and makes it durable.
-  Status WriteBlockRecord(const std::string& path, ByteRange part, std::string_view record) const;
+  Status WriteBlockRecord(const std::string& path, ByteRange part,
+                          const OutputDirectory::ByteSource& record) const;
   // Returns the record of a part of the staged `file`, or nothing unless both are as they should
   // be. Errors: kIo.
   Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
@@ -102,7 +109,13 @@ class JobFolder {
   // Says, durably, that a shard has finished its share, which is of `files`. Errors: kIo.
   Status WriteFinished(const WorkShard& shard, const std::vector<ManifestFile>& files) const;
   Result<bool> IsFinished(const WorkShard& shard) const;
-  // Whether any shard's lock is held. Errors: kIo.
+  // Returns which of so many shards have not finished. Errors: kIo.
+  Result<std::vector<uint64_t>> Outstanding(uint64_t shards) const;
+  // Returns which of so many shards' locks are held, and by which process as far as that is known
+  // (FileLock::Holder). Only where none can begin meanwhile: it would find its lock held.
+  // Errors: kIo.
+  Result<std::map<uint64_t, std::string>> LiveShards(uint64_t shards) const;
+  // Whether any shard's lock is held, of any number of shards. Errors: kIo.
   Result<bool> HasLiveShard() const;
 
   // Returns the manifest to come, or nothing where it has left (or there is no journal).
@@ -112,10 +125,13 @@ class JobFolder {
   // Errors: kIo.
   Status CheckStaged(const std::vector<ManifestFile>& files) const;
 
+  // Proves that what is staged for `files` can be moved into `target` (move_proof.h).
+  Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
+
   // Makes the staged `files`, for which CheckStaged is ok, publishable: writes `manifest` under
   // `manifest_name` and its checksums, and turns the job into the journal, all durable in this
   // order. `parent` and `target` are the folders above.
-  Status Commit(const std::vector<ManifestFile>& files, const Manifest& manifest,
+  Status Commit(const std::vector<ManifestFile>& files, Manifest manifest,
                 const std::string& manifest_name, const OutputDirectory& parent,
                 const OutputDirectory& target) const;
 
@@ -124,19 +140,25 @@ class JobFolder {
   Result<bool> CanPublish(const std::vector<ManifestFile>& files,
                           const OutputDirectory& target) const;
 
-  // Moves everything into place that is not there yet: old manifests that list any of the files go
-  // first, with their checksums, the new one comes last. Each call goes on where the one before was
-  // interrupted.
+  // Moves everything into place that is not there yet, once it is proved that this can be done: old
+  // manifests that list any of the files go first, with their checksums, the new one comes last.
+  // Each call goes on where the one before was interrupted.
   Status Publish(const OutputDirectory& target) const;
 
  private:
   explicit JobFolder(OutputDirectory folder) : folder_(std::move(folder)) {}
 
   Result<std::optional<JobText>> ReadJobText(const char* name) const;
+  Status WriteManifest(Manifest manifest, const std::string& name) const;
   // Moves the staged files and part records of `manifest` into place.
   Status MoveFiles(const Manifest& manifest, const OutputDirectory& target) const;
 
+  void Look() const {
+    if (meter_ != nullptr) meter_->Look();
+  }
+
   OutputDirectory folder_;
+  MemoryMeter* meter_ = nullptr;
 };
 
 }  // namespace reshard

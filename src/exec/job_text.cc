@@ -6,8 +6,11 @@
 #include <charconv>
 #include <optional>
 #include <system_error>
+#include <unordered_set>
+#include <vector>
 
 #include "reshard/version.h"
+#include "reshard/work_shard.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -58,18 +61,42 @@ bool TakeStrategies(std::string_view text, JobText& job) {
 
 // How shards, or the lack of them, are told.
 std::string Runs(uint64_t shards) {
-  return shards == 0 ? "by one run alone" : fmt::format("as {} shards", shards);
+  if (shards == 0) return "by one run alone";
+  return fmt::format("as {} {}", shards, shards == 1 ? "shard" : "shards");
+}
+
+// Returns the lines of `text`, which ends with a line's end.
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
 }
 
 // Returns the first line of `left` that is not in `own`. Both end with a line's end.
 std::string FirstOther(std::string_view left, std::string_view own) {
-  while (!left.empty()) {
-    const size_t end = left.find('\n');
-    const std::string_view line = left.substr(0, end + 1);
-    if (own.find(line) == std::string_view::npos) return Escape(line.substr(0, end));
-    left.remove_prefix(line.size());
+  const std::vector<std::string_view> own_lines = LinesOf(own);
+  const std::unordered_set<std::string_view> known(own_lines.begin(), own_lines.end());
+  for (const std::string_view line : LinesOf(left)) {
+    if (!known.contains(line)) return Escape(line);
   }
   return "none";
+}
+
+// What to do where shards were begun and something else is run: what they have finished is not to
+// be thrown away.
+std::string HowToGoOn(uint64_t shards, const std::vector<uint64_t>& outstanding) {
+  if (outstanding.empty()) return "all have finished: `reshard commit` publishes them";
+  std::vector<std::string> names;
+  names.reserve(outstanding.size());
+  for (const uint64_t shard : outstanding) names.push_back(fmt::format("{}/{}", shard, shards));
+  return fmt::format(
+      "not finished: {}; run {} with --shard {}, or, of a job array, requeue the task (a new array "
+      "of one task is shard 0/1)",
+      FirstOf(names), names.size() == 1 ? "it" : "each", names.front());
 }
 
 }  // namespace
@@ -114,6 +141,11 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   }
   job.checksum = checksum == "yes";
   job.shards = *ParseNumber(shards);
+  if (job.shards > kMaxShards) {
+    return CorruptError(
+        fmt::format("{}: expected at most {} shards, found {}; remove the folder that it lies in",
+                    Escape(path), kMaxShards, job.shards));
+  }
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
   if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
     return CorruptError(
@@ -153,7 +185,8 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   return spec;
 }
 
-Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path) {
+Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
+                    const std::vector<uint64_t>& outstanding) {
   const char* advice = own.shards == 0 ? "run without --resume to write all files anew"
                                        : "remove that folder to write all files anew";
   if (left.tool_version != own.tool_version) {
@@ -161,8 +194,10 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
                                      Escape(left.tool_version), own.tool_version, advice));
   }
   if (left.shards != own.shards) {
-    return MismatchError(fmt::format("{}: begun {}, now run {}; go on in the same way, or {}",
-                                     Escape(path), Runs(left.shards), Runs(own.shards), advice));
+    return MismatchError(fmt::format(
+        "{}: begun {}, now run {}; {}", Escape(path), Runs(left.shards), Runs(own.shards),
+        left.shards == 0 ? fmt::format("go on in the same way, or {}", advice)
+                         : HowToGoOn(left.shards, outstanding)));
   }
   if (left.sources != own.sources) {
     return ChangedError(

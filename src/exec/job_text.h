@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reshard/status.h"
 #include "src/exec/job_spec.h"
@@ -39,9 +40,11 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path);
 Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                        const std::string& fingerprint, const std::string& path);
 
-// Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`.
-// Errors: kChanged for other sources, kMismatch for anything else.
-Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path);
+// Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`; of its
+// shards `outstanding` have not finished (looked at where their number is another one). Errors:
+// kChanged for other sources, kMismatch for anything else.
+Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
+                    const std::vector<uint64_t>& outstanding);
 
 }  // namespace reshard
 

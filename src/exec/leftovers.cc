@@ -40,6 +40,29 @@ Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDire
   return std::optional(std::move(manifest->files));
 }
 
+Status CheckPublished(const OutputDirectory& target) {
+  RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, target.Names());
+  std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
+  if (names.empty()) {
+    return NotFoundError(fmt::format(
+        "{}: neither a published set nor files that shards have staged; run the shards first",
+        Escape(target.path())));
+  }
+  for (const std::string& name : names) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, target.ReadFile(name, kMaxManifestBytes));
+    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes, target.PathOf(name)));
+    for (const ManifestFile& file : manifest.files) {
+      const auto whole = IsWhole(target, file);
+      if (whole.ok() && *whole) continue;
+      return NotFoundError(
+          fmt::format("{}: lists {} of {} bytes, which is not there; `reshard verify` tells what "
+                      "else is missing; convert again",
+                      Escape(target.PathOf(name)), Escape(file.path), file.size));
+    }
+  }
+  return {};
+}
+
 namespace {
 
 Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& parent,
@@ -65,7 +88,11 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
           spec.shards == 0 ? "run without --resume to write all files anew"
                            : "remove that folder to write all files anew"));
     }
-    RESHARD_RETURN_IF_ERROR(CheckSameJob(*job, own, path));
+    std::vector<uint64_t> outstanding;
+    if (job->shards != spec.shards) {
+      RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->shards));
+    }
+    RESHARD_RETURN_IF_ERROR(CheckSameJob(*job, own, path, outstanding));
     leftover.fate = Fate::kContinue;
     return leftover;
   }

@@ -44,6 +44,10 @@ Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
                                                                 const JobSpec& spec);
 
+// Ok when there are manifests in `target`, and all files that they list, with their sizes.
+// Errors: kNotFound; those of ParseManifest; kIo.
+Status CheckPublished(const OutputDirectory& target);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_EXEC_LEFTOVERS_H_

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <stop_token>
 #include <vector>
@@ -44,11 +45,14 @@ struct LaneOptions {
   // Bytes of source windows that stay for the files of a group to share. The chunks of large groups
   // are so small that those of one step fit.
   uint64_t window_bytes = uint64_t{64} << 20;
+  // Parts that may be in memory at a time, with their plans: no group has more.
+  size_t most_open = std::numeric_limits<size_t>::max();
 };
 
 // Writes all parts and finishes each. The call ends soon after `stop` is requested, at the end of
 // a chunk. Parts that were not finished then are dropped, their files unfinished. Errors: those of
-// FillTarget, StagedFile and the functions, the first in time; kCancelled; kResourceExhausted.
+// FillTarget and the functions, the first by place (chunk_feed.h); those of StagedFile; kCancelled;
+// kResourceExhausted.
 Status WriteParts(SourceFiles& files, const PartWork& work, const LaneOptions& options,
                   const std::stop_token& stop);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "reshard/version.h"
 #include "src/base/quote.h"
@@ -54,6 +55,7 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
         "and are no longer listed: {}",
         Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost)));
   }
+  if (spec.meter != nullptr) spec.meter->Look();
   return builder.Finish();
 }
 
@@ -84,13 +86,13 @@ Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
 Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const JobFolder& folder,
                        const OutputDirectory& parent, const OutputDirectory& target,
                        PublishReport& report) {
-  RESHARD_ASSIGN_OR_RETURN(const Manifest manifest,
+  RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
                            NewManifest(spec, superseded.findings, folder, target, report));
   RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, target, report));
   for (const std::string& fingerprint : superseded.abandoned_jobs) {
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
   }
-  return folder.Commit(spec.files, manifest, spec.manifest_name, parent, target);
+  return folder.Commit(spec.files, std::move(manifest), spec.manifest_name, parent, target);
 }
 
 void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,

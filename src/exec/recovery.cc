@@ -1,7 +1,10 @@
 #include "src/exec/recovery.h"
 
+#include <algorithm>
+
 #include "src/base/status_macros.h"
 #include "src/exec/leftovers.h"
+#include "src/exec/move_proof.h"
 
 namespace reshard {
 
@@ -10,6 +13,12 @@ Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& 
   Recovered recovered;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                            JudgeLeftovers(target, parent, spec));
+  const auto is_given_up = [](const Leftover& leftover) {
+    return leftover.fate == Fate::kDiscard || leftover.fate == Fate::kAbandon;
+  };
+  if (std::any_of(leftovers.begin(), leftovers.end(), is_given_up)) {
+    RESHARD_RETURN_IF_ERROR(RemoveProbes(target));
+  }
   for (const Leftover& leftover : leftovers) {
     recovered.same_files = recovered.same_files || leftover.same_files;
     switch (leftover.fate) {

@@ -45,7 +45,7 @@ ShardJob::ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory
       parts_(PartsOf(spec_.files, spec_.shards)) {}
 
 Result<ShardJob> ShardJob::Begin(JobSpec unchecked, const WorkShard& shard,
-                                 const std::stop_token& stop) {
+                                 const Patience& patience) {
   RESHARD_RETURN_IF_ERROR(CheckShard(shard));
   unchecked.shards = shard.count;
   unchecked.resume = Resume::kTrust;
@@ -56,7 +56,7 @@ Result<ShardJob> ShardJob::Begin(JobSpec unchecked, const WorkShard& shard,
     OutputDirectory::RemoveMade(made);
     return target.status();
   }
-  auto lock = JobLock::AcquireAsShard(*target, stop);
+  auto lock = JobLock::AcquireAsShard(*target, patience);
   if (!lock.ok()) {
     OutputDirectory::RemoveMade(made);
     return lock.status();
@@ -76,6 +76,14 @@ Result<ShardJob> ShardJob::Begin(JobSpec unchecked, const WorkShard& shard,
 
 Status ShardJob::Start() {
   bool same_files = false;
+  const auto is_published = std::exchange(spec_.is_published, nullptr);
+  if (lock_.alone() && is_published) {
+    RESHARD_ASSIGN_OR_RETURN(const bool same_set, is_published());
+    if (same_set) {
+      RESHARD_ASSIGN_OR_RETURN(already_published_, FindPublished());
+    }
+    if (already_published_) return {};
+  }
   if (lock_.alone()) {
     RESHARD_ASSIGN_OR_RETURN(Recovered recovered, Recover(target_, lock_.folder(), spec_));
     folder_ = std::move(recovered.folder);
@@ -100,15 +108,37 @@ Status ShardJob::Start() {
     RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Make(lock_.folder(), spec_.fingerprint));
     RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
   }
+  if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
   RESHARD_ASSIGN_OR_RETURN(shard_lock_, folder_->ShardLock(*shard_));
   RESHARD_ASSIGN_OR_RETURN(const bool had, shard_lock_->Try(FileLock::Mode::kExclusive));
   if (!had) {
-    return AlreadyExistsError(
-        fmt::format("shard {}/{} of {} is at work in another process; give each process a number "
-                    "of its own",
-                    shard_->index, shard_->count, Escape(target_.path())));
+    const std::string holder = shard_lock_->Holder();
+    return AlreadyExistsError(fmt::format(
+        "shard {}/{} of {} is at work in {}; give each process a number of its own", shard_->index,
+        shard_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
   }
+  shard_lock_->Sign();
   return lock_.Admit();
+}
+
+Result<bool> ShardJob::FindPublished() {
+  RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
+  if (!files) return false;
+  const auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
+  if (folder.ok()) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
+    if (job) return false;
+    if (journal) {
+      RESHARD_ASSIGN_OR_RETURN(const auto to_come, folder->ReadManifest(*journal));
+      if (to_come) return false;
+    }
+    RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(lock_.folder(), spec_.fingerprint));
+  } else if (folder.status().code() != StatusCode::kNotFound) {
+    return folder.status();
+  }
+  RESHARD_RETURN_IF_ERROR(lock_.RemoveFolder(target_).status());
+  return true;
 }
 
 // Others hold the lock: then they have to be about the same.
@@ -122,8 +152,12 @@ Status ShardJob::Join() {
   if (!folder.ok()) return folder.status();
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, ReadEither(*folder));
   if (!job) return others;
+  std::vector<uint64_t> outstanding;
+  if (job->shards != spec_.shards) {
+    RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->shards));
+  }
   RESHARD_RETURN_IF_ERROR(
-      CheckSameJob(*job, JobTextOf(spec_), lock_.folder().PathOf(spec_.fingerprint)));
+      CheckSameJob(*job, JobTextOf(spec_), lock_.folder().PathOf(spec_.fingerprint), outstanding));
   folder_ = std::move(*folder);
   return {};
 }
@@ -152,21 +186,16 @@ Status ShardJob::LookAtShare() {
 }
 
 Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
-                                               const std::stop_token& stop) {
+                                               const Patience& patience) {
   RESHARD_ASSIGN_OR_RETURN(OutputDirectory target, OutputDirectory::Open(target_folder));
   const auto nothing = [&]() -> Result<std::optional<ShardJob>> {
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, target.Names());
-    for (const std::string& name : names) {
-      if (IsManifestName(name)) return std::optional<ShardJob>();
-    }
-    return NotFoundError(fmt::format(
-        "{}: neither a published set nor files that shards have staged; run the shards first",
-        Escape(target_folder)));
+    RESHARD_RETURN_IF_ERROR(CheckPublished(target));
+    return std::optional<ShardJob>();
   };
   const auto parent = target.OpenFolder(JobLock::kFolderName);
   if (parent.status().code() == StatusCode::kNotFound) return nothing();
   if (!parent.ok()) return parent.status();
-  RESHARD_ASSIGN_OR_RETURN(JobLock lock, JobLock::AcquireAsShard(target, stop));
+  RESHARD_ASSIGN_OR_RETURN(JobLock lock, JobLock::AcquireAsShard(target, patience));
   std::optional<JobFolder> folder;
   std::optional<JobText> text;
   std::string fingerprint;
@@ -194,9 +223,11 @@ Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
   RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(*text, target_folder, fingerprint,
                                                      lock.folder().PathOf(fingerprint)));
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
+  RESHARD_ASSIGN_OR_RETURN(auto at_work, folder->LiveShards(spec.shards));
   RESHARD_RETURN_IF_ERROR(lock.Admit());
   ShardJob job(std::move(spec), std::nullopt, std::move(target), std::move(lock));
   job.folder_ = std::move(folder);
+  job.at_work_ = std::move(at_work);
   return std::optional(std::move(job));
 }
 
@@ -209,7 +240,8 @@ Result<StagedFile> ShardJob::Create(const FilePart& part, const WriteOptions& op
   return folder_->Create(file.path, file.size, options);
 }
 
-Status ShardJob::Finish(StagedFile file, const FilePart& part, std::string_view record) const {
+Status ShardJob::Finish(StagedFile file, const FilePart& part,
+                        const OutputDirectory::ByteSource& record) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
   const std::string& path = spec_.files[part.file].path;
   return IsWhole(part) ? folder_->WriteRecord(path, record)
@@ -224,13 +256,13 @@ Status ShardJob::FinishShare() const {
   return folder_->WriteFinished(*shard_, files);
 }
 
-Status ShardJob::JoinFile(size_t number, bool wait, const std::stop_token& stop) const {
+Status ShardJob::JoinFile(size_t number, bool wait, const Patience& patience) const {
   const ManifestFile& file = spec_.files[number];
   RESHARD_ASSIGN_OR_RETURN(auto head, folder_->StagedHead(file));
   if (head) return {};
   RESHARD_ASSIGN_OR_RETURN(const FileLock lock, folder_->JoinLock(file.path));
   if (wait) {
-    RESHARD_RETURN_IF_ERROR(lock.Wait(stop));
+    RESHARD_RETURN_IF_ERROR(lock.Wait(patience));
   } else {
     RESHARD_ASSIGN_OR_RETURN(const bool had, lock.Try(FileLock::Mode::kExclusive));
     if (!had) return {};
@@ -253,30 +285,22 @@ Status ShardJob::JoinFile(size_t number, bool wait, const std::stop_token& stop)
   }
   FileDigests read;
   if (spec_.checksum) {
-    RESHARD_ASSIGN_OR_RETURN(read, DigestFile(path, stop));
+    RESHARD_ASSIGN_OR_RETURN(read, DigestFile(path, patience.stop));
   }
   RESHARD_ASSIGN_OR_RETURN(const std::string record, JoinBlockRecords(records, read, path));
-  return folder_->WriteRecord(file.path, record);
+  return folder_->WriteRecord(
+      file.path, [&record](const OutputDirectory::ByteSink& sink) { return sink(record); });
 }
 
-Status ShardJob::JoinOwnFiles(const std::stop_token& stop) const {
+Status ShardJob::JoinOwnFiles(const Patience& patience) const {
   if (!shard_) return {};
   for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
     if (IsWhole(part)) continue;
-    Status joined = JoinFile(part.file, false, stop);
+    Status joined = JoinFile(part.file, false, patience);
     // Not found: another shard has published.
     if (!joined.ok() && joined.code() != StatusCode::kNotFound) return joined;
   }
   return {};
-}
-
-Result<std::vector<uint64_t>> ShardJob::Outstanding() const {
-  std::vector<uint64_t> outstanding;
-  for (uint64_t i = 0; i < spec_.shards; ++i) {
-    RESHARD_ASSIGN_OR_RETURN(const bool finished, folder_->IsFinished({i, spec_.shards}));
-    if (!finished) outstanding.push_back(i);
-  }
-  return outstanding;
 }
 
 // As it is now: the shard that publishes need not be the one that began.
@@ -296,10 +320,26 @@ Result<Superseded> ShardJob::FindSuperseded() const {
   return superseded;
 }
 
-Result<ShardOutcome> ShardJob::Commit(const std::stop_token& stop) {
+Status ShardJob::CheckCanComplete(const JobText& journal) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, folder_->ReadManifest(journal));
+  bool whole = false;
+  if (manifest) {
+    RESHARD_ASSIGN_OR_RETURN(whole, folder_->CanPublish(manifest->files, target_));
+  } else {  // it was put in place
+    RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
+    whole = files.has_value();
+  }
+  if (whole) return {};
+  return IoError(fmt::format(
+      "{}: the set was being published or had been, but files of it, or its manifest, are gone or "
+      "are not what they were; run all shards again",
+      Escape(target_.path())));
+}
+
+Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
   ShardOutcome outcome;
-  RESHARD_RETURN_IF_ERROR(JoinOwnFiles(stop));
-  RESHARD_RETURN_IF_ERROR(lock_.WaitToCommit(stop));
+  RESHARD_RETURN_IF_ERROR(JoinOwnFiles(patience));
+  RESHARD_RETURN_IF_ERROR(lock_.WaitToCommit(patience));
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder_->ReadJob());
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder_->ReadJournal());
   if (!job && !journal) {
@@ -313,12 +353,15 @@ Result<ShardOutcome> ShardJob::Commit(const std::stop_token& stop) {
     outcome.published = outcome.by_other = true;
     return outcome;
   }
+  folder_->Watch(spec_.meter);
   PublishReport report;
-  if (!journal) {
-    RESHARD_ASSIGN_OR_RETURN(outcome.outstanding, Outstanding());
+  if (journal) {
+    RESHARD_RETURN_IF_ERROR(CheckCanComplete(*journal));
+  } else {
+    RESHARD_ASSIGN_OR_RETURN(outcome.outstanding, folder_->Outstanding(spec_.shards));
     if (!outcome.outstanding.empty()) return outcome;
     for (size_t i = 0; i < parts_.size(); ++i) {
-      if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, stop));
+      if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
     }
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
     RESHARD_ASSIGN_OR_RETURN(const Superseded superseded, FindSuperseded());
@@ -328,7 +371,7 @@ Result<ShardOutcome> ShardJob::Commit(const std::stop_token& stop) {
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   outcome.published = true;
   // A shard that begins now finds what is published, not half of what is cleared away.
-  const Status alone = lock_.Dismiss({});
+  const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {
     ClearAfter(spec_, lock_, target_, report);
   } else {

@@ -13,8 +13,8 @@
 #define RESHARD_SRC_EXEC_SHARD_JOB_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,16 +48,22 @@ class ShardJob {
   // Errors: as TargetJob::Begin; kAlreadyExists for a shard that is at work in another process, or
   // shards of another conversion; kMismatch, kChanged for a job that was begun otherwise;
   // kCancelled.
-  static Result<ShardJob> Begin(JobSpec spec, const WorkShard& shard, const std::stop_token& stop);
+  static Result<ShardJob> Begin(JobSpec spec, const WorkShard& shard, const Patience& patience);
 
   // Opens the job that shards have left in `target_folder`, to publish it; nothing where there is
   // none, but a set that was published.
   // Errors: kNotFound where there is neither; kAlreadyExists for several jobs, or another run; kIo.
   static Result<std::optional<ShardJob>> Open(const std::string& target_folder,
-                                              const std::stop_token& stop);
+                                              const Patience& patience);
+
+  // The set was there already, as the spec says: the job has nothing to do and may not be used.
+  bool already_published() const { return already_published_; }
 
   const JobSpec& spec() const { return spec_; }
   StorageKind storage() const { return StorageOf(target_.fd()); }
+  // Of a job that was opened: the shards that were at work then, and in which processes as far as
+  // that is known.
+  const std::map<uint64_t, std::string>& at_work() const { return at_work_; }
   // What is left of the shard's share, by the numbers of the spec's files.
   const std::vector<FilePart>& unfinished() const { return unfinished_; }
   // What of it was finished before.
@@ -67,7 +73,8 @@ class ShardJob {
   Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const;
   // Makes a part durable, then its record: the part record of a whole file, the block record of
   // another part. Errors: those of StagedFile; kIo.
-  Status Finish(StagedFile file, const FilePart& part, std::string_view record) const;
+  Status Finish(StagedFile file, const FilePart& part,
+                const OutputDirectory::ByteSource& record) const;
   bool IsWhole(const FilePart& part) const;
 
   // Says that the share is finished: its parts are, and their sources are what they were.
@@ -77,7 +84,7 @@ class ShardJob {
   // Joins the files whose parts are all there, and publishes once all shares are finished; waits
   // for others that do so. Errors: kIo, kCorrupt, kCancelled. After one, and after a kill, another
   // shard or the same one completes it.
-  Result<ShardOutcome> Commit(const std::stop_token& stop);
+  Result<ShardOutcome> Commit(const Patience& patience);
 
  private:
   ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory target, JobLock lock);
@@ -85,22 +92,27 @@ class ShardJob {
   // What Begin does once it holds the lock.
   Status Start();
   Status Join();
+  // Whether the whole set is there and nothing is staged; clears away what its publication left.
+  Result<bool> FindPublished();
   Status LookAtShare();
   // Joins the parts of a file that has no part record yet. Without `wait` only where all parts are
   // there and nobody else is joining them.
-  Status JoinFile(size_t number, bool wait, const std::stop_token& stop) const;
+  Status JoinFile(size_t number, bool wait, const Patience& patience) const;
   // So that files are joined by several shards at a time, as they are completed.
-  Status JoinOwnFiles(const std::stop_token& stop) const;
-  Result<std::vector<uint64_t>> Outstanding() const;
+  Status JoinOwnFiles(const Patience& patience) const;
+  // Ok when what a publication that has begun has to put in place, or has put there, is whole.
+  Status CheckCanComplete(const JobText& journal) const;
   Result<Superseded> FindSuperseded() const;
 
   JobSpec spec_;
   std::optional<WorkShard> shard_;  // none: only to publish
+  bool already_published_ = false;
   OutputDirectory target_;
   JobLock lock_;
   std::optional<JobFolder> folder_;
   std::optional<FileLock> shard_lock_;
   std::vector<std::vector<ByteRange>> parts_;  // of each file
+  std::map<uint64_t, std::string> at_work_;
   std::vector<FilePart> unfinished_;
   std::vector<FilePart> finished_;
 };

@@ -11,6 +11,7 @@
 #include "src/base/status_macros.h"
 #include "src/exec/job_folder.h"
 #include "src/exec/target_place.h"
+#include "src/os/job_lock.h"
 
 namespace reshard {
 namespace {
@@ -25,8 +26,17 @@ struct Names {
   std::vector<std::string> blocked;   // why something is in the way
 };
 
+Status CheckNoMount(const OutputDirectory& target, const OutputDirectory& folder) {
+  if (target.CanMoveTo(folder)) return {};
+  return IoError(
+      fmt::format("{}: a file system is mounted there, so that no file can be moved from it or "
+                  "into it; unmount "
+                  "it, or choose another target folder",
+                  Escape(folder.path())));
+}
+
 // Adds what is in the place of `path`: a file to `existing`, anything else to the blocked names.
-Status CheckPlace(const OutputDirectory& target, uint64_t device, const std::string& path,
+Status CheckPlace(const OutputDirectory& target, const std::string& path,
                   std::vector<std::string>& existing, Names& names) {
   const auto place = FindPlace(target, path);
   if (place.status().code() == StatusCode::kAlreadyExists) {
@@ -37,14 +47,7 @@ Status CheckPlace(const OutputDirectory& target, uint64_t device, const std::str
   if (!*place) return {};  // the folder will be made in `target`
   const OutputDirectory& folder = (*place)->folder;
   RESHARD_RETURN_IF_ERROR(folder.CheckWritable());
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t own_device, folder.Device());
-  if (own_device != device) {
-    names.blocked.push_back(fmt::format(
-        "{}: lies on another file system than the target folder, so that no file can be moved "
-        "there; unmount it or choose another target folder",
-        Escape(folder.path())));
-    return {};
-  }
+  RESHARD_RETURN_IF_ERROR(CheckNoMount(target, folder));
   RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look((*place)->name));
   if (!entry) return {};
   if (entry->type == EntryType::kFile) {
@@ -58,19 +61,34 @@ Status CheckPlace(const OutputDirectory& target, uint64_t device, const std::str
   return {};
 }
 
+// What to do about files that are there. A shard that comes late is not to begin another set by
+// force, which the others would not finish.
+std::string AdviceFor(const OutputDirectory& target, const JobSpec& spec) {
+  if (spec.shards == 0) return kForceAdvice;
+  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
+  if (!bytes.ok()) return kForceAdvice;
+  const auto manifest = ParseManifest(*bytes, spec.manifest_name);
+  if (!manifest.ok() || manifest->plan != spec.fingerprint) return kForceAdvice;
+  return fmt::format(
+      "{} lists a set of the same plan, but a source differs from what it was made of, or has "
+      "changed since; choose another target folder",
+      spec.manifest_name);
+}
+
 Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool replace) {
   RESHARD_RETURN_IF_ERROR(target.CheckWritable());
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t device, target.Device());
+  const auto staging = target.OpenFolder(JobLock::kFolderName);
+  if (staging.ok()) RESHARD_RETURN_IF_ERROR(CheckNoMount(target, *staging));
   Names names;
   for (const ManifestFile& file : spec.files) {
-    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, file.path, names.existing, names));
+    RESHARD_RETURN_IF_ERROR(CheckPlace(target, file.path, names.existing, names));
     // A part record is no output: one of a file that is gone may be replaced.
     std::vector<std::string> records;
-    RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, RecordPath(file.path), records, names));
+    RESHARD_RETURN_IF_ERROR(CheckPlace(target, RecordPath(file.path), records, names));
   }
   const std::string checksums = ChecksumsName(spec.manifest_name);
   std::vector<std::string> found;
-  RESHARD_RETURN_IF_ERROR(CheckPlace(target, device, checksums, found, names));
+  RESHARD_RETURN_IF_ERROR(CheckPlace(target, checksums, found, names));
   if (!names.blocked.empty()) {
     const size_t others = names.blocked.size() - 1;
     return AlreadyExistsError(
@@ -78,9 +96,10 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
         (others == 0 ? "" : fmt::format(" (and {} more such names)", others)));
   }
   if (!names.existing.empty() && !replace) {
-    return AlreadyExistsError(fmt::format(
-        "{}: {} of the {} files to write exist already: {}; {}", Escape(target.path()),
-        names.existing.size(), spec.files.size(), FirstOf(names.existing), kForceAdvice));
+    return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
+                                          Escape(target.path()), names.existing.size(),
+                                          spec.files.size(), FirstOf(names.existing),
+                                          AdviceFor(target, spec)));
   }
   RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
   if (!found.empty() && !manifest && !replace) {
@@ -103,7 +122,7 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
   return {};
 }
 
-// Runs that join read one checkpoint: where they read the same file, it has one size.
+// Runs that join read one checkpoint: where they read the same file, it has one size and content.
 Status CheckSameSources(const std::string& path, const Manifest& manifest, const JobSpec& spec) {
   std::map<std::string_view, uint64_t> sizes;
   for (const ManifestSource& source : manifest.sources) sizes.emplace(source.path, source.size);
@@ -115,7 +134,11 @@ Status CheckSameSources(const std::string& path, const Manifest& manifest, const
         "another target folder, or pass --force to give up what is there",
         Escape(path), Quote(source.path), known->second, source.size));
   }
-  return {};
+  if (spec.other_source.empty()) return {};
+  return MismatchError(fmt::format(
+      "{}: made from a source file {} of another content than it has now, by a digest: another "
+      "checkpoint; choose another target folder, or pass --force to give up what is there",
+      Escape(path), Quote(spec.other_source)));
 }
 
 Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool replace,
@@ -161,13 +184,13 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   return findings;
 }
 
-Result<uint64_t> CheckSpace(const OutputDirectory& folder, uint64_t needed) {
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t free, folder.FreeBytes());
-  if (needed > free) {
+Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64_t needed) {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<uint64_t> free, folder.FreeBytes());
+  if (free && needed > *free) {
     return IoError(
         fmt::format("{}: no space: the outputs need {} bytes, {} are free; free some "
                     "space there, or choose a target on another file system",
-                    Escape(folder.path()), needed, free));
+                    Escape(folder.path()), needed, *free));
   }
   return free;
 }

@@ -5,6 +5,7 @@
 #define RESHARD_SRC_EXEC_TARGET_CHECK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,9 @@ struct TargetFindings {
 Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec& spec,
                                    bool replace);
 
-// Returns how many bytes are free in `folder`. Errors: kIo, when they are fewer than `needed`, too.
-Result<uint64_t> CheckSpace(const OutputDirectory& folder, uint64_t needed);
+// Returns how many bytes are free in `folder`, or nothing where the file system does not say.
+// Errors: kIo, when they are fewer than `needed`, too.
+Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64_t needed);
 
 }  // namespace reshard
 

@@ -93,9 +93,13 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
     RESHARD_ASSIGN_OR_RETURN(job.finished_, job.KeepFinished());
   }
   RESHARD_RETURN_IF_ERROR(CheckSpace(job.target_, BytesToWrite(job.spec_, job.finished_)).status());
-  if (resumed) return job;
-  RESHARD_ASSIGN_OR_RETURN(job.folder_, JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
-  RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
+  if (!resumed) {
+    RESHARD_ASSIGN_OR_RETURN(job.folder_,
+                             JobFolder::Make(job.lock_.folder(), job.spec_.fingerprint));
+    RESHARD_RETURN_IF_ERROR(job.folder_->WriteJob(JobTextOf(job.spec_)));
+  }
+  job.spec_.source_identities = {};  // they are in the job's text
+  RESHARD_RETURN_IF_ERROR(job.folder_->ProveMoves(job.target_, job.spec_.files));
   return job;
 }
 
@@ -107,7 +111,7 @@ Result<FinishedFiles> TargetJob::KeepFinished() const {
   return finished;
 }
 
-Result<uint64_t> TargetJob::Check(JobSpec unchecked) {
+Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, CheckedSpec(std::move(unchecked)));
   if (spec.target_folder.empty()) {
     return InvalidArgumentError("the target folder's path is empty");
@@ -210,7 +214,8 @@ Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size,
   return folder_->Create(path, size, options);
 }
 
-Status TargetJob::Finish(StagedFile file, const std::string& path, std::string_view record) const {
+Status TargetJob::Finish(StagedFile file, const std::string& path,
+                         const OutputDirectory::ByteSource& record) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
   return folder_->WriteRecord(path, record);
 }
@@ -218,10 +223,12 @@ Status TargetJob::Finish(StagedFile file, const std::string& path, std::string_v
 Result<PublishReport> TargetJob::Publish() {
   PublishReport report;
   if (!already_staged_) {
+    folder_->Watch(spec_.meter);
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
     RESHARD_RETURN_IF_ERROR(
         MakePublishable(spec_, superseded_, *folder_, lock_.folder(), target_, report));
   }
+  folder_->Watch(spec_.meter);
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   published_ = true;
   ClearAfter(spec_, lock_, target_, report);

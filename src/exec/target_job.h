@@ -48,8 +48,8 @@ class TargetJob {
   static Result<TargetJob> Begin(JobSpec spec);
 
   // Checks what Begin would, but makes, moves and removes nothing. Returns the free bytes where the
-  // target folder is or would be. Errors: as Begin.
-  static Result<uint64_t> Check(JobSpec spec);
+  // target folder is or would be, or nothing where the file system does not say. Errors: as Begin.
+  static Result<std::optional<uint64_t>> Check(JobSpec spec);
 
   TargetJob(TargetJob&&) = default;
   TargetJob& operator=(TargetJob&&) = delete;
@@ -78,7 +78,8 @@ class TargetJob {
                             const WriteOptions& options = {}) const;
   // Makes a complete file durable, then its part record: the file at `path` is finished.
   // Errors: those of StagedFile; kIo.
-  Status Finish(StagedFile file, const std::string& path, std::string_view record) const;
+  Status Finish(StagedFile file, const std::string& path,
+                const OutputDirectory::ByteSource& record) const;
 
   // Puts the files and the manifest in place, once all files are finished. At most once.
   // Errors: kIo, kNotFound. After one the target folder may have no manifest; Begin with the same

@@ -26,14 +26,14 @@ bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile
   return false;
 }
 
-Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths) {
-  std::set<std::string> folders;
-  for (const std::string& path : paths) {
-    for (size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      folders.insert(path.substr(0, slash));
-    }
+void AddFolders(std::string_view path, std::set<std::string>& folders) {
+  for (size_t slash = path.find('/'); slash != std::string_view::npos;
+       slash = path.find('/', slash + 1)) {
+    folders.emplace(path.substr(0, slash));
   }
+}
+
+Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& folders) {
   for (const std::string& folder : folders) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(root, folder + "/"));
     if (place) RESHARD_RETURN_IF_ERROR(place->folder.Sync());

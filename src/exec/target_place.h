@@ -4,7 +4,9 @@
 #define RESHARD_SRC_EXEC_TARGET_PLACE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/manifest/manifest_codec.h"
@@ -19,9 +21,11 @@ Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file);
 // Returns whether any path is in both lists, each sorted by path.
 bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b);
 
-// Makes the entries of `root` and of all folders on the way to `paths` durable; of those folders
-// that exist. Errors: as FindPlace.
-Status SyncFolders(const OutputDirectory& root, const std::vector<std::string>& paths);
+// Adds all folders on the way to `path`.
+void AddFolders(std::string_view path, std::set<std::string>& folders);
+
+// Makes the entries of `root` and of those of `folders` that exist durable. Errors: as FindPlace.
+Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& folders);
 
 // The most bytes of a part record that is read back whole.
 inline constexpr uint64_t kMaxRecordBytes = uint64_t{2} << 30;

@@ -43,21 +43,18 @@ PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
 }  // namespace
 
 RecordedValue ValueOf(const Content& content) {
-  return {.name = content.target_name,
+  return {.name = std::string(content.target_name),
           .dtype = content.dtype,
-          .full_shape = content.full_shape,
-          .box = content.target_box,
+          .full_shape = content.geometry.full_shape(),
+          .box = content.geometry.target_box(),
           .offset = content.target.offset,
           .length = content.target.length};
 }
 
-Result<std::string> EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
-                                       const SourceNames& names, const TargetDigest* digest) {
-  std::string bytes;
-  PartRecordEncoder encoder([&bytes](std::string_view piece) {
-    bytes += piece;
-    return Status();
-  });
+Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
+                          const SourceNames& names, const TargetDigest* digest,
+                          const PartRecordEncoder::Sink& sink) {
+  PartRecordEncoder encoder(sink);
   RESHARD_RETURN_IF_ERROR(encoder.WriteHead(HeadOf(plan, fingerprint, names, digest)));
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
@@ -66,8 +63,7 @@ Result<std::string> EncodeTargetRecord(const TargetPlan& plan, const std::string
     if (digest != nullptr) value.digest = ToHex(digest->content(i));
     RESHARD_RETURN_IF_ERROR(encoder.WriteValue(value));
   }
-  RESHARD_RETURN_IF_ERROR(encoder.Finish());
-  return bytes;
+  return encoder.Finish();
 }
 
 }  // namespace reshard

@@ -21,10 +21,11 @@ using SourceNames = std::map<FileId, ManifestSource>;
 // Returns what a record says of a content, but for its digest.
 RecordedValue ValueOf(const Content& content);
 
-// Returns the record's bytes; without digests where `digest`, complete otherwise, is null.
-// Errors: kInvalidArgument for a parameter that no part record may hold.
-Result<std::string> EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
-                                       const SourceNames& names, const TargetDigest* digest);
+// Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null.
+// Errors: kInvalidArgument for a parameter that no part record may hold; those of `sink`.
+Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
+                          const SourceNames& names, const TargetDigest* digest,
+                          const PartRecordEncoder::Sink& sink);
 
 }  // namespace reshard
 

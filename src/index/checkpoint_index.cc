@@ -23,6 +23,13 @@ namespace {
 // needed lies in a page that holds one of them.
 constexpr uint64_t kWindowStep = 4096;
 
+// Returns how many bytes the vector takes anew when it has to grow before the memory is checked
+// again.
+uint64_t BeforeNextCheck(const std::vector<ParameterInfo>& parameters) {
+  const size_t room = parameters.capacity() - parameters.size();
+  return room > kMemoryCheckInterval ? 0 : parameters.size() * sizeof(ParameterInfo);
+}
+
 // Returns `status`, which does not say so, as one about the file at `path`.
 Status InFile(const std::string& path, const Status& status, std::string_view hint = {}) {
   if (status.ok()) return status;
@@ -90,7 +97,8 @@ class HeaderWindow {
 
 }  // namespace
 
-Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
+Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file,
+                                              const MemoryCheck& memory) {
   const std::string& path = files.path(file);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t file_size, files.Size(file));
 
@@ -112,6 +120,7 @@ Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
 
   ParameterGrouping grouping;
   ValueParser parser(values_end);
+  uint64_t values = 0;
   for (;;) {
     const auto event = parser.Advance(window.offset(), window.bytes());
     RESHARD_RETURN_IF_ERROR(InFile(path, event.status(),
@@ -120,6 +129,9 @@ Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file) {
     if (*event == ValueParser::Event::kDone) break;
     if (*event == ValueParser::Event::kValue) {
       RESHARD_RETURN_IF_ERROR(InFile(path, grouping.Add(parser.value())));
+      if (++values % kMemoryCheckInterval == 0) {
+        RESHARD_RETURN_IF_ERROR(CheckMemory(memory, BeforeNextCheck(grouping.parameters())));
+      }
     } else {
       RESHARD_RETURN_IF_ERROR(window.Move(parser.needed()));
     }

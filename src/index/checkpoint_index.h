@@ -14,6 +14,7 @@
 
 #include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/index/parameter_table.h"
 #include "src/source/source_files.h"
 
@@ -24,8 +25,10 @@ class CheckpointIndex {
   // Indexes a file. Reads its first page, those that hold headers, and its last 17 bytes; where
   // headers lie close together, ahead of them.
   // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
-  // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles.
-  static Result<CheckpointIndex> Make(SourceFiles& files, FileId file);
+  // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles and
+  // of `memory`, which is asked now and then.
+  static Result<CheckpointIndex> Make(SourceFiles& files, FileId file,
+                                      const MemoryCheck& memory = {});
 
   // The index of a file whose parameters are known.
   CheckpointIndex(FileId file, uint64_t file_size, ParameterTable table);

@@ -57,9 +57,11 @@ class IndexCache {
   // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory(). At least
   // `least_kept` indexes stay, whatever they take: who goes from file to file and back again, for
   // one parameter after the other, would have them all made anew for each.
-  IndexCache(SourceFiles& files, size_t budget, size_t least_kept = 0)
-      : IndexCache([&files](FileId file) { return CheckpointIndex::Make(files, file); }, budget,
-                   least_kept) {}
+  IndexCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
+             const MemoryCheck& memory = {})
+      : IndexCache(
+            [&files, memory](FileId file) { return CheckpointIndex::Make(files, file, memory); },
+            budget, least_kept) {}
   // As above, with indexes from elsewhere: several threads may call `make` at a time.
   IndexCache(IndexMaker make, size_t budget, size_t least_kept = 0)
       : make_(std::move(make)), budget_(budget), least_kept_(least_kept) {}

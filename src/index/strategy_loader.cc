@@ -21,7 +21,7 @@
 namespace reshard {
 namespace {
 
-Result<std::string> ReadStrategyFile(const std::string& path) {
+Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
   if (file.size() > kMaxStrategyFileBytes) {
     std::string head(kForeignHeadBytes, '\0');
@@ -31,13 +31,15 @@ Result<std::string> ReadStrategyFile(const std::string& path) {
         fmt::format("{}: expected a strategy file, of at most {} bytes, found {} bytes",
                     Escape(path), kMaxStrategyFileBytes, file.size()));
   }
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size()));
   std::string bytes(file.size(), '\0');
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }
 
 // Returns the strategy files of a folder by name, those with the same bytes once.
-Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder) {
+Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
+                                              const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
   std::vector<StageFile> files;
   std::unordered_multimap<size_t, size_t> by_hash;  // of the bytes, to the place in `files`
@@ -46,7 +48,7 @@ Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder) {
     if (!entry.is_regular || name.starts_with('.')) continue;
     if (!name.ends_with(".ckpt") && !name.ends_with(".json")) continue;
     std::string path = (std::filesystem::path(folder) / entry.name).string();
-    RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path));
+    RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
     const size_t hash = std::hash<std::string>()(bytes);
     const auto [first, last] = by_hash.equal_range(hash);
     const auto same = std::find_if(
@@ -78,15 +80,17 @@ Result<PathKind> KindOfStrategy(const std::string& path) {
 
 }  // namespace
 
-Result<Strategy> LoadStrategy(const std::string& path) {
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
   if (kind != PathKind::kDirectory) {
-    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyFile(path));
-    RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes));
+    RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
+    RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes, memory));
+    std::string().swap(bytes);  // to assign an empty one would keep the memory
     return Strategy::FromFile(std::move(file));
   }
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<StageFile> files, ReadStageFiles(path));
-  RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<StageFile> files, ReadStageFiles(path, memory));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files, memory));
+  files = {};
   if (parsed.size() == 1 && IsMerged(parsed.front().layouts)) {
     return Strategy::FromFile(std::move(parsed.front()));
   }
@@ -95,7 +99,7 @@ Result<Strategy> LoadStrategy(const std::string& path) {
 
 Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
-  if (kind != PathKind::kDirectory) return ReadStrategyFile(path);
+  if (kind != PathKind::kDirectory) return ReadStrategyFile(path, {});
   RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStrategyFolder(path));
   notes = std::move(merged.notes);
   return std::move(merged.bytes);
@@ -108,7 +112,7 @@ Result<MergedStrategy> MergeStrategyFolder(const std::string& folder) {
         fmt::format("{}: expected a folder with the strategy files of all stages, found {}",
                     Escape(folder), kind == PathKind::kMissing ? "nothing" : "a file"));
   }
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<StageFile> files, ReadStageFiles(folder));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<StageFile> files, ReadStageFiles(folder, {}));
   return MergeStageFiles(folder, files);
 }
 

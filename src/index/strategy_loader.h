@@ -11,6 +11,7 @@
 
 #include "format/mindspore_strategy/strategy_merge.h"
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/layout/strategy.h"
 
 namespace reshard {
@@ -18,8 +19,8 @@ namespace reshard {
 // Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
 // there is one only; a merged file that lies alone in a folder is taken itself.
 // Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
-// Strategy::FromStageFiles; kIo.
-Result<Strategy> LoadStrategy(const std::string& path);
+// Strategy::FromStageFiles; kIo; those of `memory`.
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
 
 // Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
 // `path` merged; adds what there is to say to `notes`.

@@ -15,7 +15,7 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
                        [name](std::string_view prefix) { return name.starts_with(prefix); });
   };
   size_t source_count = 0;
-  for (const NamedLayout& layout : source.stages()[0].layouts()) {
+  for (const LayoutEntry layout : source.stages()[0].layouts()) {
     if (left_aside(layout.name)) continue;
     if (!target.Contains(layout.name)) return false;
     ++source_count;
@@ -23,7 +23,7 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
   const auto& target_layouts = target.stages()[0].layouts();
   const auto target_count =
       std::count_if(target_layouts.begin(), target_layouts.end(),
-                    [&](const NamedLayout& layout) { return !left_aside(layout.name); });
+                    [&](const LayoutEntry& layout) { return !left_aside(layout.name); });
   return source_count < static_cast<size_t>(target_count);
 }
 
@@ -58,7 +58,7 @@ std::vector<int64_t> ConversionRule::NeededSourceStages(int64_t stage) const {
   for (size_t s = 0; s < source_->stages().size(); ++s) {
     const auto& layouts = source_->stages()[s].layouts();
     if (std::any_of(layouts.begin(), layouts.end(),
-                    [&](const NamedLayout& layout) { return InSource(layout.name, stage); })) {
+                    [&](const LayoutEntry& layout) { return InSource(layout.name, stage); })) {
       needed.push_back(static_cast<int64_t>(s));
     }
   }

@@ -22,7 +22,7 @@ Status DifferentShards(const HolderGroups::List& list, int64_t a, int64_t b,
 }
 
 // Fails where the ranks of `list`, of which `first` is that of local rank 0, hold different parts.
-Status CheckLayout(const HolderGroups::List& list, int64_t first, const NamedLayout& named,
+Status CheckLayout(const HolderGroups::List& list, int64_t first, const LayoutEntry& named,
                    const std::string& strategy) {
   // With one flat map for a one-dimensional tensor the parts differ where they do for as many
   // dimensions as it has entries.
@@ -80,12 +80,9 @@ Status HolderGroups::CheckAgainst(const ConversionRule& rule) const {
       return DifferentShards(list, list.ranks.front(), list.ranks.back(), strategy,
                              "different pipeline stages");
     }
-    const auto less = [](const NamedLayout* a, const NamedLayout* b) {
-      return a->layout < b->layout;
-    };
-    std::set<const NamedLayout*, decltype(less)> seen(less);  // models repeat them in every layer
-    for (const NamedLayout& named : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (!seen.insert(&named).second) continue;
+    std::set<const ParameterLayout*> seen;  // models repeat them in every layer
+    for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (!seen.insert(&named.layout).second) continue;
       RESHARD_RETURN_IF_ERROR(CheckLayout(list, first + stage * devices, named, strategy));
     }
   }

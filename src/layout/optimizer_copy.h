@@ -19,6 +19,9 @@ inline std::optional<std::string_view> ParameterOfCopy(std::string_view name) {
   return name.substr(group.size() + 1);
 }
 
+// Whether it is what a rank has added up since the last update of the weights, which is its own.
+inline bool IsAccumulatedGradient(std::string_view name) { return name.starts_with("accu_grads"); }
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_LAYOUT_OPTIMIZER_COPY_H_

@@ -70,12 +70,9 @@ Status RankLists::AddStage(int64_t number, int64_t target_stage) {
   Stage& stage = stages_.emplace_back();
   stage.number = number;
   if (rule_->source() == nullptr) return {};
-  const auto less = [](const auto& a, const auto& b) {
-    return std::pair(*a.first, a.second ? *a.second : ParameterLayout()) <
-           std::pair(*b.first, b.second ? *b.second : ParameterLayout());
-  };
-  std::set<std::pair<const ParameterLayout*, const ParameterLayout*>, decltype(less)> seen(less);
-  for (const auto& [name, layout] :
+  // A stage holds equal layouts once.
+  std::set<std::pair<const ParameterLayout*, const ParameterLayout*>> seen;
+  for (const auto [name, layout] :
        rule_->source()->stages()[static_cast<size_t>(number)].layouts()) {
     if (rule_->FateOf(name, target_stage) != ConversionRule::Fate::kConvert ||
         rule_->LowestSourceStage(name) != number) {

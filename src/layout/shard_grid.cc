@@ -231,11 +231,13 @@ int64_t ShardGrid::RankOf(const std::vector<int64_t>& parts, int64_t preferred) 
   return rank;
 }
 
-int64_t ShardGrid::replicas() const {
+int64_t ShardGrid::parts() const {
   int64_t parts = 1;
   for (const int64_t cut : cuts_) parts *= cut;
-  return devices_ / parts;
+  return parts;
 }
+
+int64_t ShardGrid::replicas() const { return devices_ / parts(); }
 
 std::vector<int64_t> ShardGrid::Replicas(const std::vector<int64_t>& parts) const {
   std::vector<int64_t> ranks;

@@ -33,6 +33,8 @@ class ShardGrid {
 
   int64_t devices() const { return devices_; }
   const std::vector<int64_t>& cuts() const { return cuts_; }
+  // How many parts there are in all.
+  int64_t parts() const;
   // The least number of ranks that hold a part.
   int64_t replicas() const;
 

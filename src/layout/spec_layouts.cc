@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "reshard/glob.h"
 #include "src/base/checked.h"
+#include "src/base/glob_list.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/layout/optimizer_copy.h"
@@ -22,10 +23,11 @@ std::vector<int64_t> CutsOf(const SpecEntry& entry, size_t dims) {
   return entry.cuts ? *entry.cuts : std::vector<int64_t>(dims, 1);
 }
 
-bool Matches(const SpecEntry& entry, const std::string& name) {
-  if (GlobMatch(entry.parameter, name)) return true;
-  const auto parameter = ParameterOfCopy(name);
-  return parameter && GlobMatch(entry.parameter, *parameter);
+std::vector<std::string> PatternsOf(const SpecStage& stage) {
+  std::vector<std::string> patterns;
+  patterns.reserve(stage.entries.size());
+  for (const SpecEntry& entry : stage.entries) patterns.push_back(entry.parameter);
+  return patterns;
 }
 
 // Returns why the tensor cannot be cut so, or nothing.
@@ -52,16 +54,16 @@ std::optional<std::string> Misfit(const SpecEntry& entry, const Shape& shape) {
 class StageCutter {
  public:
   StageCutter(const StrategySpec& spec, const SpecStage& stage)
-      : spec_(spec), stage_(stage), used_(stage.entries.size()) {
+      : spec_(spec), stage_(stage), patterns_(PatternsOf(stage)), used_(stage.entries.size()) {
     layouts_.stage = stage.number;
   }
 
   // Returns whether an entry matches.
   bool Add(const FullTensor& tensor) {
-    const auto entry = std::find_if(stage_.entries.begin(), stage_.entries.end(),
-                                    [&](const SpecEntry& e) { return Matches(e, tensor.name); });
-    if (entry == stage_.entries.end()) return false;
-    used_[static_cast<size_t>(entry - stage_.entries.begin())] = true;
+    const std::optional<size_t> number = FirstMatch(tensor.name);
+    if (!number) return false;
+    used_[*number] = true;
+    const SpecEntry* const entry = &stage_.entries[*number];
     if (const auto misfit = Misfit(*entry, tensor.shape)) {
       ++misfit_count_;
       if (misfits_.size() < kListedMisfits) {
@@ -102,8 +104,17 @@ class StageCutter {
   }
 
  private:
+  // Returns the first entry that matches the name or, of an optimizer's copy, its parameter's.
+  std::optional<size_t> FirstMatch(const std::string& name) const {
+    const std::optional<size_t> own = patterns_.FirstMatch(name);
+    const auto parameter = ParameterOfCopy(name);
+    const auto of_parameter = parameter ? patterns_.FirstMatch(*parameter) : std::nullopt;
+    return own && of_parameter ? std::min(own, of_parameter) : (own ? own : of_parameter);
+  }
+
   const StrategySpec& spec_;
   const SpecStage& stage_;
+  const GlobList patterns_;
   StageLayouts layouts_;
   std::vector<bool> used_;  // as entries
   std::vector<std::string> misfits_;

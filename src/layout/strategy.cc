@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <charconv>
 #include <limits>
@@ -19,7 +20,7 @@ namespace {
 // Messages list at most this many things.
 constexpr size_t kListed = 20;
 
-Result<int64_t> DevicesOf(const std::string& path, const NamedLayout& named) {
+Result<int64_t> DevicesOf(const std::string& path, const LayoutEntry& named) {
   const std::vector<int64_t>& matrix = named.layout.device_matrix;
   const auto error = [&](std::string_view what) {
     return CorruptError(fmt::format("{}: parameter {}: {}", Escape(path), Quote(named.name), what));
@@ -44,7 +45,7 @@ Result<int64_t> DevicesOf(const std::string& path, const NamedLayout& named) {
   return devices;
 }
 
-std::string Devices(const NamedLayout& named, int64_t devices) {
+std::string Devices(const LayoutEntry& named, int64_t devices) {
   return fmt::format("parameter {} has {} (device matrix {})", Quote(named.name), devices,
                      named.layout.device_matrix);
 }
@@ -52,7 +53,7 @@ std::string Devices(const NamedLayout& named, int64_t devices) {
 // Returns the devices of a stage, on which all its layouts have to agree.
 Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_stage) {
   std::optional<int64_t> devices;
-  for (const NamedLayout& named : stage.layouts()) {
+  for (const LayoutEntry named : stage.layouts()) {
     RESHARD_ASSIGN_OR_RETURN(const int64_t found, DevicesOf(stage.path(), named));
     if (!devices) devices = found;
     if (*devices == found) continue;
@@ -88,12 +89,12 @@ Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& sta
 
 // Returns what makes two stages differ, or nothing; the order of layouts does not.
 std::optional<std::string> Difference(const StrategyStage& a, const StrategyStage& b) {
-  for (const NamedLayout& named : a.layouts()) {
+  for (const LayoutEntry named : a.layouts()) {
     const ParameterLayout* other = b.Find(named.name);
     if (other == nullptr) return fmt::format("only the first has {}", Quote(named.name));
     if (*other != named.layout) return fmt::format("in the layout of {}", Quote(named.name));
   }
-  for (const NamedLayout& named : b.layouts()) {
+  for (const LayoutEntry named : b.layouts()) {
     if (a.Find(named.name) == nullptr) {
       return fmt::format("only the second has {}", Quote(named.name));
     }
@@ -121,23 +122,39 @@ class Skipped {
 
 }  // namespace
 
-StrategyStage::StrategyStage(std::string path, std::vector<NamedLayout> layouts)
-    : path_(std::move(path)) {
-  layouts_.reserve(layouts.size());
-  by_name_.reserve(layouts.size());
-  for (NamedLayout& named : layouts) {
-    const auto [place, added] = by_name_.emplace(named.name, layouts_.size());
-    if (added) {
-      layouts_.push_back(std::move(named));
+StrategyStage::StrategyStage(std::string path, LayoutTable layouts)
+    : path_(std::move(path)), layouts_(std::move(layouts)) {
+  by_name_.resize(std::bit_ceil(2 * layouts_.size() + 1));
+  bool repeated = false;
+  for (size_t i = 0; i < layouts_.size() && !repeated; ++i) {
+    uint32_t& slot = by_name_[SlotOf(layouts_[i].name)];
+    repeated = slot != 0;
+    slot = static_cast<uint32_t>(i + 1);
+  }
+  if (!repeated) return;
+  const LayoutTable all = std::exchange(layouts_, {});
+  std::fill(by_name_.begin(), by_name_.end(), 0);
+  for (const LayoutEntry entry : all) {
+    uint32_t& slot = by_name_[SlotOf(entry.name)];
+    if (slot != 0) {
+      layouts_.Replace(slot - 1, entry.layout);
     } else {
-      layouts_[place->second].layout = std::move(named.layout);
+      layouts_.push_back(entry);
+      slot = static_cast<uint32_t>(layouts_.size());
     }
   }
 }
 
+size_t StrategyStage::SlotOf(std::string_view name) const {
+  const size_t mask = by_name_.size() - 1;
+  size_t slot = std::hash<std::string_view>()(name) & mask;
+  while (by_name_[slot] != 0 && layouts_[by_name_[slot] - 1].name != name) slot = (slot + 1) & mask;
+  return slot;
+}
+
 const ParameterLayout* StrategyStage::Find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &layouts_[found->second].layout;
+  const uint32_t place = by_name_[SlotOf(name)];
+  return place == 0 ? nullptr : &layouts_[place - 1].layout;
 }
 
 Status Strategy::SetStages(std::vector<StrategyStage> stages) {
@@ -161,7 +178,7 @@ Status Strategy::SetStages(std::vector<StrategyStage> stages) {
   stages_ = std::move(stages);
   if (count == 1) return {};
   for (int64_t s = 0; s < count; ++s) {
-    for (const NamedLayout& named : stages_[static_cast<size_t>(s)].layouts()) {
+    for (const LayoutEntry named : stages_[static_cast<size_t>(s)].layouts()) {
       lowest_stages_.emplace(named.name, s);
     }
   }
@@ -174,11 +191,12 @@ Result<Strategy> Strategy::FromFile(StrategyFile file) {
   strategy.own_stage_ = file.first_item_stage.value_or(0);
   std::vector<StrategyStage> stages;
   if (strategy.is_pipeline_) {
-    std::map<int64_t, std::vector<NamedLayout>> by_stage;
-    for (NamedLayout& named : file.layouts) {
+    std::map<int64_t, LayoutTable> by_stage;
+    for (const LayoutEntry named : file.layouts) {
       const auto [stage, name] = *SplitStagePrefix(named.name);
-      by_stage[stage].push_back({std::string(name), std::move(named.layout)});
+      by_stage[stage].push_back(LayoutEntry{name, named.layout});
     }
+    file.layouts.clear();
     std::vector<int64_t> numbers;
     for (auto& [number, layouts] : by_stage) {
       numbers.push_back(number);
@@ -267,9 +285,9 @@ std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string
   return std::pair(stage, name.substr(digits + 1));
 }
 
-bool IsMerged(const std::vector<NamedLayout>& layouts) {
+bool IsMerged(const LayoutTable& layouts) {
   return !layouts.empty() &&
-         std::all_of(layouts.begin(), layouts.end(), [](const NamedLayout& named) {
+         std::all_of(layouts.begin(), layouts.end(), [](const LayoutEntry& named) {
            return SplitStagePrefix(named.name).has_value();
          });
 }

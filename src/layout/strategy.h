@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/layout/layout_table.h"
 #include "src/layout/parameter_layout.h"
 
 namespace reshard {
@@ -23,13 +24,6 @@ namespace reshard {
 // The most ranks (devices of a stage times stages) that a strategy may have: many times those
 // of the largest clusters, and few enough to count through.
 inline constexpr int64_t kMaxRanks = int64_t{1} << 20;
-
-struct NamedLayout {
-  std::string name;
-  ParameterLayout layout;
-
-  friend bool operator==(const NamedLayout&, const NamedLayout&) = default;
-};
 
 // The layouts of one stage, to be written.
 struct StageLayouts {
@@ -44,14 +38,9 @@ struct StrategyFile {
   std::optional<int64_t> first_item_stage;
   // In file order, never empty; names as they stand in the file. Of several layouts of one name the
   // last counts.
-  std::vector<NamedLayout> layouts;
+  LayoutTable layouts;
   // Other files of the same folder that have the same bytes.
   std::vector<std::string> copies;
-};
-
-// Lets names be looked up in maps by string_view.
-struct NameHash : std::hash<std::string_view> {
-  using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
 };
 
 // The layouts of one stage. Local rank r of stage s is the global rank s * devices + r.
@@ -59,18 +48,22 @@ class StrategyStage {
  public:
   // Takes the layouts of one stage; of several of one name the last counts, at the place of the
   // first. `path` is the file that they are from.
-  StrategyStage(std::string path, std::vector<NamedLayout> layouts);
+  StrategyStage(std::string path, LayoutTable layouts);
 
   const std::string& path() const { return path_; }
   // Returns the layout of `name`, or null.
   const ParameterLayout* Find(std::string_view name) const;
   // In file order, each name once, without the stage prefix of a merged file.
-  const std::vector<NamedLayout>& layouts() const { return layouts_; }
+  const LayoutTable& layouts() const { return layouts_; }
 
  private:
+  // Returns the slot that `name` has, or would have.
+  size_t SlotOf(std::string_view name) const;
+
   std::string path_;
-  std::vector<NamedLayout> layouts_;
-  std::unordered_map<std::string, size_t, NameHash, std::equal_to<>> by_name_;
+  LayoutTable layouts_;
+  std::vector<uint32_t>
+      by_name_;  // a hash table: the places in layouts_, from 1 on; 0: a free slot
 };
 
 class Strategy {
@@ -116,7 +109,7 @@ class Strategy {
   int64_t own_stage_ = 0;
   std::vector<StrategyStage> stages_;
   // The lowest stage of each name, where there are several stages.
-  std::unordered_map<std::string, int64_t, NameHash, std::equal_to<>> lowest_stages_;
+  std::unordered_map<std::string_view, int64_t> lowest_stages_;
   std::vector<std::string> notes_;
 };
 
@@ -127,7 +120,7 @@ std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string
 // True when every name of a file's layouts begins with a stage number and a dash (only the first
 // dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it. False
 // where there are none.
-bool IsMerged(const std::vector<NamedLayout>& layouts);
+bool IsMerged(const LayoutTable& layouts);
 
 }  // namespace reshard
 

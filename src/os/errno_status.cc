@@ -32,6 +32,9 @@ std::string_view Advice(int error) {
       return "check the permissions of the file and of the folders above it";
     case EROFS:
       return "the file system is mounted read-only; choose a target on another one";
+    case EXDEV:
+      return "something is mounted at or above one of the two; unmount it, or choose another "
+             "target folder";
     case EIO:
       return "the disk or the network file system reported an error; look at the kernel's log";
     case ESTALE:

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +19,8 @@
 
 namespace reshard {
 namespace {
+
+constexpr size_t kMaxHostBytes = 255;
 
 constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
@@ -68,23 +71,67 @@ Result<bool> FileLock::Try(Mode mode) const {
   return true;
 }
 
-Status FileLock::Wait(const std::stop_token& stop) const {
-  // Asked again and again: a flock that waits would not see `stop`, and where a network file system
-  // carries it, the kernel asks in the same way.
-  constexpr std::chrono::milliseconds kLongest(100);
-  std::chrono::milliseconds pause(1);
+Status FileLock::Wait(const Patience& patience) const {
+  // Asked again and again: a flock that waits would not see a stop request, and where a network
+  // file system carries it, the kernel asks in the same way.
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  constexpr milliseconds kLongest(100);
+  constexpr milliseconds kFirstReport(2000);
+  constexpr milliseconds kLongestSilence(60000);
+  const Clock::time_point begin = Clock::now();
+  const auto& [most, report] = patience.waiting;
+  milliseconds pause(1);
+  milliseconds next_report = kFirstReport;
   std::mutex mutex;
   std::condition_variable_any stopped;
   while (true) {
     RESHARD_ASSIGN_OR_RETURN(const bool had, Try(Mode::kExclusive));
-    if (had) return {};
+    if (had) {
+      Sign();
+      return {};
+    }
+    const auto time = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+    if (most && time >= *most) {
+      const std::string holder = Holder();
+      return AlreadyExistsError(fmt::format(
+          "{}: held by {}, which has not let go of it within {} s; end that process, or wait for "
+          "it longer",
+          Escape(path_), holder.empty() ? "another process" : holder,
+          std::chrono::duration_cast<std::chrono::seconds>(*most).count()));
+    }
+    if (report && time >= next_report) {
+      report({path_, Holder(), time});
+      next_report += std::min(next_report, kLongestSilence);
+    }
     std::unique_lock lock(mutex);
-    stopped.wait_for(lock, stop, pause, [] { return false; });
-    if (stop.stop_requested()) {
+    stopped.wait_for(lock, patience.stop, pause, [] { return false; });
+    if (patience.stop.stop_requested()) {
       return CancelledError(fmt::format("stopped while waiting for {}", Escape(path_)));
     }
     pause = std::min(2 * pause, kLongest);
   }
+}
+
+void FileLock::Sign() const {
+  char host[kMaxHostBytes + 1] = {};
+  if (gethostname(host, kMaxHostBytes) != 0) return;
+  const std::string text = fmt::format("{} {}\n", getpid(), host);
+  if (ftruncate(file_.get(), 0) != 0) return;
+  static_cast<void>(pwrite(file_.get(), text.data(), text.size(), 0) == 0);
+}
+
+std::string FileLock::Holder() const {
+  std::string text(kMaxHostBytes + 32, '\0');
+  const ssize_t size = pread(file_.get(), text.data(), text.size(), 0);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  const size_t blank = text.find(' ');
+  if (!text.ends_with('\n') || blank == 0 || blank + 2 >= text.size() ||
+      text.find_first_not_of("0123456789") != blank) {
+    return "";
+  }
+  text.pop_back();
+  return fmt::format("process {} on {}", text.substr(0, blank), Escape(text.substr(blank + 1)));
 }
 
 void FileLock::Unlock() const { static_cast<void>(flock(file_.get(), LOCK_UN)); }

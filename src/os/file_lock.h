@@ -8,12 +8,24 @@
 
 #include <stop_token>
 #include <string>
+#include <utility>
 
+#include "reshard/lock_waiting.h"
 #include "reshard/status.h"
 #include "src/os/file_descriptor.h"
 #include "src/os/output_directory.h"
 
 namespace reshard {
+
+// Until when to wait for a lock.
+struct Patience {
+  // NOLINTNEXTLINE(google-explicit-constructor): a stop token alone will do
+  Patience(std::stop_token stop_token = {}, LockWaiting lock_waiting = {})
+      : stop(std::move(stop_token)), waiting(std::move(lock_waiting)) {}
+
+  std::stop_token stop;
+  LockWaiting waiting;
+};
 
 class FileLock {
  public:
@@ -28,8 +40,14 @@ class FileLock {
   // Locks, or changes the mode of a lock that is held. Returns whether it could; where not, a lock
   // that was held may be lost. Errors: kIo, for a file system without locks above all.
   Result<bool> Try(Mode mode) const;
-  // Locks exclusively, when others have let go. Errors: those of Try; kCancelled.
-  Status Wait(const std::stop_token& stop) const;
+  // Locks exclusively, when others have let go, and signs. Errors: those of Try; kCancelled;
+  // kAlreadyExists, naming the holder, when the patience is over.
+  Status Wait(const Patience& patience) const;
+  // Of a lock that is held exclusively: writes into the file whose it is, for those who wait. Where
+  // that fails they are not told.
+  void Sign() const;
+  // Returns who signed last: "process 4711 on node3", or nothing where nobody has.
+  std::string Holder() const;
   void Unlock() const;
 
   // Whether the file is what `path`, from `root`, stands for: else it was removed, and others lock

@@ -72,8 +72,7 @@ Status InputFile::ReadAt(uint64_t offset, std::span<std::byte> destination) cons
         pread(descriptor(), destination.data(), destination.size(), static_cast<off_t>(offset));
     if (count < 0) {
       if (errno == EINTR) continue;
-      return ErrnoStatus(
-          errno, fmt::format("read {} bytes at offset {} of", destination.size(), offset), path_);
+      return ErrnoStatus(errno, fmt::format("read at offset {}", offset), path_);
     }
     if (count == 0) {
       return ChangedError(fmt::format(

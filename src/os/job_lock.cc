@@ -56,13 +56,12 @@ Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
   });
 }
 
-Result<JobLock> JobLock::AcquireAsShard(const OutputDirectory& target,
-                                        const std::stop_token& stop) {
+Result<JobLock> JobLock::AcquireAsShard(const OutputDirectory& target, const Patience& patience) {
   return Retry(target, [&]() -> Result<std::optional<JobLock>> {
     std::optional<JobLock> none;
     RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));
     RESHARD_ASSIGN_OR_RETURN(FileLock begin, FileLock::Open(folder, kBeginName));
-    RESHARD_RETURN_IF_ERROR(begin.Wait(stop));
+    RESHARD_RETURN_IF_ERROR(begin.Wait(patience));
     RESHARD_ASSIGN_OR_RETURN(FileLock file, FileLock::Open(folder, kLockName));
     RESHARD_ASSIGN_OR_RETURN(const bool alone, file.Try(FileLock::Mode::kExclusive));
     if (!alone) {
@@ -117,9 +116,9 @@ Status JobLock::Admit() {
   return {};
 }
 
-Status JobLock::Dismiss(const std::stop_token& stop) const { return begin_->Wait(stop); }
+Status JobLock::Dismiss(const Patience& patience) const { return begin_->Wait(patience); }
 
-Status JobLock::WaitToCommit(const std::stop_token& stop) const { return commit_->Wait(stop); }
+Status JobLock::WaitToCommit(const Patience& patience) const { return commit_->Wait(patience); }
 
 Result<bool> JobLock::RemoveFolder(const OutputDirectory& target) const {
   for (const char* name : {kCommitName, kLockName, kBeginName}) {

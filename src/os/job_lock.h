@@ -7,7 +7,6 @@
 #define RESHARD_SRC_OS_JOB_LOCK_H_
 
 #include <optional>
-#include <stop_token>
 #include <string>
 
 #include "reshard/status.h"
@@ -26,8 +25,9 @@ class JobLock {
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
   // As Acquire, for a shard: waits for shards that are just beginning, and goes together with those
-  // that have begun. Until Admit, no other shard begins. Errors: as Acquire; kCancelled.
-  static Result<JobLock> AcquireAsShard(const OutputDirectory& target, const std::stop_token& stop);
+  // that have begun. Until Admit, no other shard begins. Errors: as Acquire; those of
+  // FileLock::Wait.
+  static Result<JobLock> AcquireAsShard(const OutputDirectory& target, const Patience& patience);
 
   // As Acquire, but only says whether the lock could be had, as far as shards do not hold it; makes
   // nothing.
@@ -45,11 +45,12 @@ class JobLock {
   // For a shard: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
   Status Admit();
   // For a shard that has been admitted: keeps others from beginning until Admit or the object's
-  // end. Errors: kIo; kCancelled.
-  Status Dismiss(const std::stop_token& stop) const;
+  // end. Errors: those of FileLock::Wait.
+  Status Dismiss(const Patience& patience) const;
 
-  // For shards: held by the one that publishes. Waits for it. Errors: kIo; kCancelled.
-  Status WaitToCommit(const std::stop_token& stop) const;
+  // For shards: held by the one that publishes. Waits for it. Errors: those of
+  // FileLock::Wait.
+  Status WaitToCommit(const Patience& patience) const;
 
   // Removes the lock's files and, if nothing else is left in it, the folder; they are made anew by
   // the next run. Returns whether the folder is gone. The lock is held until the object dies.

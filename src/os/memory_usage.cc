@@ -1,6 +1,7 @@
 #include "src/os/memory_usage.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,15 @@
 
 namespace reshard {
 namespace {
+
+// Sanitizers take anonymous memory of their own for each byte, and keep what was freed.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
 
 // The beginning of a small file of the kernel's; empty where it cannot be read.
 std::string ReadSmall(const std::string& path) {
@@ -66,6 +76,10 @@ uint64_t LimitOfGroups() {
   return least;
 }
 
+uint64_t BeyondProgram(uint64_t anonymous) {
+  return anonymous - std::min(anonymous, MemoryMeter::kProgram);
+}
+
 }  // namespace
 
 uint64_t MemoryOfHost() {
@@ -76,6 +90,7 @@ uint64_t MemoryOfHost() {
 }
 
 uint64_t AnonymousMemory() {
+  if (kSanitized) return 0;
   // Pages: all, resident, of these those of files; and more.
   const std::string text = ReadSmall("/proc/self/statm");
   const size_t second = text.find(' ') + 1;
@@ -86,12 +101,23 @@ uint64_t AnonymousMemory() {
   return resident > of_files ? (resident - of_files) * PageSize() : 0;
 }
 
-uint64_t AnonymousPeak::Look() {
+void ReturnFreeMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+MemoryMeter::MemoryMeter() {
+  ReturnFreeMemory();  // or it would be taken again without being seen
+  before_ = BeyondProgram(AnonymousMemory());
+}
+
+uint64_t MemoryMeter::Look() {
   const uint64_t now = AnonymousMemory();
-  uint64_t before = bytes_;
-  while (before < now && !bytes_.compare_exchange_weak(before, now)) {
+  uint64_t before = anonymous_peak_;
+  while (before < now && !anonymous_peak_.compare_exchange_weak(before, now)) {
   }
-  return now;
+  return Growth(now);
 }
 
 }  // namespace reshard

@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_OS_MEMORY_USAGE_H_
 #define RESHARD_SRC_OS_MEMORY_USAGE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -14,15 +15,29 @@ uint64_t MemoryOfHost();
 // Returns the anonymous bytes that this process has in memory now; 0 when that cannot be told.
 uint64_t AnonymousMemory();
 
-// The most anonymous bytes at any time that somebody looked.
-class AnonymousPeak {
+// Gives memory that was freed, and that the allocator keeps, back to the system.
+void ReturnFreeMemory();
+
+// How the anonymous memory of this process has grown since the meter was made. What a process of
+// this program takes anyway counts, too, but not what another program took before it called.
+class MemoryMeter {
  public:
-  // Returns the anonymous bytes that there are now.
+  // What a process of this program takes before it does anything, at the most.
+  static constexpr uint64_t kProgram = uint64_t{4} << 20;
+
+  MemoryMeter();
+
+  // Returns the growth by now, in bytes.
   uint64_t Look();
-  uint64_t bytes() const { return bytes_; }
+  // The most growth, and the most anonymous bytes of the process, at any time that somebody looked.
+  uint64_t peak() const { return Growth(anonymous_peak_); }
+  uint64_t anonymous_peak() const { return anonymous_peak_; }
 
  private:
-  std::atomic<uint64_t> bytes_ = 0;
+  uint64_t Growth(uint64_t anonymous) const { return anonymous - std::min(anonymous, before_); }
+
+  uint64_t before_ = 0;  // anonymous bytes that do not count
+  std::atomic<uint64_t> anonymous_peak_ = 0;
 };
 
 }  // namespace reshard

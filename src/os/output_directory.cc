@@ -20,6 +20,9 @@
 namespace reshard {
 namespace {
 
+// Pieces of a file up to so many bytes are written in one call.
+constexpr size_t kWriteTogether = size_t{256} << 10;
+
 using EntryType = OutputDirectory::EntryType;
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -122,7 +125,8 @@ std::string OutputDirectory::PathOf(std::string_view name) const {
 Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::string& name) const {
   struct stat found {};
   if (fstatat(fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno == ENOENT) return std::optional<Entry>();
+    // No file system has a name that is too long for it.
+    if (errno == ENOENT || errno == ENAMETOOLONG) return std::optional<Entry>();
     return ErrnoStatus(errno, "look up", PathOf(name));
   }
   return std::optional(Entry{.type = TypeOf(found.st_mode),
@@ -169,7 +173,7 @@ Result<OutputDirectory> OutputDirectory::OpenFolder(const std::string& name) con
   if (entry && entry->type != EntryType::kFolder) {
     return InTheWay(PathOf(name), "a folder", entry->type);
   }
-  return ErrnoStatus(error, "open the folder", PathOf(name));
+  return ErrnoStatus(error == ENAMETOOLONG ? ENOENT : error, "open the folder", PathOf(name));
 }
 
 Result<OutputDirectory> OutputDirectory::MakeFolder(const std::string& name) const {
@@ -210,6 +214,10 @@ Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t 
 }
 
 Status OutputDirectory::WriteFile(const std::string& name, std::string_view bytes) const {
+  return WriteFile(name, [bytes](const ByteSink& sink) { return sink(bytes); });
+}
+
+Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& source) const {
   const std::string path = PathOf(name);
   FileDescriptor file(Retry([&] {
     return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -218,13 +226,36 @@ Status OutputDirectory::WriteFile(const std::string& name, std::string_view byte
     if (errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
     return ErrnoStatus(errno, "make", path);
   }
-  while (!bytes.empty()) {
-    const ssize_t put = Retry([&] { return write(file.get(), bytes.data(), bytes.size()); });
-    if (put < 0) return ErrnoStatus(errno, "write", path);
-    bytes.remove_prefix(static_cast<size_t>(put));
-  }
+  const auto put = [&](std::string_view bytes) -> Status {
+    while (!bytes.empty()) {
+      const ssize_t written = Retry([&] { return write(file.get(), bytes.data(), bytes.size()); });
+      if (written < 0) return ErrnoStatus(errno, "write", path);
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return {};
+  };
+  std::string waiting;  // small pieces, to be written together
+  const ByteSink gather = [&](std::string_view bytes) -> Status {
+    if (waiting.size() + bytes.size() > kWriteTogether) {
+      RESHARD_RETURN_IF_ERROR(put(waiting));
+      waiting.clear();
+    }
+    if (bytes.size() > kWriteTogether) return put(bytes);
+    waiting += bytes;
+    return {};
+  };
+  RESHARD_RETURN_IF_ERROR(source(gather));
+  RESHARD_RETURN_IF_ERROR(put(waiting));
   if (fsync(file.get()) != 0) return ErrnoStatus(errno, "flush", path);
   return file.Close(path);
+}
+
+Status OutputDirectory::MakeFile(const std::string& name) const {
+  FileDescriptor file(Retry([&] {
+    return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }));
+  if (!file.valid()) return ErrnoStatus(errno, "make", PathOf(name));
+  return file.Close(PathOf(name));
 }
 
 Status OutputDirectory::Rename(const std::string& name, const OutputDirectory& to,
@@ -234,6 +265,12 @@ Status OutputDirectory::Rename(const std::string& name, const OutputDirectory& t
     return ErrnoStatus(error, fmt::format("move {} to", Escape(PathOf(name))), to.PathOf(to_name));
   }
   return {};
+}
+
+bool OutputDirectory::CanMoveTo(const OutputDirectory& to) const {
+  // The kernel compares the mounts before it looks for the file, which is none.
+  constexpr const char* kNoFile = ".reshard_no_file";
+  return renameat(fd(), kNoFile, to.fd(), kNoFile) == 0 || errno != EXDEV;
 }
 
 Status OutputDirectory::RemoveFile(const std::string& name) const {
@@ -284,18 +321,14 @@ Status OutputDirectory::CheckWritable() const {
   return {};
 }
 
-Result<uint64_t> OutputDirectory::FreeBytes() const {
+Result<std::optional<uint64_t>> OutputDirectory::FreeBytes() const {
   struct statvfs system {};
   if (Retry([&] { return fstatvfs(fd(), &system); }) != 0) {
     return ErrnoStatus(errno, "ask for the free space of", path_);
   }
-  return uint64_t{system.f_bavail} * system.f_frsize;
-}
-
-Result<uint64_t> OutputDirectory::Device() const {
-  struct stat self {};
-  if (fstat(fd(), &self) != 0) return ErrnoStatus(errno, "look up", path_);
-  return uint64_t{self.st_dev};
+  // As in ramfs, and of FUSE file systems that do not answer.
+  if (system.f_blocks == 0) return std::optional<uint64_t>();
+  return std::optional(uint64_t{system.f_bavail} * system.f_frsize);
 }
 
 }  // namespace reshard

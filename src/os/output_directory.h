@@ -7,6 +7,7 @@
 #define RESHARD_SRC_OS_OUTPUT_DIRECTORY_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,8 +23,8 @@ class OutputDirectory {
   enum class EntryType { kFile, kFolder, kLink, kOther };
   struct Entry {
     EntryType type = EntryType::kFile;
-    uint64_t size = 0;    // bytes
-    uint64_t device = 0;  // renames do not cross from one to another
+    uint64_t size = 0;  // bytes
+    uint64_t device = 0;
     uint64_t inode = 0;
   };
 
@@ -61,10 +62,20 @@ class OutputDirectory {
   Result<std::string> ReadFile(const std::string& name, uint64_t max_bytes) const;
   // Makes a file of these bytes, durable when it returns. Errors: kAlreadyExists when there is one.
   Status WriteFile(const std::string& name, std::string_view bytes) const;
+  // As above, of the bytes that `source` hands to its argument, piece by piece. Errors: its, too.
+  using ByteSink = std::function<Status(std::string_view bytes)>;
+  using ByteSource = std::function<Status(const ByteSink& sink)>;
+  Status WriteFile(const std::string& name, const ByteSource& source) const;
+
+  // Makes an empty file where there is no file; not durable.
+  Status MakeFile(const std::string& name) const;
 
   // Moves `name` to `to_name` of `to`, in place of a file that is there.
   Status Rename(const std::string& name, const OutputDirectory& to,
                 const std::string& to_name) const;
+  // Returns false where something is mounted between this folder and `to`, so that no file can be
+  // moved from the one to the other. Moves nothing.
+  bool CanMoveTo(const OutputDirectory& to) const;
   // Removes a file or link; ok where there is none.
   Status RemoveFile(const std::string& name) const;
   // Removes an empty folder; returns false when it is not empty, true when it is gone.
@@ -76,9 +87,9 @@ class OutputDirectory {
   Status Sync() const;
   // Errors: kIo when no entries can be made or replaced here.
   Status CheckWritable() const;
-  // Returns the bytes that can still be written here, and the device.
-  Result<uint64_t> FreeBytes() const;
-  Result<uint64_t> Device() const;
+  // Returns the bytes that can still be written here, or nothing where the file system does not
+  // say.
+  Result<std::optional<uint64_t>> FreeBytes() const;
 
  private:
   OutputDirectory(FileDescriptor fd, std::string path);

@@ -2,14 +2,39 @@
 #ifndef RESHARD_SRC_OS_PATH_RELATION_H_
 #define RESHARD_SRC_OS_PATH_RELATION_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "reshard/status.h"
 
 namespace reshard {
 
+// The place that a path leads to, whether there is anything or not. Folders are told by what they
+// are, so that two spellings of a place, through links or bind mounts, are the same one. A value.
+class PathLocation {
+ public:
+  // Follows links that lead nowhere, too: opening to write makes what they lead to, and a folder
+  // may be there by then. Errors: kIo.
+  static Result<PathLocation> Of(const std::string& path);
+
+  // Returns the way from `folder` to here: empty when both are one place, nothing when this does
+  // not lie in it.
+  std::optional<std::string> From(const PathLocation& folder) const;
+
+ private:
+  // A folder above the place, or the place itself, that exists.
+  struct Ancestor {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    std::string rest;  // the way from there to the place
+  };
+  std::vector<Ancestor> ancestors_;  // innermost first
+};
+
 // Returns whether `path`, which need not exist, is the existing folder `folder` or lies in it,
-// however it is spelled. Errors: kIo.
+// however it is spelled. Errors: kNotFound, kIo.
 Result<bool> IsInside(const std::string& path, const std::string& folder);
 
 }  // namespace reshard

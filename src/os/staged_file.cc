@@ -39,7 +39,7 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
   return IoError(fmt::format(
       "{}: no space left: the file needs {} bytes, {} are free; free some space there, or choose a "
       "target on another file system",
-      Escape(path), size, free.ok() ? fmt::format("{}", *free) : "an unknown number"));
+      Escape(path), size, free.ok() && *free ? fmt::format("{}", **free) : "an unknown number"));
 }
 
 // Makes or opens a file to be written.

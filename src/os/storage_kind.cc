@@ -1,8 +1,16 @@
 #include "src/os/storage_kind.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <string>
+
+#include "src/os/file_descriptor.h"
 
 namespace reshard {
 
@@ -35,6 +43,22 @@ StorageKind StorageOf(int fd) {
     default:
       return StorageKind::kOther;
   }
+}
+
+bool HasCheapReads(int fd) {
+  const StorageKind kind = StorageOf(fd);
+  if (kind != StorageKind::kLocalDisk) return kind == StorageKind::kMemory;
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return false;
+  const std::string device =
+      fmt::format("/sys/dev/block/{}:{}", major(status.st_dev), minor(status.st_dev));
+  // A partition has no queue of its own: it lies in the folder of its disk.
+  for (const char* queue : {"/queue/rotational", "/../queue/rotational"}) {
+    const FileDescriptor file(open((device + queue).c_str(), O_RDONLY | O_CLOEXEC));
+    char digit = 0;
+    if (file.get() >= 0 && read(file.get(), &digit, 1) == 1) return digit == '0';
+  }
+  return false;
 }
 
 }  // namespace reshard

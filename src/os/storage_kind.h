@@ -14,6 +14,10 @@ enum class StorageKind {
 // Returns the kind for the open file or folder `fd`; kOther when that cannot be told. Any thread.
 StorageKind StorageOf(int fd);
 
+// Returns whether reads here and there cost about as much as reads in a row: in memory, and on a
+// local disk that does not rotate, as far as the kernel says so. Any thread.
+bool HasCheapReads(int fd);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_OS_STORAGE_KIND_H_

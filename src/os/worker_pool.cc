@@ -1,7 +1,8 @@
 #include "src/os/worker_pool.h"
 
+#include <algorithm>
 #include <mutex>
-#include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -14,18 +15,17 @@ namespace {
 // The tasks of one RunWorkers, handed out to its threads.
 class TaskList {
  public:
-  TaskList(size_t tasks, const Task& task) : tasks_(tasks), task_(task) {}
+  TaskList(size_t workers, size_t tasks, const Task& task)
+      : tasks_(tasks), task_(task), workers_(workers) {}
 
-  void Stop() { stop_.request_stop(); }
+  void Stop() { Stop(0); }
 
-  // Does tasks until there are none to begin.
-  void Work() {
-    while (const std::optional<size_t> task = Begin()) {
-      Status status = CatchOutOfMemory([&] { return task_(*task, stop_.get_token()); });
-      if (!status.ok()) {
-        Record(std::move(status));
-        Stop();
-      }
+  // Does tasks until there are none to begin, as worker number `number`.
+  void Work(size_t number) {
+    Worker& worker = workers_[number];
+    while (Begin(worker)) {
+      Status status = CatchOutOfMemory([&] { return task_(worker.task, worker.stop.get_token()); });
+      if (!status.ok()) Fail(worker.task, std::move(status));
     }
   }
 
@@ -33,24 +33,49 @@ class TaskList {
   Status TakeFailure() { return std::move(failure_); }
 
  private:
-  std::optional<size_t> Begin() {
+  struct Worker {
+    size_t task = 0;
+    std::stop_source stop;  // once only: then there are no more tasks to begin
+  };
+
+  bool Begin(Worker& worker) {
     const std::scoped_lock lock(mutex_);
-    if (next_ == tasks_) return std::nullopt;
-    if (!stop_.stop_requested()) return next_++;
+    if (next_ == tasks_) return false;
+    if (!stopped_) {
+      worker.task = next_++;
+      return true;
+    }
     if (failure_.ok()) failure_ = std::move(cancelled_);
-    return std::nullopt;
+    return false;
   }
 
-  void Record(Status status) {
+  void Fail(size_t task, Status status) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (failure_.ok() || task < failed_) {
+        failed_ = task;
+        failure_ = std::move(status);
+      }
+    }
+    Stop(task);
+  }
+
+  // Asks those at tasks from `first` on to stop.
+  void Stop(size_t first) {
     const std::scoped_lock lock(mutex_);
-    if (failure_.ok()) failure_ = std::move(status);
+    stopped_ = true;
+    for (Worker& worker : workers_) {
+      if (worker.task >= first) worker.stop.request_stop();
+    }
   }
 
   const size_t tasks_;
   const Task& task_;
-  std::stop_source stop_;
   std::mutex mutex_;  // guards what follows
+  std::vector<Worker> workers_;
   size_t next_ = 0;
+  bool stopped_ = false;
+  size_t failed_ = 0;
   Status failure_;
   // Made before any thread is: making it could fail for want of memory, and no exception may leave
   // a thread.
@@ -60,15 +85,15 @@ class TaskList {
 }  // namespace
 
 Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop) {
-  TaskList list(tasks, task);
+  TaskList list(std::max<size_t>(std::min(workers, tasks), 1), tasks, task);
   const std::stop_callback pass_on(stop, [&list] { list.Stop(); });
   std::vector<Thread> threads;
   for (size_t i = 1; i < workers && i < tasks; ++i) {
-    auto thread = Thread::Start([&list] { list.Work(); });
+    auto thread = Thread::Start([&list, i] { list.Work(i); });
     if (!thread.ok()) break;  // those there are do the same work
     threads.push_back(std::move(*thread));
   }
-  list.Work();
+  list.Work(0);
   for (Thread& thread : threads) thread.Join();
   return list.TakeFailure();
 }

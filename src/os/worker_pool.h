@@ -16,9 +16,10 @@ namespace reshard {
 using Task = std::function<Status(size_t task, const std::stop_token& stop)>;
 
 // Does the tasks 0 to `tasks` - 1 on at most `workers` threads, the calling one included; each
-// takes the next task that nobody has begun. The first failure, or a request of `stop`, asks the
-// others to stop and keeps further tasks from being begun. Returns the first failure in time.
-// Errors: the tasks'; kCancelled when `stop` kept some from being begun.
+// takes the next task that nobody has begun. A failure asks those at tasks of higher numbers to
+// stop, a request of `stop` all; either keeps further tasks from being begun. Tasks of lower
+// numbers go on, so that the failure of the lowest one is returned, whatever number of threads
+// there are. Errors: the tasks'; kCancelled when `stop` kept some from being begun.
 Status RunWorkers(size_t workers, size_t tasks, const Task& task, const std::stop_token& stop);
 
 }  // namespace reshard

@@ -9,6 +9,10 @@
 
 namespace reshard {
 
+// Returns ok when there is nothing at `path`, or a file and `replace`.
+// Errors: kInvalidArgument where `path` is no name of a file; kAlreadyExists; kIo.
+Status CheckWritable(const std::string& path, bool replace);
+
 // Makes `path` a file of these bytes, durable when it returns; its folder is made where there is
 // none. The bytes stand under a name of their own (PATH.reshard) until they are whole. Errors:
 // kAlreadyExists when there is something at `path` and not `replace`, or when another run is

@@ -37,6 +37,17 @@ Status AppendHeader(std::string_view name, std::string bytes, TargetPlan& plan) 
   return {};
 }
 
+struct KeptNames {
+  std::string_view source;
+  std::string_view target;
+};
+
+// Most parameters keep their names.
+KeptNames KeepNames(std::string_view source, std::string_view target, TargetPlan& plan) {
+  const std::string_view kept = plan.names.Keep(source);
+  return {kept, target == source ? kept : plan.names.Keep(target)};
+}
+
 // Bytes of a source file, and what is written before them.
 struct Piece {
   std::string header;
@@ -75,6 +86,7 @@ Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
                     const std::vector<SourceShard>& shards, const Box& box, const Shape& dims,
                     TargetPlan& plan) {
   const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
+  const KeptNames names = KeepNames(tensor.name, target_name, plan);
   uint64_t begin = 0;
   do {
     const uint64_t length = std::min(bytes - begin, kValueContentBytes);
@@ -85,15 +97,13 @@ Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
       RESHARD_RETURN_IF_ERROR(Extend(plan, tensor.name, length));
       RESHARD_ASSIGN_OR_RETURN(ShardCopies made,
                                MakeCopies(tensor, shards, box, {begin, length}, offset));
-      plan.segments.emplace_back(Content{.source_name = tensor.name,
-                                         .target_name = target_name,
+      plan.segments.emplace_back(Content{.source_name = names.source,
+                                         .target_name = names.target,
                                          .dtype = tensor.dtype,
-                                         .full_shape = tensor.full_shape,
-                                         .target_box = box,
+                                         .geometry = {tensor.full_shape, box, made.shards},
                                          .box_offset = begin,
                                          .target = {offset, length},
-                                         .copies = std::move(made.copies),
-                                         .shards = std::move(made.shards)});
+                                         .copies = std::move(made.copies)});
     }
     begin += length;
   } while (begin < bytes);
@@ -110,6 +120,7 @@ Status AppendWholeValues(const ParameterInfo& parameter, const std::string& targ
   for (const Piece& piece : pieces) bytes += piece.bytes.length;
   const Shape shape = {static_cast<int64_t>(bytes)};
   const Box box = Box::Whole(shape);
+  const KeptNames names = KeepNames(parameter.name, target_name, plan);
   uint64_t begin = 0;
   for (auto& [header, source] : pieces) {
     if (!header.empty()) {
@@ -120,15 +131,13 @@ Status AppendWholeValues(const ParameterInfo& parameter, const std::string& targ
     RESHARD_RETURN_IF_ERROR(Extend(plan, parameter.name, source.length));
     const auto place = static_cast<int64_t>(source.offset) - static_cast<int64_t>(begin);
     plan.segments.emplace_back(
-        Content{.source_name = parameter.name,
-                .target_name = target_name,
+        Content{.source_name = names.source,
+                .target_name = names.target,
                 .dtype = DType::kUInt8,
-                .full_shape = shape,
-                .target_box = box,
+                .geometry = {shape, box, {{box, place}}},
                 .box_offset = begin,
                 .target = target,
-                .copies = {{file, source.offset, target.offset, source.length, {}}},
-                .shards = {{box, place}}});
+                .copies = {{file, source.offset, target.offset, source.length, {}}}});
     begin += source.length;
   }
   ++plan.parameters;

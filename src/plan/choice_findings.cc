@@ -20,7 +20,7 @@ Names NamesOfStrategies(const ConversionRule& rule) {
   for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     for (const StrategyStage& stage : strategy->stages()) {
-      for (const NamedLayout& layout : stage.layouts()) names.insert(layout.name);
+      for (const LayoutEntry layout : stage.layouts()) names.insert(layout.name);
     }
   }
   return names;

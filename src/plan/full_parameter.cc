@@ -30,6 +30,17 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
   return full;
 }
 
+void Note(const FullParameter& parameter, PlanNotes& notes) {
+  const SourceTensor& tensor = parameter.tensor;
+  notes.parameters[tensor.name] = {tensor.name,
+                                   tensor.kind,
+                                   tensor.dtype,
+                                   tensor.full_shape,
+                                   parameter.bytes,
+                                   tensor.file,
+                                   parameter.whole.has_value()};
+}
+
 Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullParameter& parameter,
                                         const Box& box) {
   const SourceTensor& tensor = parameter.tensor;

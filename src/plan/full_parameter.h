@@ -13,6 +13,7 @@
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/plan/plan_notes.h"
 #include "src/plan/source_shards.h"
 #include "src/tensor/block_copy.h"
 
@@ -30,6 +31,9 @@ struct FullParameter {
 // that has a layout of it, else as it stands in the file of the lowest rank.
 // Errors: kMismatch when no file has it; those of opening a file.
 Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view name);
+
+// Adds it to `notes`, as what is planned of it is noted.
+void Note(const FullParameter& parameter, PlanNotes& notes);
 
 // Returns the copies that gather the row-major bytes of `box`, in elements, to offset 0 and on,
 // ordered by their first target byte; of a note or a map, whatever the box, all bytes. Proved to

@@ -2,9 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "src/base/quote.h"
 
 namespace reshard {
+namespace {
+
+// As FirstOf lists.
+constexpr size_t kListedNames = 20;
+
+}  // namespace
 
 const PlanNotes::Parameter* PlanNotes::Find(const std::string& target_name) const {
   const auto own = parameters.find(target_name);
@@ -30,12 +40,36 @@ void PlanNotes::AddFindings(const PlanNotes& other) {
   using Set = std::set<std::string> PlanNotes::*;
   for (const Set set :
        {&PlanNotes::left_out, &PlanNotes::unmatched_copied, &PlanNotes::unmatched_dropped,
-        &PlanNotes::not_in_source_strategy, &PlanNotes::not_in_target_strategy, &PlanNotes::absent,
+        &PlanNotes::not_in_source_strategy, &PlanNotes::not_in_target_strategy,
         &PlanNotes::other_shapes, &PlanNotes::empty_files}) {
     for (const std::string& item : other.*set) {
       if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
     }
   }
+  if (other.absent.empty()) return;
+  const std::vector<std::string_view>& known = earlier == nullptr ? absent : earlier->absent;
+  std::vector<std::string_view> names;
+  if (known.empty()) {
+    names = other.absent;
+  } else {
+    std::set_difference(other.absent.begin(), other.absent.end(), known.begin(), known.end(),
+                        std::back_inserter(names));
+  }
+  if (!names.empty()) AddAbsent(std::move(names));
+}
+
+void PlanNotes::AddAbsent(std::vector<std::string_view> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (absent.empty()) {
+    absent = std::move(names);
+    return;
+  }
+  if (std::includes(absent.begin(), absent.end(), names.begin(), names.end())) return;
+  std::vector<std::string_view> all;
+  all.reserve(absent.size() + names.size());
+  std::set_union(absent.begin(), absent.end(), names.begin(), names.end(), std::back_inserter(all));
+  absent = std::move(all);
 }
 
 std::vector<std::string> PlanNotes::Warnings() const {
@@ -56,7 +90,18 @@ std::vector<std::string> PlanNotes::Warnings() const {
       "tensor (where ranks have shards, the strategy is not complete)");
   add(not_in_target_strategy,
       "without a layout in the target strategy, written in full for each rank");
-  add(absent, "of the strategies that no source file holds, left out");
+  if (!absent.empty()) {
+    std::vector<std::string> first;
+    for (const std::string_view name : absent) {
+      if (first.size() == kListedNames) break;
+      first.push_back(Quote(name));
+    }
+    const size_t more = absent.size() - first.size();
+    warnings.push_back(
+        fmt::format("{} parameter{} of the strategies that no source file holds, left out: {}{}",
+                    absent.size(), absent.size() == 1 ? "" : "s", FirstOf(first),
+                    more == 0 ? "" : fmt::format(" and {} more", more)));
+  }
   add(other_shapes, "of other full shapes than the tensor_shape of a strategy says");
   if (!empty_files.empty()) {
     warnings.push_back(fmt::format(

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/box.h"
@@ -35,6 +36,8 @@ struct PlanNotes {
   // not change meanwhile.
   const PlanNotes* earlier = nullptr;
 
+  bool silent = false;  // nothing is noted: a first pass has said it all
+
   std::set<std::string> left_out;  // by the ParameterChoice; names as they are
 
   // Names between quotes, made safe to print.
@@ -43,13 +46,18 @@ struct PlanNotes {
   // Tensors of several elements that one strategy, or both, might have been expected to cut.
   std::set<std::string> not_in_source_strategy;
   std::set<std::string> not_in_target_strategy;
-  std::set<std::string> absent;  // in the strategies, but in no source file
+  // In the strategies, but in no source file; sorted, each once. There may be very many: they are
+  // the strategies' own, which have to live as long.
+  std::vector<std::string_view> absent;
   // Where a JSON strategy states another full shape: "w" [4, 3] (dst.json: [2, 3]).
   std::set<std::string> other_shapes;
   std::set<std::string> empty_files;  // paths of target files without a parameter
 
   // Returns what was found of a parameter, here or earlier; null for nothing.
   const Parameter* Find(const std::string& target_name) const;
+
+  // Adds names to `absent`.
+  void AddAbsent(std::vector<std::string_view> names);
 
   // Adds the findings of `other` that are not among the earlier ones, not its parameters.
   void AddFindings(const PlanNotes& other);

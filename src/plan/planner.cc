@@ -24,6 +24,17 @@ PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
           tensor.file};
 }
 
+// What is held of a piece of a shard while copies are made of it.
+constexpr size_t kOfPiece = 512;
+
+// Each parameter adds its files: so many are sorted out at a time.
+constexpr size_t kSourcesOfPlan = 1024;
+
+void KeepEachOnce(std::vector<FileId>& files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+}
+
 void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
                      const SourceTensor& tensor, PlanNotes& notes) {
   if (layout == nullptr || !layout->tensor_shape || *layout->tensor_shape == tensor.full_shape) {
@@ -46,22 +57,51 @@ std::string Planner::TargetPath(int64_t rank) const {
                      stage ? fmt::format("_part{}", *stage) : "");
 }
 
-Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes) const {
+Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes,
+                                       const SegmentVisitor& visit) const {
   std::optional<Recipe> own;
   RESHARD_ASSIGN_OR_RETURN(const Recipe* recipe, RecipeOf(rank, notes, own));
-  notes.AddFindings(recipe->findings);
+  if (!notes.silent) notes.AddFindings(recipe->findings);
   TargetPlan plan;
   plan.rank = rank;
   plan.path = TargetPath(rank);
-  for (const Converted& converted : recipe->converted) {
-    RESHARD_RETURN_IF_ERROR(AddConverted(converted, rank, recipe->selection, plan, notes));
+  // Mostly a header and a content each.
+  if (!visit)
+    plan.segments.reserve(2 * (recipe->converted.size() + recipe->selection.copied.size()));
+  size_t seen = 0;       // segments
+  uint64_t checked = 0;  // copies and segments, when the memory was checked
+  uint64_t made = 0;
+  size_t most_sources = kSourcesOfPlan;
+  const auto added = [&]() -> Status {
+    for (; seen < plan.segments.size(); ++seen) {
+      const auto* const content = std::get_if<Content>(&plan.segments[seen]);
+      made += content == nullptr ? 1 : content->copies.size();
+      if (visit) visit(plan.segments[seen]);
+    }
+    if (visit) {
+      plan.segments.clear();
+      plan.names = {};
+      seen = 0;
+    }
+    if (plan.sources.size() > most_sources) {
+      KeepEachOnce(plan.sources);
+      most_sources = 2 * plan.sources.size() + kSourcesOfPlan;
+    }
+    if (made - checked < kMemoryCheckInterval) return {};
+    checked = made;
+    return CheckMemory(sources_.memory());
+  };
+  for (size_t i = 0; i < recipe->converted.size(); ++i) {
+    RESHARD_RETURN_IF_ERROR(
+        AddConverted(recipe->converted[i], rank, recipe->selection, plan, notes));
+    RESHARD_RETURN_IF_ERROR(added());
   }
   for (const std::string& name : recipe->selection.copied) {
     RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, recipe->selection, plan, notes));
+    RESHARD_RETURN_IF_ERROR(added());
   }
   if (plan.parameters == 0) notes.empty_files.insert(plan.path);
-  std::sort(plan.sources.begin(), plan.sources.end());
-  plan.sources.erase(std::unique(plan.sources.begin(), plan.sources.end()), plan.sources.end());
+  KeepEachOnce(plan.sources);
   return plan;
 }
 
@@ -126,12 +166,16 @@ Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) cons
   const int64_t stage = rule.TargetStage(rank);
   Recipe recipe;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
-  for (const std::string& name : recipe.selection.converted) {
+  const std::vector<std::string> names = std::exchange(recipe.selection.converted, {});
+  for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, sources_.Describe(name, rule.CopyRank(rank)));
-    // Before the target's layout is asked, whose words on another full shape would say less.
-    RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
+    // Before the target's layout is asked, whose words on another full shape would say less. What
+    // is new is noted behind all these, so that notes and recipe do not lie in the same pages.
+    if (notes.Find(choice_.TargetName(tensor.name)) != nullptr) {
+      RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
+    }
     const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
-    Converted converted{std::move(tensor), ShardGrid::Whole(0), {}};
+    CutParameter converted{std::move(tensor), WholeGrid(0), {}};
     if (converted.tensor.kind == ParameterKind::kTensor) {
       const SourceTensor& found = converted.tensor;
       NoteStatedShape(FindLayout(rule.source(), found.stage, name), rule.source(), found,
@@ -139,22 +183,27 @@ Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) cons
       NoteStatedShape(layout, rule.target(), found, recipe.findings);
       RESHARD_RETURN_IF_ERROR(Cut(layout, converted));
     }
-    recipe.converted.push_back(std::move(converted));
+    recipe.converted.push_back(converted);
+    if (recipe.converted.size() % kMemoryCheckInterval == 0) {
+      RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory()));
+    }
+  }
+  for (size_t i = 0; i < recipe.converted.size(); ++i) {
+    RESHARD_RETURN_IF_ERROR(NoteConverted(recipe.converted[i].tensor, notes));
   }
   return recipe;
 }
 
 // Says how the target cuts a tensor.
-Status Planner::Cut(const ParameterLayout* layout, Converted& converted) const {
+Status Planner::Cut(const ParameterLayout* layout, CutParameter& converted) const {
   const SourceTensor& tensor = converted.tensor;
-  converted.grid = ShardGrid::Whole(tensor.full_shape.size());
+  converted.grid = WholeGrid(tensor.full_shape.size());
   converted.shard_shape = tensor.full_shape;
   if (layout == nullptr) return {};
   const std::string where =
       fmt::format("{}: parameter {}", Escape(sources_.rule().target()->path()), Quote(tensor.name));
-  RESHARD_ASSIGN_OR_RETURN(converted.grid,
-                           ShardGrid::Make(*layout, tensor.full_shape.size(), where));
-  auto shard_shape = converted.grid.ShardShape(tensor.full_shape, where);
+  RESHARD_ASSIGN_OR_RETURN(converted.grid, grids_.Get(*layout, tensor.full_shape.size(), where));
+  auto shard_shape = converted.grid->ShardShape(tensor.full_shape, where);
   if (!shard_shape.ok()) {
     return MismatchError(
         fmt::format("{}; the full shape follows from the source's shards and "
@@ -180,6 +229,7 @@ Result<const PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor,
 }
 
 Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
+  if (notes.silent) return {};
   RESHARD_ASSIGN_OR_RETURN(const PlanNotes::Parameter* const found, Note(tensor, notes));
   const PlanNotes::Parameter& known = *found;
   if (known.dtype == tensor.dtype && known.full_shape == tensor.full_shape) return {};
@@ -191,16 +241,23 @@ Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) cons
       sources_.Where(known.file, tensor.name)));
 }
 
-Status Planner::AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
-                             TargetPlan& plan, PlanNotes& notes) const {
+Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
+                             const Selection& selection, TargetPlan& plan, PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
   const SourceTensor& tensor = converted.tensor;
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
   if (tensor.kind != ParameterKind::kTensor) {
     return AddCopied(tensor.name, rank, selection, plan, notes);
   }
-  const Box box = converted.grid.BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
+  const Box box = converted.grid->BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
   RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, rule.CopyRank(rank)));
+  size_t pieces = 0;
+  for (const SourceShard& shard : shards) pieces += 1 + shard.content.size();
+  const uint64_t making = pieces * kOfPiece;
+  if (pieces >= kMemoryCheckInterval) {
+    RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), making));
+  }
+  plan.making_bytes = std::max(plan.making_bytes, making);
   return AppendTensor(tensor, choice_.TargetName(tensor.name), shards, box, box.extent, plan);
 }
 
@@ -236,12 +293,14 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
   const ParameterInfo& parameter = *holder.index->Find(name);
   const SourceTensor tensor =
       SourceShards::Standalone(parameter, holder.stage, holder.index->file());
-  RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
   const std::string& target_name = choice_.TargetName(name);
-  PlanNotes::Parameter& noted = notes.parameters[target_name];
-  noted = NoteOf(tensor);
-  noted.copied = true;
-  RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
+  if (!notes.silent) {
+    RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
+    PlanNotes::Parameter& noted = notes.parameters[target_name];
+    noted = NoteOf(tensor);
+    noted.copied = true;
+    RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
+  }
   if (parameter.kind != ParameterKind::kTensor) {
     return AppendWholeValues(parameter, target_name, holder.index->file(), plan);
   }

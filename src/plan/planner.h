@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,8 +23,9 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
+#include "src/layout/grid_cache.h"
 #include "src/layout/rank_list.h"
-#include "src/layout/shard_grid.h"
+#include "src/plan/cut_parameters.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/source_shards.h"
@@ -55,7 +57,11 @@ class Planner {
   // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
   // no target rank; kMismatch when layouts, shards and full shapes do not fit, a byte stays
   // uncovered, or two parameters would have one name; those of opening files.
-  Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes) const;
+  // Where `visit` is not empty, it is called with each segment, in file order, and the plan that is
+  // returned has none: very many need not be in memory together.
+  using SegmentVisitor = std::function<void(const Segment& segment)>;
+  Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes,
+                                const SegmentVisitor& visit = {}) const;
 
   // Returns the names of the parameters in the files that a target rank needs, in the order in
   // which MindSpore first sees them: files in descending order of rank (for a stage alone:
@@ -74,16 +80,10 @@ class Planner {
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
 
  private:
-  // A parameter that is cut anew.
-  struct Converted {
-    SourceTensor tensor;
-    ShardGrid grid;  // of the target; of a note or a map neither this nor the next
-    Shape shard_shape;
-  };
   // What ranks of a target stage have in common whose source files hold the same.
   struct Recipe {
-    Selection selection;
-    std::vector<Converted> converted;  // as selection.converted
+    Selection selection;      // without those that are converted
+    CutParameters converted;  // in their order
     PlanNotes findings;
   };
   struct Stage {
@@ -100,7 +100,7 @@ class Planner {
   // Returns the rank's recipe: that of its stage, or its own, then in `own`.
   Result<const Recipe*> RecipeOf(int64_t rank, PlanNotes& notes, std::optional<Recipe>& own) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanNotes& notes) const;
-  Status Cut(const ParameterLayout* layout, Converted& converted) const;
+  Status Cut(const ParameterLayout* layout, CutParameter& converted) const;
 
   // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
   // nothing where a file is missing or they do not hold the same.
@@ -118,7 +118,7 @@ class Planner {
   Result<const PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
-  Status AddConverted(const Converted& converted, int64_t rank, const Selection& selection,
+  Status AddConverted(const CutParameter& converted, int64_t rank, const Selection& selection,
                       TargetPlan& plan, PlanNotes& notes) const;
   // Notes a tensor that is copied although a strategy might have been expected to cut it.
   Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
@@ -129,6 +129,7 @@ class Planner {
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
   const ParameterChoice choice_;
+  mutable GridCache grids_;  // of the target
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay
 };

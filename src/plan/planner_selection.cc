@@ -16,6 +16,9 @@ namespace {
 
 using Fate = ConversionRule::Fate;
 
+// What is held of a name while parameters are selected: it is in several lists and sets.
+constexpr uint64_t kOfName = 320;
+
 }  // namespace
 
 Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
@@ -57,16 +60,16 @@ Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
     if (table == last) continue;  // it holds the same
     last = table;
     RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, sources_.IndexOf(stage, local));
-    const auto lacks = [&](const std::string& name) { return index->Find(name) == nullptr; };
+    const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
+      RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), index->parameters().size() * kOfName));
       for (const ParameterInfo& parameter : index->parameters()) names.push_back(parameter.name);
     } else if (index->parameters().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {
       return std::optional<std::vector<std::string>>();
     }
     if (rule.source() == nullptr) continue;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
       if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
         return std::optional<std::vector<std::string>>();
       }
@@ -110,18 +113,24 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
   if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
+  std::vector<std::string_view> absent;
   const auto note_absent = [&](const StrategyStage& layouts) {
-    for (const NamedLayout& layout : layouts.layouts()) {
+    for (const LayoutEntry layout : layouts.layouts()) {
       if (!seen.contains(layout.name) && choice_.Takes(layout.name)) {
-        notes.absent.insert(Quote(layout.name));
+        absent.push_back(layout.name);
       }
     }
   };
   if (rule.target() != nullptr) {
-    note_absent(rule.target()->stages()[static_cast<size_t>(stage)]);
+    const StrategyStage& layouts = rule.target()->stages()[static_cast<size_t>(stage)];
+    absent.reserve(layouts.layouts().size());  // pages that are not used are not taken
+    note_absent(layouts);
   } else if (rule.source() != nullptr) {
     for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
   }
+  // The caller's notes are going to hold them, too.
+  RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), absent.size() * sizeof(std::string_view)));
+  notes.AddAbsent(std::move(absent));
   return selection;
 }
 
@@ -133,8 +142,7 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
   if (rule.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
       if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name) &&
           choice_.Takes(layout.name)) {
         lost.push_back(Quote(layout.name));
@@ -180,8 +188,7 @@ Status Planner::CheckStages(int64_t target_stage) const {
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
     if (sources_.HasFiles(stage)) continue;
     std::vector<std::string> lost;
-    for (const NamedLayout& layout :
-         rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
       if (rule.LowestSourceStage(layout.name) != stage || !choice_.Takes(layout.name)) continue;
       const Fate fate = rule.FateOf(layout.name, target_stage);
       if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {

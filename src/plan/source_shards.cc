@@ -12,13 +12,22 @@
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
+namespace {
+
+// A wrong strategy shows in the first of them.
+constexpr size_t kStagesWithStrays = 8;
+
+}  // namespace
+
 SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
-                           std::map<int64_t, FileId> rank_files, HolderGroups groups)
+                           std::map<int64_t, FileId> rank_files, HolderGroups groups,
+                           MemoryCheck memory)
     : files_(files),
       indexes_(indexes),
       rule_(rule),
       rank_files_(std::move(rank_files)),
-      groups_(std::move(groups)) {
+      groups_(std::move(groups)),
+      memory_(std::move(memory)) {
   for (const auto& [rank, file] : rank_files_) ranks_.emplace_back(rank, file);
 }
 
@@ -36,6 +45,16 @@ int64_t SourceShards::EndOf(int64_t stage) const {
                                    : rule_.SourceRank(stage, 0) + rule_.source_devices();
 }
 
+std::vector<int64_t> SourceShards::LocalRanks(int64_t stage) const {
+  std::vector<int64_t> locals;
+  const int64_t first = rule_.SourceRank(stage, 0);
+  const auto end = rank_files_.lower_bound(EndOf(stage));
+  for (auto file = rank_files_.lower_bound(first); file != end; ++file) {
+    locals.push_back(file->first - first);
+  }
+  return locals;
+}
+
 std::vector<int64_t> SourceShards::HoldersLike(int64_t stage, int64_t local) const {
   const int64_t first = rule_.SourceRank(stage, 0);
   std::vector<int64_t> others;
@@ -48,9 +67,50 @@ std::vector<int64_t> SourceShards::HoldersLike(int64_t stage, int64_t local) con
 Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(rule_.SourceRank(stage, local));
   if (entry == nullptr) return IndexHandle();
-  auto index = indexes_.Get(entry->file);
-  if (index.ok()) entry->table = (*index)->table().id();
+  return Open(*entry);
+}
+
+Result<IndexHandle> SourceShards::Open(RankEntry& entry) const {
+  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, indexes_.Get(entry.file));
+  if (entry.table != index->table().id()) {
+    FindStrays(entry, *index);
+    entry.table = index->table().id();
+  }
   return index;
+}
+
+void SourceShards::FindStrays(const RankEntry& entry, const CheckpointIndex& index) const {
+  if (rule_.source_stages() == 1) return;
+  const int64_t stage = (entry.rank - rule_.SourceRank(0, 0)) / rule_.source_devices();
+  const std::lock_guard lock(strays_mutex_);
+  const auto [table, is_new] = tables_.try_emplace({stage, index.table().id()}, false);
+  if (is_new) {
+    const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
+    for (const ParameterInfo& parameter : index.parameters()) {
+      if (layouts.Find(parameter.name) != nullptr || !rule_.source()->Contains(parameter.name)) {
+        continue;
+      }
+      if (strays_.size() == kStagesWithStrays && !strays_.contains(stage)) return;
+      const auto place = strays_.try_emplace(stage, Strays{entry.rank, entry.file, {}}).first;
+      place->second.names.insert(parameter.name);
+      table->second = true;
+    }
+  }
+  if (!table->second) return;
+  Strays& strays = strays_.at(stage);
+  if (entry.rank >= strays.rank) return;
+  strays.rank = entry.rank;
+  strays.file = entry.file;
+}
+
+std::map<int64_t, SourceShards::Strays> SourceShards::FoundStrays() const {
+  const std::lock_guard lock(strays_mutex_);
+  return strays_;
+}
+
+uint64_t SourceShards::KnownTable(int64_t stage, int64_t local) const {
+  const RankEntry* const entry = Find(rule_.SourceRank(stage, local));
+  return entry == nullptr ? 0 : entry->table.load();
 }
 
 bool SourceShards::HasNewFile(int64_t stage, int64_t local) const {
@@ -73,8 +133,7 @@ Result<uint64_t> SourceShards::TableOf(int64_t stage, int64_t local) const {
 
 Result<uint64_t> SourceShards::TableOf(RankEntry& entry) const {
   if (const uint64_t known = entry.table) return known;
-  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes_.Get(entry.file));
-  entry.table = index->table().id();
+  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(entry));
   return index->table().id();
 }
 
@@ -101,9 +160,10 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
   const int64_t first = rule_.SourceRank(stage, 0);
   const auto begin = rank_files_.lower_bound(first);
   const auto end = rank_files_.lower_bound(EndOf(stage));
-  const auto add = [&](int64_t rank, FileId file) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes_.Get(file));
+  const auto add = [&](int64_t rank) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(*Find(rank)));
     ++census.files;
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
     for (const ParameterInfo& parameter : index->parameters()) {
       auto [entry, is_new] = census.holders.try_emplace(parameter.name);
       Census::Holders& holders = entry->second;
@@ -115,12 +175,12 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
   };
   if (rule_.stage_alone()) {
     for (auto file = begin; file != end; ++file) {
-      RESHARD_RETURN_IF_ERROR(add(file->first, file->second));
+      RESHARD_RETURN_IF_ERROR(add(file->first));
     }
   } else {
     for (auto file = end; file != begin;) {
       --file;
-      RESHARD_RETURN_IF_ERROR(add(file->first, file->second));
+      RESHARD_RETURN_IF_ERROR(add(file->first));
     }
   }
   census.files_differ =
@@ -153,9 +213,9 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
   const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
   const std::string where = Where(index->file(), name);
   RESHARD_ASSIGN_OR_RETURN(
-      tensor.grid, ShardGrid::Make(*layouts.Find(name), tensor.shard_shape.size(),
-                                   fmt::format("{}, {}", where, Escape(rule_.source()->path()))));
-  RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid.FullShape(tensor.shard_shape, where));
+      tensor.grid, grids_.Get(*layouts.Find(name), tensor.shard_shape.size(),
+                              fmt::format("{}, {}", where, Escape(rule_.source()->path()))));
+  RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid->FullShape(tensor.shard_shape, where));
   if (!TensorBytes(tensor.full_shape, tensor.dtype)) {
     return MismatchError(fmt::format("{}: the full shape {} has too many bytes", where,
                                      ToString(tensor.full_shape)));
@@ -198,7 +258,7 @@ SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t st
   tensor.shard_shape = parameter.shape;
   tensor.stage = stage;
   tensor.file = file;
-  tensor.grid = ShardGrid::Whole(parameter.shape.size());
+  tensor.grid = WholeGrid(parameter.shape.size());
   return tensor;
 }
 
@@ -206,7 +266,7 @@ Result<std::vector<SourceShard>> SourceShards::Cover(const SourceTensor& tensor,
                                                      int64_t preferred) const {
   std::vector<SourceShard> shards;
   Status status;
-  tensor.grid.ForEachOverlap(box, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
+  tensor.grid->ForEachOverlap(box, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
     auto shard = Locate(tensor, parts, preferred);
     if (shard.ok()) {
       shards.push_back(*std::move(shard));
@@ -222,7 +282,7 @@ Result<std::vector<SourceShard>> SourceShards::Cover(const SourceTensor& tensor,
 Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
                                                    const std::vector<int64_t>& parts) const {
   std::vector<int64_t> ranks;
-  for (const int64_t local : tensor.grid.Replicas(parts)) {
+  for (const int64_t local : tensor.grid->Replicas(parts)) {
     RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, IndexOf(tensor.stage, local));
     if (index && index->Find(tensor.name) != nullptr) {
       ranks.push_back(rule_.SourceRank(tensor.stage, local));
@@ -234,7 +294,7 @@ Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
 Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
                                          const std::vector<int64_t>& parts,
                                          int64_t preferred) const {
-  const int64_t rank = rule_.SourceRank(tensor.stage, tensor.grid.RankOf(parts, preferred));
+  const int64_t rank = rule_.SourceRank(tensor.stage, tensor.grid->RankOf(parts, preferred));
   RankEntry* entry = Find(rank);
   if (entry == nullptr) return LocateElsewhere(tensor, parts, preferred);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
@@ -252,12 +312,12 @@ std::vector<int64_t> SourceShards::FilesOf(const SourceTensor& tensor,
   std::vector<int64_t> locals;
   if (rule_.source() == nullptr) {
     for (auto entry = begin; entry != end; ++entry) locals.push_back(entry->rank);
-  } else if (end - begin < tensor.grid.replicas()) {
+  } else if (end - begin < tensor.grid->replicas()) {
     for (auto entry = begin; entry != end; ++entry) {
-      if (tensor.grid.PartsOf(entry->rank - first) == parts) locals.push_back(entry->rank - first);
+      if (tensor.grid->PartsOf(entry->rank - first) == parts) locals.push_back(entry->rank - first);
     }
   } else {
-    locals = tensor.grid.Replicas(parts);
+    locals = tensor.grid->Replicas(parts);
     std::erase_if(locals, [&](int64_t local) { return Find(first + local) == nullptr; });
   }
   return locals;
@@ -267,7 +327,7 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
                                                   const std::vector<int64_t>& parts,
                                                   int64_t preferred) const {
   const Box box = ShardGrid::BoxOfParts(parts, tensor.shard_shape);
-  int64_t local = tensor.grid.RankOf(parts, preferred);
+  int64_t local = tensor.grid->RankOf(parts, preferred);
   RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(tensor.stage, local));
   const ParameterInfo* parameter = index ? index->Find(tensor.name) : nullptr;
   if (parameter == nullptr) {
@@ -280,7 +340,7 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
     }
     if (parameter == nullptr) {
       std::vector<std::string> ranks;
-      for (const int64_t replica : tensor.grid.Replicas(parts)) {
+      for (const int64_t replica : tensor.grid->Replicas(parts)) {
         ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
       }
       return MismatchError(fmt::format(

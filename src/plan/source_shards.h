@@ -9,11 +9,14 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "reshard/box.h"
@@ -21,8 +24,10 @@
 #include "reshard/dtype.h"
 #include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "src/base/memory_check.h"
 #include "src/index/index_cache.h"
 #include "src/layout/conversion_rule.h"
+#include "src/layout/grid_cache.h"
 #include "src/layout/holder_groups.h"
 #include "src/layout/shard_grid.h"
 #include "src/source/source_files.h"
@@ -42,7 +47,7 @@ struct SourceTensor {
   // tables say the same of all files that have them.
   uint64_t table = 0;
   std::vector<ByteRange> content;
-  ShardGrid grid = ShardGrid::Whole(0);
+  SharedGrid grid = WholeGrid(0);
 };
 
 // A box of a parameter and where its bytes lie.
@@ -56,19 +61,38 @@ struct SourceShard {
 class SourceShards {
  public:
   SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
-               std::map<int64_t, FileId> rank_files, HolderGroups groups = {});
+               std::map<int64_t, FileId> rank_files, HolderGroups groups = {},
+               MemoryCheck memory = {});
 
   const ConversionRule& rule() const { return rule_; }
   // By rank, as the folders are numbered.
   const std::map<int64_t, FileId>& rank_files() const { return rank_files_; }
   const HolderGroups& groups() const { return groups_; }
+  // Whom planning asks now and then whether it may go on.
+  const MemoryCheck& memory() const { return memory_; }
 
   // Returns whether a file of any rank of source stage `stage` is there.
   bool HasFiles(int64_t stage) const;
 
+  // Returns the local ranks of source stage `stage` whose files are there, ascending.
+  std::vector<int64_t> LocalRanks(int64_t stage) const;
+
   // Returns whether the file of local rank `local` of source stage `stage` is there and was never
   // opened by TableOf.
   bool HasNewFile(int64_t stage, int64_t local) const;
+
+  // Returns the ParameterTable::id() of the index of that file, 0 where it is not there or was
+  // never opened.
+  uint64_t KnownTable(int64_t stage, int64_t local) const;
+
+  // The parameters in files of one stage that the source strategy has in other stages only.
+  struct Strays {
+    int64_t rank = 0;  // the lowest that holds some of them, and its file
+    FileId file = 0;
+    std::set<std::string, std::less<>> names;
+  };
+  // Returns those of the files that were opened so far, by stage; of a few stages.
+  std::map<int64_t, Strays> FoundStrays() const;
 
   // Returns the index of the file of local rank `local` of source stage `stage`, null where there
   // is no file.
@@ -127,6 +151,7 @@ class SourceShards {
   Result<std::vector<int64_t>> Holders(const SourceTensor& tensor,
                                        const std::vector<int64_t>& parts) const;
 
+  const std::string& PathOf(FileId file) const { return files_.path(file); }
   // "rank_3/net-1_100.ckpt: parameter \"w\"", for messages.
   std::string Where(FileId file, std::string_view name) const;
 
@@ -149,6 +174,9 @@ class SourceShards {
   // Returns the other local ranks that by a list hold the weights of `local`, ascending.
   std::vector<int64_t> HoldersLike(int64_t stage, int64_t local) const;
   Result<uint64_t> TableOf(RankEntry& entry) const;
+  // Returns the index of a rank's file, and looks for strays in its table, if that is new.
+  Result<IndexHandle> Open(RankEntry& entry) const;
+  void FindStrays(const RankEntry& entry, const CheckpointIndex& index) const;
   // Returns the local ranks whose grid part is `parts` and whose files are there, ascending.
   std::vector<int64_t> FilesOf(const SourceTensor& tensor, const std::vector<int64_t>& parts) const;
   Result<SourceShard> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
@@ -162,10 +190,17 @@ class SourceShards {
   const ConversionRule& rule_;
   const std::map<int64_t, FileId> rank_files_;
   const HolderGroups groups_;
+  const MemoryCheck memory_;
   mutable std::deque<RankEntry> ranks_;  // ascending; a deque, as entries cannot be moved
+  mutable GridCache grids_;
   mutable std::mutex census_mutex_;
   mutable std::map<int64_t, Census>
       census_;  // by stage; guarded by census_mutex_, entries never change
+  mutable std::mutex strays_mutex_;
+  // Whether the tables that were looked at have strays, by stage and id; both guarded by
+  // strays_mutex_.
+  mutable std::map<std::pair<int64_t, uint64_t>, bool> tables_;
+  mutable std::map<int64_t, Strays> strays_;
 };
 
 }  // namespace reshard

@@ -17,14 +17,12 @@ size_t HeapBytes(const std::string& text) {
   return text.capacity() < sizeof(std::string) / 2 ? 0 : text.capacity() + kAllocation;
 }
 
-size_t HeapBytes(const Box& box) { return HeapBytes(box.begin) + HeapBytes(box.extent); }
-
 size_t HeapBytes(const Content& content) {
-  size_t bytes = HeapBytes(content.source_name) + HeapBytes(content.target_name) +
-                 HeapBytes(content.full_shape) + HeapBytes(content.target_box) +
-                 HeapBytes(content.copies) + HeapBytes(content.shards);
+  size_t bytes = HeapBytes(content.copies);
+  if (content.geometry.capacity() != 0) {
+    bytes += content.geometry.capacity() * sizeof(int64_t) + kAllocation;
+  }
   for (const BlockCopy& copy : content.copies) bytes += HeapBytes(copy.dims);
-  for (const PlacedBox& shard : content.shards) bytes += HeapBytes(shard.box);
   return bytes;
 }
 
@@ -38,18 +36,21 @@ ByteRange TargetRange(const Segment& segment) {
 }
 
 PlacedBox PlacedTarget(const Content& content) {
-  return {ToByteBox(content.target_box, content.dtype),
+  return {ToByteBox(content.geometry.target_box(), content.dtype),
           static_cast<int64_t>(content.target.offset) - static_cast<int64_t>(content.box_offset)};
 }
 
+size_t MemoryBytes(const Segment& segment) {
+  const auto* const literal = std::get_if<Literal>(&segment);
+  return sizeof(Segment) +
+         (literal != nullptr ? HeapBytes(literal->bytes) : HeapBytes(std::get<Content>(segment)));
+}
+
 size_t TargetPlan::MemoryBytes() const {
-  size_t bytes = sizeof(TargetPlan) + HeapBytes(path) + HeapBytes(segments) + HeapBytes(sources);
+  size_t bytes = sizeof(TargetPlan) + HeapBytes(path) + HeapBytes(segments) + HeapBytes(sources) +
+                 names.memory();
   for (const Segment& segment : segments) {
-    if (const auto* literal = std::get_if<Literal>(&segment)) {
-      bytes += HeapBytes(literal->bytes);
-    } else {
-      bytes += HeapBytes(std::get<Content>(segment));
-    }
+    bytes += reshard::MemoryBytes(segment) - sizeof(Segment);
   }
   return bytes;
 }

@@ -8,12 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/dtype.h"
+#include "src/base/name_arena.h"
+#include "src/plan/content_geometry.h"
 #include "src/source/source_files.h"
 #include "src/tensor/block_copy.h"
 
@@ -27,17 +30,15 @@ struct Literal {
 
 // The content of one Value of the target file.
 struct Content {
-  std::string source_name;
-  std::string target_name;
+  std::string_view source_name;  // kept by the plan
+  std::string_view target_name;
   DType dtype = DType::kFloat32;
-  Shape full_shape;
-  Box target_box;  // of the whole parameter on this rank, in elements
-  uint64_t box_offset =
-      0;             // where this Value's content begins in the row-major bytes of target_box
+  ContentGeometry geometry;
+  // Where this Value's content begins in the row-major bytes of the box of the whole parameter.
+  uint64_t box_offset = 0;
   ByteRange target;  // in the target file
   std::vector<BlockCopy>
       copies;  // disjoint; together they write exactly `target`, ordered by first target byte
-  std::vector<PlacedBox> shards;  // for each copy: the shard that it reads from, in its source file
 };
 
 using Segment = std::variant<Literal, Content>;
@@ -49,10 +50,15 @@ struct TargetPlan {
   std::vector<Segment> segments;  // in file order, without gaps
   uint64_t parameters = 0;
   std::vector<FileId> sources;  // files whose bytes it reads, ascending
+  NameArena names;              // that contents refer to
+  uint64_t making_bytes = 0;    // of memory, about, that was held besides to make it
 
   // About the bytes of memory that the plan holds; looks at each copy once.
   size_t MemoryBytes() const;
 };
+
+// About the bytes of memory that a segment holds.
+size_t MemoryBytes(const Segment& segment);
 
 // Returns the target file's bytes that `segment` stands for.
 ByteRange TargetRange(const Segment& segment);

@@ -14,6 +14,11 @@ size_t SourceFiles::DefaultMaxOpen() {
   return std::clamp<size_t>(DescriptorLimit() / 4, 1, 64);
 }
 
+Result<OpenFiles::Lease> SourceFiles::Acquire(FileId id) {
+  if (stop_.stop_requested()) return CancelledError("stopped on request");
+  return files_.Acquire(id);
+}
+
 Result<uint64_t> SourceFiles::Size(FileId id) {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Identity(id));
   return identity.size;
@@ -21,14 +26,14 @@ Result<uint64_t> SourceFiles::Size(FileId id) {
 
 Result<FileIdentity> SourceFiles::Identity(FileId id) {
   if (const std::optional<FileIdentity> pinned = files_.PinnedIdentity(id)) return *pinned;
-  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
   return file->input.identity();
 }
 
 Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
   // By pread, although the file may be mapped: the kernel copies the same pages and, where the file
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
-  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
   RESHARD_RETURN_IF_ERROR(file->input.CheckRange(offset, destination.size()));
   while (!destination.empty()) {
     const size_t length =
@@ -42,14 +47,14 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
 }
 
 Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
-  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, files_.Acquire(id));
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
   const uint64_t size = file->input.size();
   if (offset < size) file->windows.Prefetch({offset, std::min(length, size - offset)});
   return {};
 }
 
 Result<Window> SourceFiles::Open(FileId id, uint64_t offset, uint64_t length) {
-  RESHARD_ASSIGN_OR_RETURN(OpenFiles::Lease file, files_.Acquire(id));
+  RESHARD_ASSIGN_OR_RETURN(OpenFiles::Lease file, Acquire(id));
   return Window::Make(std::move(file), offset, length);
 }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "reshard/status.h"
@@ -37,9 +38,12 @@ class SourceFiles {
     // windows in use.
     uint64_t window_budget = uint64_t{64} << 20;
     SourceAccess access = SourceAccess::kAuto;
+    std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
   };
   explicit SourceFiles(const Options& options)
-      : windows_(options.window_budget), files_(options.max_open, options.access, windows_) {}
+      : windows_(options.window_budget),
+        files_(options.max_open, options.access, windows_),
+        stop_(options.stop) {}
   explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
 
   // Names a file; no system call. The same path gives the same id.
@@ -52,7 +56,7 @@ class SourceFiles {
 
   // Returns the file's size in bytes. Opens the file and pins its identity when it is the first
   // use.
-  // Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged.
+  // Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged; kCancelled.
   Result<uint64_t> Size(FileId id);
 
   // Returns the identity that is pinned; opens the file when it is the first use. Errors: as Size.
@@ -73,6 +77,9 @@ class SourceFiles {
   // ahead. Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
 
+  // Sets what Options::window_budget did.
+  void SetWindowBudget(uint64_t bytes) { windows_.SetBudget(bytes); }
+
   // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }
@@ -89,8 +96,11 @@ class SourceFiles {
   Status VerifyUnchanged(std::span<const FileId> ids) const { return files_.VerifyUnchanged(ids); }
 
  private:
+  Result<OpenFiles::Lease> Acquire(FileId id);
+
   WindowCache windows_;
   OpenFiles files_;
+  const std::stop_token stop_;
 };
 
 }  // namespace reshard

@@ -40,6 +40,8 @@ class WindowCache {
  public:
   // Keeps up to `budget` bytes, counted in granules, besides what is pinned.
   explicit WindowCache(uint64_t budget) : budget_(budget) {}
+  // From now on as many; what is beyond goes when room is made next.
+  void SetBudget(uint64_t budget) { budget_ = budget; }
   ~WindowCache();
   WindowCache(const WindowCache&) = delete;
   WindowCache& operator=(const WindowCache&) = delete;
@@ -79,7 +81,7 @@ class WindowCache {
   void MakeRoom(Lock& lock);
   void Evict(Lock& lock, Place entry);
 
-  const uint64_t budget_;
+  std::atomic<uint64_t> budget_;
   mutable std::mutex mutex_;         // guards what follows, and the entries of each FileWindows
   std::condition_variable changed_;  // granules are no longer busy, or a window went
   std::list<Entry> pinned_;

@@ -113,7 +113,7 @@ class FileComparison {
 }  // namespace
 
 Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) {
-  DamageReport report{.manifests = set.names, .damages = set.damages};
+  DamageReport report{.manifests = set.names, .damages = set.damages, .notes = set.notes};
   std::vector<FileTask> tasks;
   for (const Manifest& manifest : set.manifests) {
     for (const ManifestFile& file : manifest.files) {
@@ -125,8 +125,9 @@ Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) 
 
   // For each worker a target file, and the part record that names its parameters. Each byte is read
   // once; a window that is read ahead may lie in two.
-  SourceFiles files(
-      {.max_open = 2 * work.workers, .window_budget = 4 * work.workers * kWindowBytes});
+  SourceFiles files({.max_open = 2 * work.workers,
+                     .window_budget = 4 * work.workers * kWindowBytes,
+                     .stop = work.stop});
   const StoredFolder folder{set.root, files};
   RESHARD_RETURN_IF_ERROR(RunWorkers(
       work.workers, tasks.size(),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -44,6 +45,31 @@ Result<std::optional<Manifest>> ReadManifest(const OutputDirectory& root, const 
   return std::optional<Manifest>();
 }
 
+// Compares the list of checksums beside the manifest of this name with what it lists.
+Status CheckChecksums(const std::string& manifest_name, const Manifest& manifest,
+                      ManifestSet& set) {
+  const std::string name = ChecksumsName(manifest_name);
+  const std::string expected = EncodeChecksums(manifest);
+  const auto found = set.root.ReadFile(name, kMaxManifestBytes);
+  if (found.status().code() == StatusCode::kNotFound) {
+    if (expected.empty()) return {};
+    set.notes.push_back(
+        fmt::format("{}: missing; only `xxhsum -c` needs it", Escape(set.root.PathOf(name))));
+    return {};
+  }
+  if (found.status().code() == StatusCode::kIo) return found.status();
+  if (found.ok() && *found == expected) return {};
+  const std::string detail =
+      found.ok() ? fmt::format(
+                       "other than {} from byte {} on", manifest_name,
+                       std::mismatch(found->begin(), found->end(), expected.begin(), expected.end())
+                               .first -
+                           found->begin())
+                 : DetailOf(found.status(), set.root.PathOf(name));
+  set.damages.push_back({.path = name, .kind = DamageKind::kContent, .detail = detail});
+  return {};
+}
+
 }  // namespace
 
 Result<ManifestSet> ManifestSet::Open(const std::string& path) {
@@ -61,7 +87,9 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
   for (const std::string& name : set.names) {
     RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest,
                              ReadManifest(set.root, name, set.damages));
-    if (manifest) set.manifests.push_back(std::move(*manifest));
+    if (!manifest) continue;
+    RESHARD_RETURN_IF_ERROR(CheckChecksums(name, *manifest, set));
+    set.manifests.push_back(std::move(*manifest));
   }
   return set;
 }

@@ -16,10 +16,11 @@
 namespace reshard {
 
 struct ManifestSet {
-  OutputDirectory root;              // the folder that holds them
-  std::vector<std::string> names;    // sorted
-  std::vector<Manifest> manifests;   // those that are whole
-  std::vector<Damage> damages = {};  // the others
+  OutputDirectory root;                 // the folder that holds them
+  std::vector<std::string> names;       // sorted
+  std::vector<Manifest> manifests;      // those that are whole
+  std::vector<Damage> damages = {};     // the others, and lists of checksums of other files
+  std::vector<std::string> notes = {};  // lists of checksums that are missing
 
   // Reads all that there are in the folder at `path`.
   // Errors: kNotFound when there is none; kUnsupported for another schema version; kIo.

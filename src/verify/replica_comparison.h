@@ -17,9 +17,9 @@
 namespace reshard {
 
 // Compares the replicas of the parameters of `choice` in the files of these source stages; without
-// a source strategy there are none. Each file's content is read once, in file order, to XXH3
-// digests, of which one is kept for each shard; shards whose digests differ are then read again and
-// compared byte by byte. Work is counted in bytes of the files, whether or not they are read.
+// a source strategy there are none. What has replicas is read once, in file order, to digests, of
+// which one is kept for each shard; shards whose digests differ are then read again and compared
+// byte by byte. Work is counted in bytes of the files, whether or not they are read.
 // Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
 Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
                                       const ParameterChoice& choice,

@@ -96,10 +96,7 @@ class TargetComparison::Findings {
 };
 
 TargetComparison::TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work)
-    : sources_(sources),
-      folder_(folder),
-      work_(std::move(work)),
-      targets_(SourceFiles::DefaultMaxOpen()) {}
+    : sources_(sources), folder_(folder), work_(std::move(work)), targets_({.stop = work_.stop}) {}
 
 Status TargetComparison::Add(TargetPlan plan) {
   const std::string path = folder_ + "/" + plan.path;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,96 @@ TEST_P(MemoryLimitTest, SaysThatMemoryIsShort) {
 
 INSTANTIATE_TEST_SUITE_P(Limits, MemoryLimitTest, testing::Values(Tensors{256 * kMiB, 1}),
                          [](const auto&) { return "256MiB"; });
+
+// Many small things: parameters, layouts, ranks. What is held of them counts, and no more than the
+// limit is.
+class ManySmallTest : public testing::Test {
+ protected:
+  // Expects that the run ends well within `limit`, and that it knows what it took.
+  void ExpectWithin(uint64_t limit, const std::string& source_strategy) {
+    const std::string root = folder_.path().string();
+    std::vector<std::string> arguments = {"convert",
+                                          root + "/src",
+                                          root + "/dst",
+                                          "--dst-strategy",
+                                          root + "/dst.ckpt",
+                                          "--memory-limit",
+                                          std::to_string(limit >> 20) + "M",
+                                          "--json"};
+    if (!source_strategy.empty()) {
+      arguments.insert(arguments.end(), {"--src-strategy", source_strategy});
+    }
+    const Outcome outcome = RunReshard(arguments);
+    EXPECT_EQ(outcome.exit, 0) << outcome.error;
+    EXPECT_LE(outcome.peak, limit);
+    const auto found = nlohmann::json::parse(outcome.output);
+    const auto anonymous = found["anonymous_peak"].get<double>();
+    // The report is printed behind the call.
+    EXPECT_GE(anonymous, 0.9 * static_cast<double>(outcome.peak) - static_cast<double>(kMiB));
+    EXPECT_LE(anonymous, 1.1 * static_cast<double>(outcome.peak));
+    EXPECT_GE(found["memory_peak"].get<double>(), 0.9 * anonymous);
+    EXPECT_LE(found["memory_peak"].get<uint64_t>(), limit);
+    EXPECT_LE(found["memory_planned"].get<uint64_t>(), limit);
+    RecordProperty("rss_anon_peak", std::to_string(outcome.peak));
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(ManySmallTest, Parameters) {
+  std::string bytes;
+  std::vector<NamedLayout> layouts;
+  for (int i = 0; i < 24'000; ++i) {
+    const std::string name = "model.layers.1.feed_forward.experts." + std::to_string(i) + ".weight";
+    bytes += TensorValue(name, "Int8", {2, 2}, "abcd");
+    layouts.push_back({name, MakeLayout({2}, {{0, -1}})});
+  }
+  folder_.Write("src/rank_0/net-1_1.ckpt", bytes);
+  folder_.Write("dst.ckpt", ProtobufStrategy(0, layouts));
+  ExpectWithin(64 * kMiB, "");
+}
+
+TEST_F(ManySmallTest, Layouts) {
+  std::vector<NamedLayout> layouts;
+  for (int i = 0; i < 300'000; ++i) {
+    layouts.push_back({"layer." + std::to_string(i), MakeLayout({2}, {{0, -1}})});
+  }
+  folder_.Write("src/rank_0/net-1_1.ckpt", TensorValue("layer.1", "Int8", {2, 2}, "abcd"));
+  folder_.Write("dst.ckpt", ProtobufStrategy(0, layouts));
+  ExpectWithin(28 * kMiB, "");
+}
+
+TEST_F(ManySmallTest, Ranks) {
+  constexpr int64_t kRanks = 400;
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    folder_.Write("src/rank_" + std::to_string(rank) + "/net-1_1.ckpt",
+                  TensorValue("w", "Int8", {1, 4}, "abcd"));
+  }
+  const std::string source =
+      folder_.Write("src.ckpt", ProtobufStrategy(0, {{"w", MakeLayout({kRanks}, {{0, -1}})}}));
+  folder_.Write("dst.ckpt", ProtobufStrategy(0, {{"w", MakeLayout({4, kRanks / 4}, {{0, -1}})}}));
+  ExpectWithin(28 * kMiB, source);
+}
+
+TEST_F(ManySmallTest, RefusesBeforeItTakesMore) {
+  std::string bytes;
+  std::vector<NamedLayout> layouts;
+  for (int i = 0; i < 80'000; ++i) {
+    const std::string name = "layer." + std::to_string(i);
+    bytes += TensorValue(name, "Int8", {2, 2}, "abcd");
+    layouts.push_back({name, MakeLayout({2}, {{0, -1}})});
+  }
+  const std::string root = folder_.path().string();
+  folder_.Write("src/rank_0/net-1_1.ckpt", bytes);
+  folder_.Write("dst.ckpt", ProtobufStrategy(0, layouts));
+  for (const std::string command : {"plan", "convert"}) {
+    const Outcome outcome = RunReshard({command, root + "/src", root + "/dst", "--dst-strategy",
+                                        root + "/dst.ckpt", "--memory-limit", "40M"});
+    EXPECT_EQ(outcome.exit, 5) << outcome.error;
+    EXPECT_LE(outcome.peak, 40 * kMiB);
+    EXPECT_FALSE(fs::exists(folder_.path() / "dst"));
+  }
+}
 
 }  // namespace
 }  // namespace reshard

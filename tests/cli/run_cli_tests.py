@@ -28,7 +28,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE.parent / "golden" / "data"
 WIDEST_JSON_LINE = 96
-VARYING_JSON = {"seconds", "memory_bytes", "memory_limit", "memory_planned", "memory_peak", "io",
+VARYING_JSON = {"seconds", "memory_bytes", "memory_limit", "memory_planned", "memory_peak", "anonymous_peak", "io",
                 "space_free"}
 VARYING_TEXT = [
     (re.compile(r"in [\d.:]+( s)? \([\d.]+ \w+/s\)"), "in <TIME> (<RATE>)"),

@@ -3,8 +3,9 @@
 //
 //   fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG]
 //
-// Reads that meet bytes BEGIN to END of any file fail with EIO. Each read takes MILLISECONDS, and
-// LOG gets a line "PATH OFFSET LENGTH BUSY" for it, with the number of reads that are being served.
+// Reads that meet bytes BEGIN to END of any file fail with EIO. Each read takes MILLISECONDS
+// unless who waits for it gets a signal, and LOG gets a line "PATH OFFSET LENGTH BUSY" for it, with
+// the number of reads that are being served.
 // It stays in the foreground, serves one call at a time unless it is slow, and ends when it is
 // unmounted or gets SIGTERM.
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -33,6 +35,11 @@ std::atomic<int> busy = 0;
 
 std::string Below(const char* path) { return source + path; }
 
+void* Begin(fuse_conn_info* /*connection*/, fuse_config* configuration) {
+  configuration->intr = 1;
+  return nullptr;
+}
+
 int GetAttributes(const char* path, struct stat* status, fuse_file_info* /*file*/) {
   return stat(Below(path).c_str(), status) == 0 ? 0 : -errno;
 }
@@ -48,15 +55,29 @@ int ReadFolder(const char* path, void* names, fuse_fill_dir_t add, off_t /*offse
   return 0;
 }
 
+// Returns whether the read was interrupted. The kernel asks for that when the process gets a
+// signal, and lets it not even be killed before it is answered.
+bool Delay() {
+  constexpr std::chrono::milliseconds kStep{10};
+  const auto end = std::chrono::steady_clock::now() + delay;
+  while (std::chrono::steady_clock::now() < end) {
+    if (fuse_interrupted() != 0) return true;
+    std::this_thread::sleep_for(std::min(kStep, delay));
+  }
+  return false;
+}
+
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* /*file*/) {
   const int now_busy = ++busy;
+  bool interrupted = false;
   if (log_file != nullptr) {
     std::fprintf(log_file, "%s %lld %zu %d\n", path, static_cast<long long>(offset), size,
                  now_busy);
     std::fflush(log_file);
-    std::this_thread::sleep_for(delay);
+    interrupted = Delay();
   }
   --busy;
+  if (interrupted) return -EINTR;
   if (offset < bad_end && offset + static_cast<int64_t>(size) > bad_begin) return -EIO;
   const int file = open(Below(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return -errno;
@@ -85,6 +106,7 @@ int main(int argc, char** argv) {
     }
   }
   fuse_operations operations{};
+  operations.init = Begin;
   operations.getattr = GetAttributes;
   operations.readdir = ReadFolder;
   operations.read = Read;

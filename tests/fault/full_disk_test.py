@@ -9,6 +9,7 @@ space.
 
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import resource
@@ -132,6 +133,29 @@ def limit_file_sizes(job, folder, finished, outcomes):
         shutil.rmtree(target)
 
 
+def unknown_space(job, folder, finished):
+    """A file system that says nothing of its size is not full."""
+    disk = folder / "unknown"
+    disk.mkdir()
+    mounted = harness.run(["mount", "-t", "ramfs", "ramfs", str(disk)])
+    if mounted.returncode != 0:
+        harness.did_not_run("a disk of unknown size", "ramfs cannot be mounted here")
+        return
+    try:
+        assert os.statvfs(disk).f_blocks == 0
+        target = disk / "target"
+        planned = harness.run([job.reshard, "plan", *job.command(target)[2:], "--json"])
+        assert json.loads(planned.stdout)["space_free"] is None, planned.stdout
+        done = harness.run(job.command(target))
+        assert done.returncode == 0, done.stderr.decode()
+        harness.check_finished(target, finished, "a disk of unknown size")
+        files = sorted(str(path) for path in target.glob("rank_*/*.ckpt"))
+        done = harness.run([job.reshard, "merge", *files, str(disk / "merged.ckpt"), "-q"])
+        assert done.returncode == 0, done.stderr.decode()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def report_to_full_device(job, folder):
     """A report that cannot be written is an error, though the conversion is done."""
     with open("/dev/full", "wb") as full:
@@ -148,6 +172,7 @@ def test(options):
         small = harness.golden_job(options.reshard, "case_037")
         finished = harness.undisturbed(small, folder / "undisturbed")
         try_sizes(small, folder / "disk", finished, outcomes)
+        unknown_space(small, folder, finished)
 
         old = folder / "old"
         before = harness.undisturbed(harness.golden_job(options.reshard, "case_010"), old)

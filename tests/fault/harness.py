@@ -24,6 +24,7 @@ CASES = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data" / "co
 MANIFEST = "manifest.json"
 CHECKSUMS = "checksums.xxh128"
 WORK_FOLDER = ".reshard"
+PROBE = ".reshard_probe"  # an empty file that is moved through folders, to prove that moves work
 
 # What a run may end with when something fails below it: inputs, I/O, memory, another run.
 DOCUMENTED = {3, 4, 5, 6}
@@ -37,19 +38,30 @@ AGAIN = ((), ("--resume",), ("--resume=verify",))
 
 def arguments(*tools, seed=False, every=False):
     """Parses the command line of a test: paths of what it runs; a seed where it is random; --every
-    N where it may be asked for a sample, each N-th point of all.
+    N where it may be asked for a sample (see sample).
+
+    Without --seed the seed is that of the environment (RESHARD_TEST_SEED, which tools/test.sh sets
+    and prints), else a random one; of a sample alone 0, so that a quick test is always the same.
     """
     parser = argparse.ArgumentParser()
     for tool in tools:
         parser.add_argument(f"--{tool}", required=True, type=os.path.abspath)
-    if seed:
-        parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    if seed or every:
+        default = os.environ.get("RESHARD_TEST_SEED")
+        if default is None:
+            default = random.SystemRandom().randrange(1 << 32) if seed else 0
+        parser.add_argument("--seed", type=int, default=int(default))
     if every:
         parser.add_argument("--every", type=int, default=1)
     parsed = parser.parse_args()
-    if seed:
+    if seed or (every and parsed.every > 1):
         print(f"seed {parsed.seed} (--seed)", flush=True)
     return parsed
+
+
+def sample(points, options):
+    """Returns each N-th of `points`, by --every; which one of N comes first, the seed says."""
+    return points[options.seed % options.every::options.every]
 
 
 def did_not_run(part, why):
@@ -138,7 +150,8 @@ def snapshot(folder):
     folder = pathlib.Path(folder)
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and WORK_FOLDER not in path.relative_to(folder).parts}
+            if path.is_file() and path.name != PROBE
+            and WORK_FOLDER not in path.relative_to(folder).parts}
 
 
 def golden_outputs(case):
@@ -230,6 +243,7 @@ def check_finished(target, finished, where):
     now = snapshot(target)
     assert now == finished, f"{where}: {difference(now, finished)}"
     assert not os.path.lexists(os.path.join(target, WORK_FOLDER)), f"{where}: {WORK_FOLDER} stays"
+    assert not list(pathlib.Path(target).rglob(PROBE)), f"{where}: {PROBE} stays"
 
 
 def difference(now, expected):

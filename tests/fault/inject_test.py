@@ -186,9 +186,9 @@ class Scenario:
                 assert not again or not os.path.splitext(path)[1], f"{where}: {path} again"
 
 
-def survive(scenario, every, only=None):
+def survive(scenario, options, only=None):
     """Injects each fault, or those of the calls in `only`; returns how many there were."""
-    chosen = list(enumerate(faults(scenario.numbers, only)))[::every]
+    chosen = harness.sample(list(enumerate(faults(scenario.numbers, only))), options)
     codes = harness.run_all(scenario.inject, chosen)
     missed = codes.pop(None, 0)
     print(f"{scenario.name}: {sum(codes.values())} faults survived; exit codes "
@@ -214,10 +214,10 @@ def main():
         new = Scenario("new target", small, folder / "new")
         for name, content in harness.golden_outputs("case_037").items():
             assert new.finished[name] == content, f"{name} is not what MindSpore wrote"
-        total += survive(new, options.every)
+        total += survive(new, options)
         (folder / "replace").mkdir()
         replace = Scenario("--force over another set", small, folder / "replace", old, ("--force",))
-        total += survive(replace, options.every)
+        total += survive(replace, options)
     # Here files are written directly on ext4 and XFS, with early write-back, and in memory.
     for place, io in ((harness.scratch(), "auto"), (harness.scratch(), "buffered"),
                       (harness.scratch_in_memory(), "auto")):
@@ -228,7 +228,7 @@ def main():
             job = harness.Job(options.reshard, folder / "src", folder / "src" / "strategy", None,
                               "--jobs", "1", "--io", io)
             large = Scenario(f"large file in {folder.parent}, --io {io}", job, folder)
-            total += survive(large, options.every, OF_LARGE_FILES)
+            total += survive(large, options, OF_LARGE_FILES)
             missing = [(call, error) for call in MISSING for error in MISSING[call].split()]
             missed = harness.run_all(large.miss, missing)
             print(f"{large.name}: {missed[True]} calls not there at all, {missed[False]} unused")

@@ -223,7 +223,7 @@ def lay_out(state, folder):
             (folder / path).write_bytes(content)
 
 
-def survive(job, folder, before_folder, more, choice, every):
+def survive(job, folder, before_folder, more, choice, options):
     """Returns how many power failures were survived."""
     place = folder / "disk"
     place.mkdir(parents=True)
@@ -251,7 +251,7 @@ def survive(job, folder, before_folder, more, choice, every):
         shutil.rmtree(laid_out)
 
     states = [(number, *state) for number, state in enumerate(recorded_states(disk, log, choice))]
-    return harness.run_all(take_up, states[::every]).total()
+    return harness.run_all(take_up, harness.sample(states, options)).total()
 
 
 def main():
@@ -264,7 +264,7 @@ def main():
         old = folder / "old"
         harness.undisturbed(harness.golden_job(options.reshard, "case_010"), old)
         for name, before, more in (("a new target", None, ()), ("an old set", old, ("--force",))):
-            count = survive(job, folder / name, before, more, choice, options.every)
+            count = survive(job, folder / name, before, more, choice, options)
             print(f"{name}: {count} power failures with lost writes survived", flush=True)
 
 

@@ -51,7 +51,7 @@ def main():
         codes = harness.run_all(fail_at, [
             (job, options.shim, finished, folder / f"target{number}{for_ever}", number, for_ever)
             for for_ever in (False, True)
-            for number in range(1, allocations + 1, options.every)])
+            for number in harness.sample(range(1, allocations + 1), options)])
     print(f"{sum(codes.values())} failing allocations survived; exit codes "
           f"{dict(sorted(codes.items()))}")
 

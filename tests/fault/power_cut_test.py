@@ -116,7 +116,7 @@ def test(options):
                 calls = harness.calls_of(job.command(target, *scenario[4]), folder / "calls")
                 disk.unmount()
                 chosen = [(call, when) for call in CALLS for when in sorted(calls[call])]
-                for call, when in chosen[::options.every]:
+                for call, when in harness.sample(chosen, options):
                     cuts += cut_at(disk, job, scenario, call, when, log)
             print(f"{kind}: {cuts} power cuts survived", flush=True)
             total += cuts

@@ -131,7 +131,7 @@ def main():
         calls = harness.calls_of(job.command(folder / "counted"), folder / "calls")
         outcomes = harness.run_all(
             change_at, [(options.reshard, folder / str(i), finished, *chosen)
-                        for i, chosen in list(enumerate(choose(calls)))[::options.every]])
+                        for i, chosen in harness.sample(list(enumerate(choose(calls))), options)])
     missed = outcomes["unnoticed while reading"]
     assert outcomes["found"] > missed, f"only {outcomes['found']} changes were found"
     print(f"{outcomes['found']} changes of sources found, {outcomes['refused']} sources refused "

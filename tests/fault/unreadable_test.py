@@ -90,11 +90,38 @@ def test(options, folder):
     assert outcomes["read", False] and outcomes["mapped", False]
 
 
+def same_for_all_jobs(options, folder):
+    """The same page of all sources at a time: which one is named does not depend on --jobs."""
+    model = ("--layers", "1", "--hidden", "512", "--ffn", "1024", "--vocab", "2048",
+             "--no-optimizer", "--dtype", "Float32")
+    source = folder / "sample"
+    harness.generate(options.gen, source, *model, "--tp", "4")
+    harness.generate(options.gen, folder / "two", *model, "--tp", "2", "--strategy-only")
+    strategies = [folder / name / "strategy" / "strategy_0.ckpt" for name in ("sample", "two")]
+    place = folder / "sample_on_fuse"
+    size = min(path.stat().st_size for path in source.glob("rank_*/*.ckpt"))
+    named = set()
+    for begin in (size // 5 * fifth // PAGE * PAGE for fifth in range(5)):
+        errors = set()
+        with mounted(options.fault_fs, source, place, range(begin, begin + PAGE)):
+            for jobs in ("1", "2", "4", "8"):
+                job = harness.Job(options.reshard, place, *strategies, "--jobs", jobs)
+                done = harness.run(job.command(folder / "out"))
+                assert done.returncode == 4, f"bad page at {begin}: {done.stderr.decode()}"
+                errors.add(done.stderr)
+                shutil.rmtree(folder / "out", ignore_errors=True)
+        assert len(errors) == 1, f"bad page at {begin}: {errors}"
+        named |= errors
+    assert len(named) == 5, named
+    print("several bad pages: the same one is named by 1, 2, 4 and 8 jobs")
+
+
 def main():
-    options = harness.arguments("reshard", "fault_fs", "shim")
+    options = harness.arguments("reshard", "fault_fs", "shim", "gen")
     if harness.can_mount_fuse("sources on FUSE", options.fault_fs):
         with harness.scratch_in_memory() as folder:
             test(options, pathlib.Path(folder))
+            same_for_all_jobs(options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

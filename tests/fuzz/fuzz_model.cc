@@ -188,8 +188,8 @@ class Maker {
       }
       for (const NamedLayout& named : layouts) {
         side.strategy.layouts.push_back(
-            {is_pipeline ? fmt::format("{}-{}", stage, named.name) : named.name,
-             Spoilt(named.layout)});
+            NamedLayout{is_pipeline ? fmt::format("{}-{}", stage, named.name) : named.name,
+                        Spoilt(named.layout)});
       }
     }
     side.has_strategy = !side.strategy.layouts.empty();

@@ -69,8 +69,8 @@ std::string CursorFault(const BlockCopy& copy, const std::vector<Move>& moves, B
 
 // Whether both ends of copy `i` are the same places of the full tensor.
 std::string PlaceFault(const Content& content, size_t i) {
-  const Shape full = ToByteShape(content.full_shape, content.dtype);
-  const LogicalMap from(content.shards[i], full);
+  const Shape full = ToByteShape(content.geometry.full_shape(), content.dtype);
+  const LogicalMap from(content.geometry.shard(i), full);
   const LogicalMap to(PlacedTarget(content), full);
   for (RunCursor cursor(content.copies[i], content.target); !cursor.done(); cursor.Next()) {
     const Run& run = cursor.run();
@@ -166,7 +166,7 @@ class PlanRun {
   }
 
   std::string Fill(const Content& content, const TargetPlan& plan, Bytes& bytes) const {
-    if (content.shards.size() != content.copies.size()) return "copies without shards";
+    if (content.geometry.shards() != content.copies.size()) return "copies without shards";
     for (size_t i = 0; i < content.copies.size(); ++i) {
       const BlockCopy& copy = content.copies[i];
       if (!std::binary_search(plan.sources.begin(), plan.sources.end(), copy.source)) {

@@ -88,7 +88,7 @@ std::string RankListFault(const Strategy& strategy) {
 // Where the target has a parameter more, the file is of a stage that is converted alone.
 std::string StageAloneFault(const StrategyFile& file, const Strategy& strategy) {
   StrategyFile more = file;
-  more.layouts.push_back({"more", strategy.stages()[0].layouts()[0].layout});
+  more.layouts.push_back(NamedLayout{"more", strategy.stages()[0].layouts()[0].layout});
   const auto target = Strategy::FromFile(std::move(more));
   if (!target.ok()) return "refused with a layout more: " + target.status().message();
   const ConversionRule rule(&strategy, &*target);

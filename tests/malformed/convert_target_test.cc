@@ -106,6 +106,41 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceTheirSource) {
   }
 }
 
+TEST(ConvertTargetTest, OutputsDoNotReplaceWhatElseIsRead) {
+  for (const bool by_link : {false, true}) {
+    GoodFolder folder;
+    ASSERT_TRUE(Convert(folder.options()).ok());
+    const std::string output = folder.options().target + "/rank_0/checkpoint_0.ckpt";
+    const std::string strategy = folder.options().target_strategy;
+    fs::remove(output);
+    if (by_link) {
+      fs::create_hard_link(strategy, output);
+    } else {
+      fs::rename(strategy, output);
+      folder.options().target_strategy = output;
+    }
+    folder.options().force = true;
+    const FolderContents before = ReadFolder(folder.path());
+    const auto report = Convert(folder.options());
+    EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(report.status().message(), HasSubstr(", which is read"));
+    EXPECT_EQ(ReadFolder(folder.path()), before);
+  }
+}
+
+TEST(ConvertTargetTest, WhatWasStagedInTheTargetIsNotRead) {
+  GoodFolder folder;
+  const fs::path staged = fs::path(folder.options().target) / ".reshard" / "aaaa" / "files";
+  fs::create_directories(staged.parent_path());
+  fs::rename(folder.options().source, staged);
+  folder.options().source = staged;
+  const FolderContents before = ReadFolder(folder.path());
+  const auto report = Convert(folder.options());
+  EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(report.status().message(), HasSubstr("the staging folder of the target"));
+  EXPECT_EQ(ReadFolder(folder.path()), before);
+}
+
 TEST(ConvertTargetTest, OutputsDoNotLieBesideTheirSource) {
   ConversionFolder folder({}, {{"w", kRowsOf4}});
   const std::string source =

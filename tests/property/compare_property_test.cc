@@ -1,4 +1,4 @@
-// Digests, differences and proofs of random models in random layouts.
+// Digests and differences of random models in random layouts.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -7,17 +7,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "reshard/convert.h"
 #include "reshard/diff.h"
 #include "reshard/digest.h"
-#include "reshard/verify_against.h"
 #include "src/digest/logical_digest.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"
@@ -26,8 +23,6 @@
 
 namespace reshard {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Both sides of a model, written as training would have left them.
 class BothSides {
@@ -49,29 +44,47 @@ class BothSides {
     }
   }
 
-  DiffReport Compare(bool values = false) const {
+  void Write(const std::string& side, int64_t rank, const std::vector<TestTensor>& tensors) const {
+    folder_.Write(side + "/" + RankPath(rank),
+                  PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
+  }
+
+  // One file of full tensors as A.
+  void WriteFullA(const Model& model) {
+    std::vector<TestTensor> tensors = model.cut;
+    for (const std::string& name : model.uncut) tensors.push_back(UncutTensor(name, 0));
+    a_ = {folder_.Write("full.ckpt", EncodeCheckpoint(tensors)), "", ""};
+  }
+
+  DiffReport Compare(bool values = false, bool one_replica = false) const {
     DiffOptions options;
     options.a = a_;
     options.b = b_;
     options.values = values;
     options.jobs = Pick(0, 4);
+    options.one_replica = one_replica;
     auto report = Diff(options);
     if (!report.ok()) RC_FAIL(report.status().message());
     return *std::move(report);
   }
 
-  static std::map<std::string, std::string> DigestsOf(const DiffSide& side) {
+  static DigestReport Digest(const DiffSide& side, bool one_replica = PickBool()) {
     DigestOptions options;
     options.path = side.path;
     options.strategy = side.strategy;
     options.jobs = Pick(0, 4);
-    const auto report = DigestCheckpoint(options);
+    options.one_replica = one_replica;
+    auto report = DigestCheckpoint(options);
     if (!report.ok()) RC_FAIL(report.status().message());
+    return *std::move(report);
+  }
+
+  static std::map<std::string, std::string> DigestsOf(const DiffSide& side) {
+    const DigestReport report = Digest(side);
     std::map<std::string, std::string> digests;
-    for (const ParameterDigest& parameter : report->parameters) {
-      digests[parameter.name] = parameter.digest;
+    for (const ParameterDigest& parameter : report.parameters) {
+      digests.emplace(parameter.name, parameter.digest);  // of the lowest rank
     }
-    RC_ASSERT(digests.size() == report->parameters.size());
     return digests;
   }
 
@@ -79,11 +92,6 @@ class BothSides {
   const DiffSide& b() const { return b_; }
 
  private:
-  void Write(const std::string& side, int64_t rank, const std::vector<TestTensor>& tensors) const {
-    folder_.Write(side + "/" + RankPath(rank),
-                  PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
-  }
-
   const TemporaryFolder folder_;
   DiffSide a_;
   DiffSide b_;
@@ -118,18 +126,167 @@ std::set<std::string> Different(const DiffReport& report) {
 RC_GTEST_PROP(DiffProperty, OneChangedByteIsThatParametersDifference, ()) {
   Model model = AnyModel({});
   const BothSides sides(model);
-  RC_ASSERT(sides.Compare().equal());
-  RC_ASSERT(Different(sides.Compare()).empty());
+  RC_ASSERT(sides.Compare(PickBool(), PickBool()).equal());
   TestTensor& changed = model.cut[Pick<size_t>(0, model.cut.size())];
   RC_PRE(!changed.content.empty());
   const auto place = Pick<size_t>(0, changed.content.size());
   changed.content[place] = static_cast<char>(changed.content[place] ^ (1 << Pick(0, 8)));
   sides.WriteB(model);
-  RC_ASSERT(Different(sides.Compare()) == std::set<std::string>({changed.name}));
+  RC_ASSERT(Different(sides.Compare(PickBool(), PickBool())) ==
+            std::set<std::string>({changed.name}));
   const auto before = BothSides::DigestsOf(sides.a());
   for (const auto& [name, digest] : BothSides::DigestsOf(sides.b())) {
     RC_ASSERT((digest != before.at(name)) == (name == changed.name));
   }
+}
+
+// The lowest stage of a side that has the parameter.
+size_t LowestStage(const ModelSide& side, const std::string& name) {
+  size_t stage = 0;
+  const auto has_it = [&](const NamedLayout& layout) { return layout.name == name; };
+  while (std::none_of(side.layouts[stage].begin(), side.layouts[stage].end(), has_it)) ++stage;
+  return stage;
+}
+
+// How many ranks of the target hold a parameter that no layout of it cuts; 0 where one does.
+int64_t HoldersOfWhole(const Model& model, const std::string& name) {
+  if (std::count(model.uncut.begin(), model.uncut.end(), name) != 0) return model.target.ranks();
+  int64_t holders = 0;
+  for (const auto& layouts : model.target.layouts) {
+    for (const auto& [other, layout] : layouts) {
+      if (other != name) continue;
+      const NaiveParts parts = PartsByDefinition(layout, model.Find(name).shape.size(), 0);
+      if (std::any_of(parts.cuts.begin(), parts.cuts.end(), [](int64_t cut) { return cut != 1; })) {
+        return 0;
+      }
+      holders += model.target.devices;
+    }
+  }
+  return holders;
+}
+
+// By the definition of layouts: what there is to find when a byte of one rank's shard changed.
+RC_GTEST_PROP(DiffProperty, OneChangedByteOfOneRankIsFound, ()) {
+  const Model model = AnyModel({.share_between_stages = PickBool()});
+  RC_PRE(model.target.has_strategy);
+  BothSides sides(model);
+  if (model.in_several_stages) sides.WriteFullA(model);  // the source's stages do not agree
+  const auto rank = Pick<int64_t>(0, model.target.ranks());
+  std::vector<TestTensor> tensors = TargetTensors(model, rank, 0);
+  TestTensor& changed = tensors[Pick<size_t>(0, tensors.size())];
+  RC_PRE(!changed.content.empty());
+  const std::string name = changed.name;
+  const int64_t holders_in_all = HoldersOfWhole(model, name);
+  const auto offset = Pick<size_t>(0, changed.content.size());
+  changed.content[offset] = static_cast<char>(changed.content[offset] ^ (1 << Pick(0, 8)));
+  sides.Write("b", rank, tensors);
+
+  const DiffReport report = sides.Compare(PickBool());
+  RC_ASSERT(!report.equal());
+  const ReplicaReport& replicas = report.b->replicas;
+  const DigestReport digest = BothSides::Digest(sides.b(), false);
+  RC_ASSERT(digest.ranks->replicas.differing == replicas.differing);
+  if (holders_in_all > 0) {
+    RC_ASSERT(Different(report) == std::set<std::string>({name}));
+    RC_ASSERT(replicas.differing == 0U);
+    RC_ASSERT(report.b->own_values.empty() == (holders_in_all == 1));
+    for (const ParameterDiff& diff : report.parameters) {
+      RC_ASSERT(diff.b_ranks == (diff.name == name && holders_in_all > 1
+                                     ? std::vector<int64_t>({rank})
+                                     : std::vector<int64_t>()));
+    }
+    const size_t values = holders_in_all == 1 ? 1 : 2;
+    RC_ASSERT(digest.parameters.size() == model.cut.size() + model.uncut.size() + values - 1);
+    return;
+  }
+  const auto stage = static_cast<size_t>(rank / model.target.devices);
+  const size_t lowest = LowestStage(model.target, name);
+  const int64_t local = rank % model.target.devices;
+  int64_t holders = 0;
+  bool is_lowest = true;       // of those that hold the shard
+  std::set<int64_t> expected;  // stages
+  for (size_t s = 0; s < model.target.layouts.size(); ++s) {
+    for (const auto& [other, layout] : model.target.layouts[s]) {
+      if (other != name) continue;
+      if (s != stage) {
+        if (s != lowest) expected.insert(static_cast<int64_t>(s));
+        continue;
+      }
+      const size_t dims = changed.shape.size();
+      for (int64_t l = 0; l < model.target.devices; ++l) {
+        if (PartsByDefinition(layout, dims, l) != PartsByDefinition(layout, dims, local)) continue;
+        ++holders;
+        if (l < local) is_lowest = false;
+      }
+    }
+  }
+  // What the other stages hold is compared with the lowest.
+  if (stage != lowest || !is_lowest) expected.clear();
+  if (stage != lowest || holders > 1) expected.insert(static_cast<int64_t>(stage));
+  std::set<int64_t> found;
+  for (const ReplicaDifference& difference : replicas.differences) {
+    RC_ASSERT(difference.parameter == name);
+    found.insert(difference.stage);
+    RC_ASSERT(!difference.pairs.empty());
+    for (const ReplicaPair& pair : difference.pairs) {
+      RC_ASSERT(pair.rank == rank || pair.reference == rank);
+      RC_ASSERT(!pair.other_type);
+      RC_ASSERT(static_cast<size_t>(difference.stage) != stage || pair.offset == offset);
+    }
+  }
+  RC_ASSERT(found == expected);
+  RC_ASSERT(replicas.differing == expected.size());
+  const bool differs = stage == lowest && is_lowest;
+  RC_ASSERT(Different(report) ==
+            (differs ? std::set<std::string>({name}) : std::set<std::string>()));
+}
+
+// Sets of values, wherever they are.
+RC_GTEST_PROP(DiffProperty, WhatNothingCutsIsComparedAsSets, ()) {
+  const Model model = AnyModel({});
+  RC_PRE(!model.uncut.empty());
+  const BothSides sides(model);
+  std::map<std::string, std::map<int64_t, std::vector<int64_t>>> held;  // by side, value: ranks
+  const auto write = [&](const std::string& side, int64_t ranks, auto tensors_of) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const auto value = Pick<int64_t>(0, 3);
+      held[side][value].push_back(rank);
+      sides.Write(side, rank, tensors_of(model, rank, value));
+    }
+  };
+  write("a", model.source.ranks(), SourceTensors);
+  write("b", model.target.ranks(), TargetTensors);
+  const DiffReport report = sides.Compare();
+  const auto ranks_of_others = [&](const std::string& side, const std::string& other) {
+    std::vector<int64_t> ranks;
+    for (const auto& [value, holders] : held[side]) {
+      if (!held[other].contains(value)) ranks.insert(ranks.end(), holders.begin(), holders.end());
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  };
+  for (const ParameterDiff& diff : report.parameters) {
+    if (std::count(model.uncut.begin(), model.uncut.end(), diff.name) == 0) continue;
+    const std::vector<int64_t> a_ranks = ranks_of_others("a", "b");
+    const std::vector<int64_t> b_ranks = ranks_of_others("b", "a");
+    RC_ASSERT((diff.relation == ParameterRelation::kEqual) == (a_ranks.empty() && b_ranks.empty()));
+    const auto some_of = [](const std::vector<int64_t>& ranks, const ModelSide& side) {
+      return ranks.size() == static_cast<size_t>(side.ranks()) ? std::vector<int64_t>() : ranks;
+    };
+    RC_ASSERT(diff.a_ranks == some_of(a_ranks, model.source));
+    RC_ASSERT(diff.b_ranks == some_of(b_ranks, model.target));
+  }
+  RC_ASSERT(report.a->own_values.size() == (held["a"].size() > 1 ? model.uncut.size() : 0));
+  RC_ASSERT(report.b->own_values.size() == (held["b"].size() > 1 ? model.uncut.size() : 0));
+  std::map<std::string, std::vector<std::vector<int64_t>>> by_name;
+  for (const ParameterDigest& digest : BothSides::Digest(sides.b(), false).parameters) {
+    by_name[digest.name].push_back(digest.ranks);
+  }
+  std::vector<std::vector<int64_t>> expected;
+  for (const auto& [value, holders] : held["b"]) expected.push_back(holders);
+  std::sort(expected.begin(), expected.end());  // by their lowest ranks
+  if (expected.size() == 1) expected.front().clear();
+  for (const std::string& name : model.uncut) RC_ASSERT(by_name[name] == expected);
 }
 
 // An element's value, from the definitions of the formats; NaN where it is none.
@@ -226,103 +383,6 @@ RC_GTEST_PROP(DiffProperty, ValuesAreComparedAsNaively, ()) {
     RC_ASSERT(diff.values->nan_against_nan == expected.nan_against_nan);
     RC_ASSERT(diff.values->greatest == expected.greatest);
   }
-}
-
-// A model's source, converted.
-class Conversion {
- public:
-  explicit Conversion(const Model& model) {
-    ConvertOptions& convert = folder_.options();
-    convert.source_strategy = WriteStrategy(model.source, folder_.folder(), "source_strategy");
-    convert.target_strategy = WriteStrategy(model.target, folder_.folder(), "target_strategy");
-    for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
-      const auto tensors = SourceTensors(model, rank, rank);
-      WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
-    }
-    const auto converted = Convert(convert);
-    if (!converted.ok()) RC_FAIL(converted.status().message());
-  }
-
-  void WriteSource(int64_t rank, const std::string& bytes) const { folder_.WriteRank(rank, bytes); }
-
-  std::string ReadTarget(int64_t rank) const {
-    return ReadFile(fs::path(folder_.options().target) / RankPath(rank));
-  }
-  void WriteTarget(int64_t rank, const std::string& bytes) const {
-    fs::permissions(fs::path(folder_.options().target) / RankPath(rank), fs::perms::owner_all);
-    folder_.folder().Write("target/" + RankPath(rank), bytes);
-  }
-
-  AgainstReport Verify() const {
-    AgainstOptions options;
-    options.source = folder_.options().source;
-    options.target = folder_.options().target;
-    options.source_strategy = folder_.options().source_strategy;
-    options.target_strategy = folder_.options().target_strategy;
-    options.jobs = Pick(0, 4);
-    auto report = VerifyAgainst(options);
-    if (!report.ok()) RC_FAIL(report.status().message());
-    return *std::move(report);
-  }
-
- private:
-  ConversionFolder folder_;
-};
-
-RC_GTEST_PROP(VerifyAgainstProperty, OutputsAreProvedAndAChangedByteIsFound, ()) {
-  const Model model = AnyModel({.share_between_stages = PickBool()});
-  const Conversion conversion(model);
-  const AgainstReport good = conversion.Verify();
-  RC_ASSERT(good.differences.empty());
-  RC_ASSERT(good.files == static_cast<uint64_t>(model.target.ranks()));
-
-  const auto rank = Pick<int64_t>(0, model.target.ranks());
-  std::string bytes = conversion.ReadTarget(rank);
-  RC_PRE(!bytes.empty());
-  const auto offset = Pick<size_t>(0, bytes.size());
-  bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << Pick(0, 8)));
-  conversion.WriteTarget(rank, bytes);
-  const AgainstReport bad = conversion.Verify();
-  RC_ASSERT(bad.differences.size() == 1U);
-  RC_ASSERT(bad.differences[0].path == RankPath(rank));
-  RC_ASSERT(bad.differences[0].differing_bytes == 1U);
-  RC_ASSERT(bad.differences[0].first->offset == offset);
-}
-
-// What replicas there are, by the definition of layouts.
-RC_GTEST_PROP(ReplicaProperty, ChangedShardsAreFoundWhereTheyHaveReplicas, ()) {
-  const Model model = AnyModel({});
-  const Conversion conversion(model);
-  const auto rank = Pick<int64_t>(0, model.source.ranks());
-  const int64_t local = rank % model.source.devices;
-  std::vector<TestTensor> tensors = SourceTensors(model, rank, rank);
-  std::set<std::string> expected;
-  for (TestTensor& tensor : tensors) {
-    if (tensor.content.empty() || PickBool()) continue;
-    char& byte = tensor.content[Pick<size_t>(0, tensor.content.size())];
-    byte = static_cast<char>(byte ^ 1);
-    const auto stage = static_cast<size_t>(rank / model.source.devices);
-    for (const auto& [name, layout] : model.source.layouts[stage]) {
-      if (name != tensor.name) continue;
-      const size_t dims = tensor.shape.size();
-      int64_t holders = 0;
-      for (int64_t other = 0; other < model.source.devices; ++other) {
-        holders += PartsByDefinition(layout, dims, other) == PartsByDefinition(layout, dims, local);
-      }
-      if (holders > 1) expected.insert(name);
-    }
-  }
-  conversion.WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
-  const ReplicaReport report = conversion.Verify().replicas;
-  std::set<std::string> found;
-  for (const ReplicaDifference& difference : report.differences) {
-    found.insert(difference.parameter);
-    for (const ReplicaPair& pair : difference.pairs) {
-      RC_ASSERT(pair.rank == rank || pair.reference == rank);
-    }
-  }
-  RC_ASSERT(found == expected);
-  RC_ASSERT(report.differing == expected.size());
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ void Limit(int resource, uint64_t most) {
 
 Outcome RunReshard(std::vector<std::string> arguments, const Limits& limits) {
   const TemporaryFolder folder;
+  const std::string output_path = folder.Write("output", "");
   const std::string error_path = folder.Write("error", "");
   arguments.insert(arguments.begin(), RESHARD_BIN_DIR "/reshard");
   std::vector<char*> argv;
@@ -43,7 +44,7 @@ Outcome RunReshard(std::vector<std::string> arguments, const Limits& limits) {
   if (pipe2(running, O_CLOEXEC) != 0) return {};
   const pid_t pid = fork();
   if (pid == 0) {
-    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    dup2(open(output_path.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(open(error_path.c_str(), O_WRONLY), STDERR_FILENO);
     Limit(RLIMIT_DATA, limits.data);
     Limit(RLIMIT_CPU, limits.cpu_seconds);
@@ -62,6 +63,7 @@ Outcome RunReshard(std::vector<std::string> arguments, const Limits& limits) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   outcome.exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.output = ReadFile(output_path);
   outcome.error = ReadFile(error_path);
   return outcome;
 }

@@ -14,12 +14,13 @@ struct Limits {
 };
 
 struct Outcome {
-  int exit = -1;      // code, or 128 + the signal that ended it
-  uint64_t peak = 0;  // of RssAnon, in bytes, looked at every millisecond
-  std::string error;  // what it wrote to standard error
+  int exit = -1;       // code, or 128 + the signal that ended it
+  uint64_t peak = 0;   // of RssAnon, in bytes, looked at every millisecond
+  std::string output;  // what it wrote to standard output
+  std::string error;   // and to standard error
 };
 
-// Runs `reshard` with these arguments and without standard output.
+// Runs `reshard` with these arguments.
 Outcome RunReshard(std::vector<std::string> arguments, const Limits& limits = {});
 
 }  // namespace reshard

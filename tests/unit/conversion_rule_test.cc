@@ -24,7 +24,7 @@ constexpr auto kDrop = ConversionRule::Fate::kDrop;
 Strategy MakeStrategy(int64_t devices, const std::vector<std::string>& names, int64_t stage = 0) {
   StrategyFile file = {"s.ckpt", stage, {}, {}};
   for (const std::string& name : names) {
-    file.layouts.push_back({name, MakeLayout({devices}, {{-1}})});
+    file.layouts.push_back(NamedLayout{name, MakeLayout({devices}, {{-1}})});
   }
   return Strategy::FromFile(std::move(file)).value();
 }

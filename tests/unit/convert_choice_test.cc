@@ -256,7 +256,7 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
   folder.WriteRank(1, {NaiveShard(kWeight, kRowsOf2, 1),
                        MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
   ConvertOptions& options = folder.options();
-  options.check_replicas = true;
+  options.check_replicas = CheckReplicas::kAll;
   options.unmatched = UnmatchedPolicy::kError;
   Refused(folder, StatusCode::kMismatch);
   options.include = {"w"};
@@ -324,6 +324,7 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
   wrong.options().reference = options.reference;
+  wrong.options().check_replicas = CheckReplicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
   EXPECT_THAT(message, HasSubstr("1 of 3 parameters are in full not what they are in the "
                                  "reference "));

@@ -17,9 +17,8 @@
 namespace reshard {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::EndsWith;
 
 // CRC-32 from its definition: the remainder modulo the reflected polynomial, bit by bit.
 uint32_t NaiveCrc(std::string_view bytes) {
@@ -80,9 +79,8 @@ TEST(CrcCheckTest, SaysWhatIsThereAndWhatToDo) {
   const std::string bytes = TensorValue("w", "UInt8", {4}, "abcd");
   EXPECT_EQ(NaiveCrc(bytes), 0xceb659b5U);
   EXPECT_THAT(Check(bytes + CrcTrailer(0xabc)).message(),
-              AllOf(HasSubstr("/a.ckpt: the trailer states CRC-32 00000abc, the 22 bytes before it "
-                              "have ceb659b5; the file is damaged"),
-                    HasSubstr("--no-checksum")));
+              EndsWith("/a.ckpt: the trailer states CRC-32 00000abc, the 22 bytes before it have "
+                       "ceb659b5; the file is damaged: take another copy of it"));
 }
 
 // MindSpore leaves these out. A number of all bytes is right too.

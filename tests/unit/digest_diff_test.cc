@@ -242,21 +242,29 @@ TEST_F(DigestDiffTest, ValuesOfIntegersAreOnlyToldApart) {
 }
 
 TEST_F(DigestDiffTest, ProgressEndsWithAllBytes) {
-  for (const bool is_diff : {false, true}) {
-    Progress last;
-    const auto note = [&](const Progress& progress) {
-      EXPECT_GE(progress.done_bytes, last.done_bytes);
-      last = progress;
-    };
-    digest_.progress = diff_.progress = note;
-    uint64_t bytes = 0;
-    if (is_diff) {
-      bytes = Diff(diff_)->bytes;
-    } else {
-      bytes = DigestCheckpoint(digest_)->bytes;
+  Progress last;
+  const auto note = [&](const Progress& progress) {
+    EXPECT_GE(progress.done_bytes, last.done_bytes);
+    last = progress;
+  };
+  digest_.progress = diff_.progress = note;
+  for (const bool one_replica : {false, true}) {
+    digest_.one_replica = diff_.one_replica = one_replica;
+    last = {};
+    const auto digest = DigestCheckpoint(digest_);
+    ASSERT_TRUE(digest.ok()) << digest.status().message();
+    EXPECT_EQ(last.done_bytes, digest->bytes_read);
+    EXPECT_EQ(last.total_bytes, digest->bytes_read);
+    for (const bool values : {false, true}) {
+      diff_.values = values;
+      last = {};
+      const auto diff = Diff(diff_);
+      ASSERT_TRUE(diff.ok()) << diff.status().message();
+      EXPECT_EQ(last.done_bytes, last.total_bytes);
+      // Of a pair of shards that are compared directly, one counts.
+      EXPECT_EQ(last.total_bytes - (values && !one_replica ? 12U * 5 * 4 : 0),
+                one_replica ? diff->bytes : diff->bytes_read);
     }
-    EXPECT_EQ(last.done_bytes, bytes);
-    EXPECT_EQ(last.total_bytes, bytes);
   }
 }
 

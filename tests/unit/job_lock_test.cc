@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -184,6 +185,7 @@ class HoldingProcess {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }
+  pid_t id() const { return process_; }
   HoldingProcess(const HoldingProcess&) = delete;
   HoldingProcess& operator=(const HoldingProcess&) = delete;
 
@@ -208,6 +210,41 @@ TEST_F(JobLockTest, ItEndsWithItsProcess) {
     EXPECT_TRUE(shard.WaitToCommit({}).ok());
   }
   EXPECT_TRUE(JobLock::Acquire(target).ok());
+}
+
+// A shard that stands still is named, and not waited for without end.
+TEST_F(JobLockTest, WhoWaitsSaysForWhom) {
+  const OutputDirectory target = Target();
+  const HoldingProcess process(target);
+  JobLock shard = Shard(target);
+  ASSERT_TRUE(shard.Admit().ok());
+  std::vector<std::string> words;
+  Patience patience;
+  patience.waiting.most = std::chrono::milliseconds(4500);
+  patience.waiting.report = [&](const Waiting& waiting) {
+    words.push_back(waiting.holder + " holds " + waiting.lock);
+  };
+  const Status refused = shard.WaitToCommit(patience);
+  EXPECT_EQ(refused.code(), StatusCode::kAlreadyExists);
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
+  const std::string holder = "process " + std::to_string(process.id()) + " on " + host;
+  EXPECT_THAT(refused.message(),
+              testing::HasSubstr("held by " + holder + ", which has not let go"));
+  const std::string line = holder + " holds " + (folder_.path() / ".reshard/commit").string();
+  EXPECT_THAT(words, testing::ElementsAre(line, line));  // after two seconds, and after four
+  patience.waiting = {.most = std::chrono::milliseconds(0)};
+  EXPECT_EQ(shard.WaitToCommit(patience).code(), StatusCode::kAlreadyExists);
+}
+
+TEST_F(JobLockTest, AnUnreadableSignatureNamesNobody) {
+  const OutputDirectory target = Target();
+  for (const char* text : {"", "12", "12 ", "12 \n", "x host\n", " host\n", "12 host"}) {
+    folder_.Write("lock", text);
+    EXPECT_EQ(FileLock::Open(target, "lock")->Holder(), "") << text;
+  }
+  folder_.Write("lock", "12 ho\x1bst\n");
+  EXPECT_EQ(FileLock::Open(target, "lock")->Holder(), "process 12 on ho\\x1bst");
 }
 
 TEST_F(JobLockTest, ShardsThatMakeAndRemoveItNeverMeetAnOrdinaryRun) {

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "reshard/work_shard.h"
 
 namespace reshard {
 namespace {
@@ -37,17 +40,57 @@ TEST(JobText, CutShortItIsNoneOrAnother) {
       continue;
     }
     EXPECT_EQ(text[size - 1], '\n') << size;
-    EXPECT_EQ(CheckSameJob(*parsed, job, "job").code(), StatusCode::kChanged) << size;
+    EXPECT_EQ(CheckSameJob(*parsed, job, "job", {}).code(), StatusCode::kChanged) << size;
   }
 }
 
 TEST(JobText, SaysWhatAnotherRunWasAbout) {
   JobText other = TextOf({"one", "tw\x1bo"});
-  EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job").message(),
+  EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job", {}).message(),
               HasSubstr("then: source tw\\x1bo, now: none"));
   other.tool_version = "0\x1b[1m";
-  EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job").message(),
+  EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job", {}).message(),
               HasSubstr("begun by reshard 0\\x1b[1m, this is"));
+}
+
+TEST(JobText, HasNoMoreShardsThanThereCanBe) {
+  JobText job = TextOf({"one"});
+  job.shards = kMaxShards;
+  EXPECT_TRUE(ParseJobText(EncodeJobText(job), "job").ok());
+  for (const uint64_t shards : {kMaxShards + 1, uint64_t{1} << 40, UINT64_MAX}) {
+    job.shards = shards;
+    const auto parsed = ParseJobText(EncodeJobText(job), "job");
+    EXPECT_EQ(parsed.status().code(), StatusCode::kCorrupt);
+    EXPECT_THAT(parsed.status().message(), HasSubstr("expected at most 65536 shards, found"));
+  }
+}
+
+TEST(JobText, SaysHowToGoOnWithShards) {
+  JobText begun = TextOf({"one"});
+  JobText own = begun;
+  begun.shards = 4;
+  own.shards = 1;
+  EXPECT_EQ(CheckSameJob(begun, own, "job", {2}).message(),
+            "job: begun as 4 shards, now run as 1 shard; not finished: 2/4; run it with --shard "
+            "2/4, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
+  own.shards = 0;
+  EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),
+              HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
+  EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(),
+              HasSubstr("all have finished: `reshard commit` publishes them"));
+  EXPECT_THAT(CheckSameJob(own, begun, "job", {}).message(),
+              HasSubstr("begun by one run alone, now run as 4 shards; go on in the same way, or"));
+}
+
+// Each line is looked up, not looked for: with all lines compared with all others this would take
+// hours.
+TEST(JobText, FindsWhatChangedAmongManySources) {
+  std::vector<std::string> sources;
+  for (int i = 0; i < 1'000'000; ++i) sources.push_back(std::to_string(i));
+  const JobText left = TextOf(sources);
+  sources.back() += " rewritten";
+  EXPECT_THAT(CheckSameJob(left, TextOf(sources), "job", {}).message(),
+              HasSubstr("then: source 999999, now: source 999999 rewritten;"));
 }
 
 }  // namespace

@@ -29,26 +29,40 @@ PlanReport LargePlan() {
 TEST(MemoryBudget, NeverExceedsTheLimit) {
   for (uint64_t limit = kLeastMemoryLimit; limit <= 4096 * kMiB; limit += limit / 7) {
     for (const size_t lanes : std::initializer_list<size_t>{1, 2, 8, 64, 1000}) {
-      const auto budget = DivideMemory(limit, lanes);
-      ASSERT_TRUE(budget.ok());
-      EXPECT_GE(budget->lanes, 1u);
-      EXPECT_LE(budget->lanes, lanes);
-      EXPECT_LE(budget->chunk_bytes, kChunkBytes);
-      EXPECT_EQ(budget->chunk_bytes % StagedFile::kAlignment, 0u);
-      EXPECT_GE(budget->window_bytes, budget->lanes * kWindowBytes);
-      EXPECT_LE(budget->write_back_bytes, limit);  // no wrap
-      EXPECT_LE(PlannedPeak(*budget, LargePlan(), budget->index_bytes), limit) << limit;
-      EXPECT_GE(MaxGroup(*budget, LargePlan()), 1u);
+      for (const uint64_t held : {2 * kMiB, limit / 2, limit - 12 * kMiB}) {
+        const auto first = DivideMemory(limit, lanes);
+        ASSERT_TRUE(first.ok());
+        EXPECT_GE(first->lanes, 1u);
+        EXPECT_LE(first->lanes, lanes);
+        EXPECT_GE(first->window_bytes, kWindowBytes);
+        const auto budget = DivideRest(*first, LargePlan(), held);
+        ASSERT_TRUE(budget.ok()) << budget.status().message();
+        EXPECT_GE(budget->lanes, 1u);
+        EXPECT_LE(budget->lanes, lanes);
+        EXPECT_GE(budget->chunk_bytes, StagedFile::kAlignment);
+        EXPECT_LE(budget->chunk_bytes, kChunkBytes);
+        EXPECT_EQ(budget->chunk_bytes % StagedFile::kAlignment, 0u);
+        EXPECT_GE(budget->window_bytes, budget->lanes * kWindowBytes);
+        EXPECT_LE(budget->write_back_bytes, limit);  // no wrap
+        EXPECT_LE(budget->planned_peak, limit) << limit << " " << held;
+        EXPECT_GE(MaxGroup(*budget, LargePlan()), 1u);
+        EXPECT_LE(MaxGroup(*budget, LargePlan()), MostOpen(*budget, LargePlan()));
+      }
     }
   }
 }
 
 TEST(MemoryBudget, TheDefaultHasFullChunksForTwoLanes) {
-  const auto budget = DivideMemory(256 * kMiB, 2);
+  const auto first = DivideMemory(256 * kMiB, 2);
+  ASSERT_TRUE(first.ok());
+  PlanReport plan = LargePlan();
+  plan.targets.resize(100, plan.targets[0]);
+  const auto budget = DivideRest(*first, plan, 3 * kMiB);
   ASSERT_TRUE(budget.ok());
   EXPECT_EQ(budget->lanes, 2u);
   EXPECT_EQ(budget->chunk_bytes, kChunkBytes);
-  EXPECT_GT(MaxGroup(*budget, LargePlan()), 32u);
+  EXPECT_EQ(budget->window_bytes, 64 * kMiB);
+  EXPECT_GT(MaxGroup(*budget, plan), 32u);
 }
 
 TEST(MemoryBudget, TheDefaultIsAQuarterOfSmallHosts) {
@@ -63,31 +77,44 @@ TEST(MemoryBudget, RefusesLessThanWorks) {
   EXPECT_THAT(budget.status().message(), testing::HasSubstr("the least that works is 28M"));
 }
 
-TEST(MemoryBudget, SaysWhichLimitIsEnoughForALargePlan) {
+TEST(MemoryBudget, SaysWhichLimitIsEnough) {
   for (const uint64_t plan_bytes : {4 * kMiB, 40 * kMiB, 900 * kMiB}) {
-    for (const uint64_t index_bytes : {3 * kMiB, 60 * kMiB}) {
-      PlanReport plan = LargePlan();
-      plan.largest_plan_bytes = plan_bytes;
-      const auto small = DivideMemory(kLeastMemoryLimit, 2);
-      ASSERT_TRUE(small.ok());
-      const Status status = CheckFits(*small, plan, index_bytes);
-      ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << plan_bytes;
-      std::smatch found;
-      ASSERT_TRUE(std::regex_search(status.message(), found, std::regex("([0-9]+)M is enough")));
-      const auto enough = DivideMemory(std::stoull(found[1]) * kMiB, 2);
-      ASSERT_TRUE(enough.ok());
-      EXPECT_TRUE(CheckFits(*enough, plan, index_bytes).ok()) << status.message();
+    for (const uint64_t held : {3 * kMiB, 26 * kMiB, 600 * kMiB}) {
+      for (const size_t ranks : std::initializer_list<size_t>{1, 100'000}) {
+        PlanReport plan = LargePlan();
+        plan.largest_plan_bytes = plan_bytes;
+        plan.targets.resize(ranks, plan.targets[0]);
+        const auto small = DivideMemory(kLeastMemoryLimit, 2);
+        ASSERT_TRUE(small.ok());
+        const auto refused = DivideRest(*small, plan, held);
+        if (plan_bytes == 4 * kMiB && held == 3 * kMiB && ranks == 1) {
+          EXPECT_TRUE(refused.ok()) << refused.status().message();
+          continue;
+        }
+        ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted) << plan_bytes;
+        const std::string message = refused.status().message();
+        std::smatch found;
+        ASSERT_TRUE(std::regex_search(message, found, std::regex("([0-9]+)M is enough")));
+        const auto enough = DivideMemory(std::stoull(found[1]) * kMiB, 2);
+        ASSERT_TRUE(enough.ok());
+        const auto fits = DivideRest(*enough, plan, held);
+        ASSERT_TRUE(fits.ok()) << message;
+        EXPECT_LE(fits->planned_peak, enough->limit);
+      }
     }
   }
 }
 
-// Without a limit, none is exceeded.
-TEST(MemoryBudget, RefusesNoPlanWithoutALimit) {
+// Without a limit that was asked for, the run takes what it needs.
+TEST(MemoryBudget, RaisesTheDefault) {
   PlanReport plan = LargePlan();
   plan.largest_plan_bytes = 900 * kMiB;
-  const auto budget = DivideMemory(0, 2);
+  const auto first = DivideMemory(0, 2);
+  ASSERT_TRUE(first.ok());
+  const auto budget = DivideRest(*first, plan, 30 * kMiB);
   ASSERT_TRUE(budget.ok());
-  EXPECT_TRUE(CheckFits(*budget, plan, kMiB).ok());
+  EXPECT_GT(budget->limit, first->limit);
+  EXPECT_LE(budget->planned_peak, budget->limit);
 }
 
 }  // namespace

@@ -12,18 +12,18 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 TEST(MemoryUsage, SeesAnonymousMemory) {
-  AnonymousPeak peak;
+  MemoryMeter peak;
   peak.Look();
-  const uint64_t before = peak.bytes();
+  const uint64_t before = peak.anonymous_peak();
   EXPECT_GT(before, 0u);
   {
     const std::vector<char> touched(64 * kMiB, 'x');
     peak.Look();
   }
-  const uint64_t with = peak.bytes();
+  const uint64_t with = peak.anonymous_peak();
   EXPECT_GE(with, before + 60 * kMiB);
   peak.Look();
-  EXPECT_EQ(peak.bytes(), with);
+  EXPECT_EQ(peak.anonymous_peak(), with);
 }
 
 }  // namespace

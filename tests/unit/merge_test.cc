@@ -232,7 +232,7 @@ TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
   options_.sources = {options_.output};
   folder_.Write("out.ckpt", EncodeCheckpoint({w_}));
   options_.force = true;
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("would replace the file"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("would destroy"));
   options_.kind = MergeKind::kSegments;
   options_.strategy = "s.ckpt";
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("have no strategy"));

@@ -39,12 +39,10 @@ class PartWriterTest : public testing::Test {
     content.target_name = "w";
     content.dtype = DType::kUInt8;
     const auto count = static_cast<int64_t>(content_bytes);
-    content.full_shape = {count};
-    content.target_box = {{0}, {count}};
     content.target = {header.size(), content_bytes};
     if (content_bytes > 0) {
       content.copies = {{file, 11, header.size(), content_bytes, {}}};
-      content.shards = {{{{0}, {count}}, 11}};
+      content.geometry = {{count}, {{0}, {count}}, {{{{0}, {count}}, 11}}};
     }
     plan.segments = {Literal{0, header}, content};
     return plan;
@@ -264,6 +262,57 @@ TEST_F(PartWriterTest, EndsWhenTheSourceFails) {
       EXPECT_EQ(status.code(), StatusCode::kCorrupt) << status.message();
       EXPECT_FALSE(digests_.contains(1));
       std::filesystem::remove_all(folder_.path() / "out");
+    }
+  }
+}
+
+// Three damaged sources, the first damage by place, whatever lanes and chunks there are.
+TEST_F(PartWriterTest, ReportsTheSameFailureWithAnyLanes) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const struct {
+    std::vector<std::vector<size_t>> groups;
+    std::vector<uint64_t> damaged_from;  // byte of each part's source
+    size_t first;
+  } rows[] = {
+      // Together: that which is met first, though the chunk of another one begins before it.
+      {{{0, 1, 2}}, {7 * kMiB / 2, kMiB / 2, 7 * kMiB}, 1},
+      {{{0, 1, 2}}, {kMiB / 2, kMiB / 2, kMiB / 2}, 0},
+      // One after the other.
+      {{{0}, {1}, {2}}, {8 * kMiB, 7 * kMiB, 0}, 1},
+      {{{2}, {1}, {0}}, {0, 0, 8 * kMiB - 1}, 2},
+  };
+  for (const auto& row : rows) {
+    std::vector<TargetPlan> plans;
+    for (size_t i = 0; i < 3; ++i) {
+      plans.push_back(MakePlan(8 * kMiB));
+      Content& content = std::get<Content>(plans[i].segments[1]);
+      const PlacedBox shard = content.geometry.shard(0);
+      content.geometry = {
+          content.geometry.full_shape(), content.geometry.target_box(), {shard, shard}};
+      std::vector<BlockCopy>& copies = content.copies;
+      const uint64_t good = row.damaged_from[i];
+      copies.push_back(copies[0]);
+      copies[0].run_length = good;
+      copies[1].source_offset = (i + 1) << 40;  // nothing is there
+      copies[1].target_offset += good;
+      copies[1].run_length -= good;
+      if (good == 8 * kMiB) copies.pop_back();
+      if (good == 0) copies.erase(copies.begin());
+    }
+    std::string message;
+    for (const size_t lanes : std::initializer_list<size_t>{1, 2, 4, 8}) {
+      for (const uint64_t chunk_bytes : {kMiB / 4, kMiB, kChunkBytes}) {
+        PartWork work = MakeWork(plans);
+        work.groups = row.groups;
+        const Status status = WriteParts(
+            files_, work,
+            {.lanes = lanes, .writer_threads = lanes % 4 == 0, .chunk_bytes = chunk_bytes}, {});
+        EXPECT_THAT(status.message(), HasSubstr(std::to_string((row.first + 1) << 40)))
+            << lanes << " lanes, chunks of " << chunk_bytes;
+        if (message.empty()) message = status.message();
+        EXPECT_EQ(status.message(), message);
+        std::filesystem::remove_all(folder_.path() / "out");
+      }
     }
   }
 }

@@ -37,12 +37,15 @@ TEST(PlanNotesTest, TheFirstRankTellsOfATensorThatIsCutAnew) {
   PlanNotes notes;
   PlanNotes next;
   next.parameters["w"] = Tensor("w", {2}, 1);
-  next.absent.insert("\"a\"");
+  next.AddAbsent({"b", "a", "b"});
   ASSERT_TRUE(notes.Append(next));
   next.parameters["w"].file = 2;
   ASSERT_TRUE(notes.Append(next));
   EXPECT_EQ(notes.parameters["w"].file, 1U);
-  EXPECT_THAT(notes.absent, ElementsAre("\"a\""));
+  EXPECT_THAT(notes.absent, ElementsAre("a", "b"));
+  next.AddAbsent({"c"});
+  ASSERT_TRUE(notes.Append(next));
+  EXPECT_THAT(notes.absent, ElementsAre("a", "b", "c"));
 }
 
 TEST(PlanNotesTest, TheLastRankTellsOfWhatIsCopied) {

@@ -116,8 +116,8 @@ TEST(PlannerTest, IsAHeaderAndItsContentForEachParameter) {
   EXPECT_THAT(ContentLengths(plan), ElementsAre(24, 8));
   // Two rows of three elements each from either source.
   const auto& content = std::get<Content>(plan.segments[1]);
-  EXPECT_EQ(content.full_shape, Shape({4, 6}));
-  EXPECT_EQ(content.target_box, (Box{{0, 3}, {4, 3}}));
+  EXPECT_EQ(content.geometry.full_shape(), Shape({4, 6}));
+  EXPECT_EQ(content.geometry.target_box(), (Box{{0, 3}, {4, 3}}));
   const uint64_t source = EncodeValueHeader("w", DType::kInt16, {2, 6}, 24).size() + 6;
   const uint64_t target = content.target.offset;
   EXPECT_THAT(content.copies, ElementsAre(BlockCopy{0, source, target, 6, {{2, 12, 6}}},
@@ -190,13 +190,12 @@ TEST(PlannerTest, AnEmptyTensorHasAFullShapeToo) {
 // Bytes of memory that a plan holds.
 uint64_t MemoryOf(const TargetPlan& plan) {
   uint64_t bytes = plan.segments.capacity() * sizeof(Segment) + plan.sources.capacity() * 8;
+  bytes += plan.names.memory();
   for (const Segment& segment : plan.segments) {
     if (const auto* literal = std::get_if<Literal>(&segment)) bytes += literal->bytes.capacity();
     const auto* content = std::get_if<Content>(&segment);
     if (content == nullptr) continue;
-    bytes += content->source_name.capacity() + content->target_name.capacity();
-    bytes += 8 * (content->full_shape.capacity() + content->target_box.begin.capacity() +
-                  content->target_box.extent.capacity());
+    bytes += 8 * content->geometry.capacity();
     for (const BlockCopy& copy : content->copies) bytes += copy.dims.capacity() * sizeof(CopyDim);
     bytes += content->copies.capacity() * sizeof(BlockCopy);
   }

@@ -183,7 +183,7 @@ TEST_F(SampleFilesTest, StrategyFilesSayHowItIsCut) {
     }
     std::map<std::string, ParameterLayout> found;
     for (const auto& [name, layout] : strategy->layouts) {
-      ParameterLayout& copy = found[name] = layout;
+      ParameterLayout& copy = found[std::string(name)] = layout;
       copy.param_split_shape.clear();  // empty messages, which say nothing
       copy.indices_offset.clear();
     }

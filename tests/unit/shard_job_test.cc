@@ -33,7 +33,7 @@ class ShardJobTest : public TargetJobTest {
       auto file = job.Create(part, {});
       ASSERT_TRUE(file.ok()) << file.status().message();
       ASSERT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes))).ok());
-      ASSERT_TRUE(job.Finish(std::move(*file), part, Record(path, bytes)).ok());
+      ASSERT_TRUE(job.Finish(std::move(*file), part, SourceOf(Record(path, bytes))).ok());
     }
     ASSERT_TRUE(job.FinishShare().ok());
   }
@@ -107,6 +107,41 @@ TEST_F(ShardJobTest, ARefusedShardLeavesNothing) {
   EXPECT_FALSE(HasStaging());
 }
 
+TEST_F(ShardJobTest, FindsTheSetPublished) {
+  for (const bool force : {false, true}) {
+    std::filesystem::remove_all(Target());
+    JobSpec spec = Spec(both_, force);
+    // Asked when no other shard is at work any more: one may publish while this one waits.
+    spec.is_published = [this]() -> Result<bool> {
+      return std::filesystem::exists(Target() / "manifest.json");
+    };
+    ASSERT_TRUE(Run(both_).ok());
+    const Contents before = Everything(Target());
+    const auto job = Begin(spec, 0);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_TRUE(job->already_published());
+    EXPECT_EQ(Everything(Target()), before);
+    EXPECT_FALSE(HasStaging());
+    // Files may be missing beside the manifest.
+    std::filesystem::remove(Target() / "rank_1/a.ckpt");
+    EXPECT_EQ(Begin(spec, 0).ok(), force);
+    std::filesystem::remove_all(Target());
+    const auto anew = Begin(spec, 0);
+    ASSERT_TRUE(anew.ok());
+    EXPECT_FALSE(anew->already_published());
+  }
+}
+
+TEST_F(ShardJobTest, ALateShardIsNotAdvisedToForce) {
+  ASSERT_TRUE(Run(both_).ok());
+  const auto late = Begin(Spec(both_), 0);
+  EXPECT_EQ(late.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(late.status().message(), HasSubstr("manifest.json lists a set of the same plan"));
+  EXPECT_THAT(late.status().message(), testing::Not(HasSubstr("--force")));
+  const auto other = Begin(Spec(both_, false, kOtherPlan), 0);
+  EXPECT_THAT(other.status().message(), HasSubstr("--force"));
+}
+
 TEST_F(ShardJobTest, CommitNeedsNoSpec) {
   EXPECT_EQ(ShardJob::Open(Target().string(), {}).status().code(), StatusCode::kNotFound);
   for (uint64_t i = 0; i < 2; ++i) {
@@ -122,6 +157,47 @@ TEST_F(ShardJobTest, CommitNeedsNoSpec) {
   const auto nothing = ShardJob::Open(Target().string(), {});
   ASSERT_TRUE(nothing.ok());
   EXPECT_FALSE(nothing->has_value());
+}
+
+TEST_F(ShardJobTest, PublishedIsOnlyWhatIsThere) {
+  namespace fs = std::filesystem;
+  const fs::path aside = folder_.path() / "aside";
+  const fs::path journal = Target() / ".reshard/aaaa/journal";
+  // Killed after some of its steps, and then a file is gone that had been moved.
+  Interrupt(Spec(both_), both_, "rank_1/a.ckpt");
+  std::string text = ReadFile(journal);
+  text.replace(text.find("shards 0"), 8, "shards 2");
+  folder_.Write("above/target/.reshard/aaaa/journal", text);
+  fs::copy(Target() / ".reshard", aside, fs::copy_options::recursive);
+  fs::remove_all(Target() / "rank_0");
+  const auto commit = [&]() -> Status {
+    auto job = ShardJob::Open(Target().string(), {});
+    if (!job.ok() || !*job) return job.status();
+    const auto outcome = (*job)->Commit({});
+    EXPECT_FALSE(outcome.ok() && outcome->published);
+    return outcome.status();
+  };
+  EXPECT_THAT(commit().message(), HasSubstr("run all shards again"));
+  EXPECT_FALSE(HasManifest());
+
+  // Killed behind its last step, and then the set is gone.
+  folder_.Write("above/target/rank_0/a.ckpt", both_.at("rank_0/a.ckpt"));
+  fs::remove_all(aside / "aaaa" / "files");
+  ASSERT_TRUE((*ShardJob::Open(Target().string(), {}))->Commit({})->published);
+  fs::rename(aside, Target() / ".reshard");
+  fs::remove(Target() / ".reshard/aaaa/manifest.json");
+  const Contents whole = Everything(Target());
+  fs::remove_all(Target() / "rank_1");
+  EXPECT_EQ(commit().code(), StatusCode::kIo);
+  fs::remove(Target() / "manifest.json");
+  EXPECT_EQ(commit().code(), StatusCode::kIo);
+
+  // Nothing staged any more, and a manifest without its files.
+  for (const auto& [path, bytes] : whole) folder_.Write("above/target/" + path, bytes);
+  fs::remove_all(Target() / ".reshard");
+  EXPECT_TRUE(commit().ok());
+  fs::remove(Target() / "rank_0/a.ckpt");
+  EXPECT_EQ(commit().code(), StatusCode::kNotFound);
 }
 
 TEST_F(ShardJobTest, DoesNotPublishABlockThatWasDamaged) {
@@ -143,7 +219,7 @@ TEST_F(ShardJobTest, DoesNotPublishABlockThatWasDamaged) {
                                              .part = part.range,
                                              .blocks = {digest.HexDigest()}});
       ASSERT_TRUE(record.ok()) << record.status().message();
-      ASSERT_TRUE(job->Finish(std::move(*file), part, *record).ok());
+      ASSERT_TRUE(job->Finish(std::move(*file), part, SourceOf(*record)).ok());
     }
     ASSERT_TRUE(job->FinishShare().ok());
   }

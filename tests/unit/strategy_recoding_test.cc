@@ -31,7 +31,8 @@ RecodedStrategy Recode(const std::string& bytes, StrategyEncoding encoding) {
 std::vector<NamedLayout> LayoutsOf(const std::string& bytes) {
   const auto file = ParseStrategy("s", bytes);
   EXPECT_TRUE(file.ok()) << file.status().message();
-  return file.ok() ? file->layouts : std::vector<NamedLayout>();
+  return file.ok() ? std::vector<NamedLayout>(file->layouts.begin(), file->layouts.end())
+                   : std::vector<NamedLayout>();
 }
 
 TEST(StrategyRecodingTest, JsonIsWhatJsonDumpsWrites) {

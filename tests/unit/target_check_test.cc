@@ -65,6 +65,24 @@ TEST_F(TargetJobTest, RefusesWhatIsInTheWay) {
   }
 }
 
+TEST_F(TargetJobTest, ReplacesAManifestOfNamesThatNoFileSystemHas) {
+  const std::string name(300, 'n');
+  for (const std::string& path : {name, name + "/a.ckpt", "rank_0/" + name}) {
+    const auto manifest = EncodeManifest(
+        {.tool_version = "0.1.0",
+         .plan = kOtherPlan,
+         .files = {
+             {.path = path, .size = 4, .record_size = 1, .record_digest = std::string(32, '0')}}});
+    ASSERT_TRUE(manifest.ok()) << manifest.status().message();
+    folder_.Write("above/target/manifest.json", *manifest);
+    EXPECT_EQ(Run(zero_).status().code(), StatusCode::kAlreadyExists);
+    const auto report = Run(zero_, true);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(Outputs(Target()), zero_);
+    fs::remove_all(Target());
+  }
+}
+
 TEST_F(TargetJobTest, RefusesChecksumsThatNoConversionWrote) {
   folder_.Write("above/target/checksums.xxh128", "somebody's");
   EXPECT_EQ(TargetJob::Check(Spec(zero_)).status().code(), StatusCode::kAlreadyExists);

@@ -49,12 +49,10 @@ class TargetDigestTest : public testing::Test {
       plan_.segments.emplace_back(Content{.source_name = "w",
                                           .target_name = "w",
                                           .dtype = tensor.dtype,
-                                          .full_shape = tensor.full_shape,
-                                          .target_box = box,
+                                          .geometry = {tensor.full_shape, box, made->shards},
                                           .box_offset = part.offset,
                                           .target = {plan_.size, part.length},
-                                          .copies = made->copies,
-                                          .shards = made->shards});
+                                          .copies = made->copies});
       plan_.size += part.length;
     }
   }

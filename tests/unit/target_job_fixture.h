@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/exec/target_job.h"
@@ -42,6 +43,11 @@ inline Contents Outputs(const std::filesystem::path& folder) {
     return IsManifestName(file.first) || file.first.starts_with("part_records/");
   });
   return found;
+}
+
+// Returns what hands `bytes` over.
+inline OutputDirectory::ByteSource SourceOf(std::string bytes) {
+  return [bytes = std::move(bytes)](const OutputDirectory::ByteSink& sink) { return sink(bytes); };
 }
 
 class TargetJobTest : public testing::Test {
@@ -82,7 +88,7 @@ class TargetJobTest : public testing::Test {
       if (Status status = file->WriteAt(0, std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
-      if (Status status = job.Finish(std::move(*file), path, Record(path, bytes, plan));
+      if (Status status = job.Finish(std::move(*file), path, SourceOf(Record(path, bytes, plan)));
           !status.ok()) {
         return status;
       }

@@ -244,7 +244,7 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
                   {.plan = kPlan, .path = path, .size = bytes.size(), .sources = spec.sources})
               .ok());
       EXPECT_TRUE(encoder.Finish().ok());
-      EXPECT_TRUE(job->Finish(std::move(*file), path, record).ok());
+      EXPECT_TRUE(job->Finish(std::move(*file), path, SourceOf(record)).ok());
     }
     return job->Publish().status();
   };

@@ -32,13 +32,14 @@ TargetPlan PlanOf(size_t contents, size_t copies) {
   for (size_t i = 0; i < contents; ++i) {
     plan.segments.emplace_back(Literal{0, std::string(60, 'h')});
     Content content;
-    content.source_name = content.target_name = "model.layers.100.attention.wq.weight";
-    content.full_shape = {16384, 16384};
-    content.target_box = Box::Whole({1024, 16384});
+    content.source_name = content.target_name =
+        plan.names.Keep("model.layers.100.attention.wq.weight");
+    std::vector<PlacedBox> shards;
     for (size_t c = 0; c < copies; ++c) {
       content.copies.push_back({0, c, c, 32768, {{16, 32768, 65536}}});
-      content.shards.push_back({Box::Whole({16, 16384}), 0});
+      shards.push_back({Box::Whole({16, 16384}), 0});
     }
+    content.geometry = {{16384, 16384}, Box::Whole({1024, 16384}), shards};
     plan.segments.emplace_back(std::move(content));
   }
   return plan;

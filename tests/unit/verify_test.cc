@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "format/manifest/manifest_codec.h"
 #include "tests/support/memory_pages.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/verify_fixture.h"
 
 namespace reshard {
@@ -40,6 +42,50 @@ TEST_F(VerifyTest, OtherFilesDoNotMatter) {
   folder_.Write("part_records/rank_9/b.ckpt.jsonl", "x");
   folder_.Write("manifest.txt", "x");
   EXPECT_THAT(Verified().damages, IsEmpty());
+}
+
+TEST_F(VerifyTest, NamesThatNoFileSystemHasAreMissing) {
+  const std::string name(300, 'n');
+  for (const std::string& path : {name, name + "/a.ckpt", "rank_0/" + name}) {
+    const auto manifest = EncodeManifest(
+        {.tool_version = "0.1.0",
+         .plan = "aaaa",
+         .files = {
+             {.path = path, .size = 4, .record_size = 1, .record_digest = std::string(32, '0')}}});
+    ASSERT_TRUE(manifest.ok()) << manifest.status().message();
+    folder_.Write("manifest.json", *manifest);
+    const DamageReport report = Verified();
+    ASSERT_THAT(report.damages, SizeIs(2));  // the part record, then the file
+    EXPECT_EQ(report.damages[1].path, path);
+    EXPECT_EQ(report.damages[1].kind, DamageKind::kMissing);
+  }
+}
+
+TEST_F(VerifyTest, ComparesTheListOfChecksums) {
+  MakeSmall();
+  const std::string manifest = ReadFile(fs::path(folder_.path()) / "manifest.json");
+  const std::string list = EncodeChecksums(*ParseManifest(manifest, "manifest.json"));
+  EXPECT_THAT(Verified().notes, ElementsAre(HasSubstr("checksums.xxh128: missing")));
+  folder_.Write("checksums.xxh128", list);
+  EXPECT_THAT(Verified().notes, IsEmpty());
+  EXPECT_THAT(Verified().damages, IsEmpty());
+  for (size_t i = 0; i < list.size(); ++i) {
+    std::string other = list;
+    other[i] = static_cast<char>(other[i] ^ 1);
+    folder_.Write("checksums.xxh128", other);
+    const Damage damage = Only();
+    EXPECT_EQ(damage.path, "checksums.xxh128");
+    EXPECT_EQ(damage.kind, DamageKind::kContent);
+    EXPECT_THAT(damage.detail,
+                HasSubstr("other than manifest.json from byte " + std::to_string(i) + " on"));
+  }
+  folder_.Write("checksums.xxh128", list.substr(0, list.size() - 1));
+  EXPECT_EQ(Only().path, "checksums.xxh128");
+  folder_.Write("checksums.xxh128", list + "x");
+  EXPECT_EQ(Only().path, "checksums.xxh128");
+  fs::remove(fs::path(folder_.path()) / "checksums.xxh128");
+  fs::create_symlink("manifest.json", fs::path(folder_.path()) / "checksums.xxh128");
+  EXPECT_THAT(Only().detail, HasSubstr("symbolic link"));
 }
 
 TEST_F(VerifyTest, LocatesAFlippedByteInEachBlock) {

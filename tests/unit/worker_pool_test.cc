@@ -72,6 +72,29 @@ TEST(RunWorkers, AsksTheOthersToStopAfterAFailure) {
   EXPECT_EQ(status.code(), StatusCode::kIo);
 }
 
+// A task of a higher number fails first in time; that of the lowest one counts, with any number of
+// workers.
+TEST(RunWorkers, ReturnsTheFailureOfTheLowestTask) {
+  for (const size_t workers : {size_t{1}, size_t{2}, size_t{4}, size_t{8}}) {
+    std::latch begun(static_cast<std::ptrdiff_t>(workers));
+    std::latch failed(static_cast<std::ptrdiff_t>(workers - 1));
+    const Status status = RunWorkers(workers, 100,
+                                     [&](size_t task, const std::stop_token& stop) {
+                                       if (task < 3) return Status();
+                                       begun.arrive_and_wait();
+                                       if (task == 3) {
+                                         failed.wait();
+                                         return stop.stop_requested() ? CancelledError("stopped")
+                                                                      : IoError("the third");
+                                       }
+                                       failed.count_down();
+                                       return IoError("another");
+                                     },
+                                     {});
+    EXPECT_EQ(status.message(), "the third") << workers;
+  }
+}
+
 TEST(RunWorkers, StopsOnRequest) {
   std::stop_source stop;
   std::atomic<size_t> begun = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/cli/printable.h"
+#include "tools/cli/rank_findings.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -82,22 +83,6 @@ nlohmann::ordered_json FileAsJson(const FileDifference& difference) {
           {"parameter_count", difference.parameter_count}};
 }
 
-nlohmann::ordered_json ReplicaAsJson(const ReplicaDifference& difference) {
-  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
-  for (const ReplicaPair& pair : difference.pairs) {
-    pairs.push_back({{"rank", pair.rank}, {"reference", pair.reference}});
-    if (pair.other_type) {
-      pairs.back()["other_type"] = true;
-    } else {
-      pairs.back()["offset"] = pair.offset;
-    }
-  }
-  return {{"parameter", difference.parameter},
-          {"stage", difference.stage},
-          {"pairs", std::move(pairs)},
-          {"pair_count", difference.pair_count}};
-}
-
 }  // namespace
 
 std::string AgainstAsText(const AgainstReport& report) {
@@ -109,18 +94,6 @@ std::string AgainstAsText(const AgainstReport& report) {
   const uint64_t more = report.replicas.differing - report.replicas.differences.size();
   if (more > 0) text += fmt::format("and replicas of {} more\n", FormatCount(more, "parameter"));
   return text;
-}
-
-nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas) {
-  nlohmann::ordered_json differences = nlohmann::ordered_json::array();
-  for (const ReplicaDifference& difference : replicas.differences) {
-    differences.push_back(ReplicaAsJson(difference));
-  }
-  return {{"compared", replicas.compared},
-          {"shards", replicas.shards},
-          {"bytes", replicas.bytes},
-          {"differing", replicas.differing},
-          {"differences", std::move(differences)}};
 }
 
 nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {

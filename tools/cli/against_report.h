@@ -12,9 +12,6 @@ namespace reshard {
 // Lines for each file and each parameter that differ; "" where nothing does.
 std::string AgainstAsText(const AgainstReport& report);
 
-// Replicas of a source, as `convert` has them too.
-nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas);
-
 // The members of the document that say what was found.
 nlohmann::ordered_json AgainstAsJson(const AgainstReport& report);
 

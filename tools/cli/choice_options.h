@@ -18,6 +18,9 @@ class ChoiceOptions {
   // `app` keeps pointers into this object. Returns the options added.
   std::vector<CLI::Option*> AddTo(CLI::App& app);
 
+  // After parsing: the file of --rename, or nothing.
+  const std::string& rename_file() const { return rename_file_; }
+
   // After parsing: sets include, exclude and renames of a library call's options.
   // Errors: those of ReadRenames.
   template <typename Options>

@@ -37,6 +37,8 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
 int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
   if (FindOption(app_, "--log-file")->count() > 0) {
+    const Status unused = CheckOutput(log_file_, Paths());
+    if (!unused.ok()) return Fail(Status(unused.code(), "--log-file " + unused.message()));
     const Status opened = AlsoLogTo(log_file_);
     if (!opened.ok()) return Fail(opened);
   }
@@ -58,6 +60,8 @@ ProgressStyle Command::progress_style() const {
 
 nlohmann::ordered_json Command::JsonDocument() const {
   nlohmann::ordered_json document = JsonHead(full_name_);
+  // Where it grows, it copies its members, and a list of files may be long.
+  document.get_ref<nlohmann::ordered_json::object_t&>().reserve(64);
   if (json_lines_) document["message_type"] = "summary";
   return document;
 }

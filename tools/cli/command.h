@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/used_paths.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/progress_output.h"
 
@@ -24,11 +25,15 @@ class Command {
 
   bool chosen() const { return app_.parsed(); }
 
-  // Opens the log where one is asked for, then does the command's work. Returns the exit code.
+  // Opens the log where one is asked for and destroys nothing, then does the command's work.
+  // Returns the exit code.
   int Start();
 
   // Prints data, words, warnings and errors. Returns the exit code. Called by Start.
   virtual int Run() = 0;
+
+  // Returns what Run will read and write, as the command line names it.
+  virtual UsedPaths Paths() const = 0;
 
  protected:
   // `examples` are lines without indentation, as a user would type them.

@@ -6,6 +6,7 @@
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
 #include "tools/cli/stop_on_signal.h"
+#include "tools/cli/wait_option.h"
 
 namespace reshard {
 
@@ -14,11 +15,15 @@ CommitCommand::CommitCommand(CLI::App& parent)
               "Publish what the shards of a conversion have staged, if the last one was killed",
               {"reshard commit ckpt_4"}) {
   AddPositional(app(), "DST", target_, "Target folder of the shards");
+  AddWaitOption(app(), waiting_);
 }
+
+UsedPaths CommitCommand::Paths() const { return {.targets = {target_}}; }
 
 int CommitCommand::Run() {
   const StopOnSignal stop;
-  const Result<CommitReport> report = CommitShards({.target = target_, .stop = stop.token()});
+  const Result<CommitReport> report =
+      CommitShards({.target = target_, .stop = stop.token(), .waiting = waiting_});
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "reshard/lock_waiting.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
@@ -12,9 +13,11 @@ class CommitCommand : public Command {
  public:
   explicit CommitCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   std::string target_;
+  LockWaiting waiting_;
 };
 
 }  // namespace reshard

@@ -108,12 +108,26 @@ void ConversionArguments::AddTo(CLI::App& app) {
                "checksums first")
       ->type_name("[=verify]")
       ->check(CLI::IsMember({"true", "verify"}).description(""));
+  app.add_flag("--check-replicas", check_replicas_,
+               "Before anything is written, compare the shards that source ranks ought to share: a "
+               "sample of them (without this option), all bytes (also without a word), or none; "
+               "exit 3 when they differ")
+      ->type_name("[=none|sample|all]")
+      ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
   AddUnmatchedOption(app, options_.unmatched);
   choice_.AddTo(app);
   app.add_option("--reference", options_.reference,
                  "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
                  "checkpoint of the same model")
       ->type_name("FILE");
+  app.add_option(
+         "--expect-parameters", expected_parameters_,
+         "Refuse to convert where the weights of the whole source do not have so many "
+         "parameters, rounded to the digits given; with K, M, B or T for powers of 1000, as "
+         "in 6.74B")
+      ->type_name("N")
+      ->check(CLI::Validator(
+          [](std::string& text) { return ParseParameterCount(text).status().message(); }, ""));
 }
 
 void ConversionArguments::Complete() {
@@ -131,18 +145,39 @@ void ConversionArguments::Complete() {
   if (mindformers_.target().empty() && options_.target.empty()) throw CLI::RequiredError("DST");
 }
 
-Result<ConvertOptions> ConversionArguments::Options() const {
+ConvertOptions ConversionArguments::WithoutChoice() const {
   ConvertOptions options = options_;
-  if (Status status = choice_.Fill(options); !status.ok()) return status;
   if (!mindformers_.source().empty()) options.source = mindformers_.source();
   if (!mindformers_.target().empty()) options.target = mindformers_.target();
   mindformers_.ApplyTo(options);
   options.io = ParseIo(io_).io;
+  if (!expected_parameters_.empty()) {
+    options.expected_parameters = *ParseParameterCount(expected_parameters_);
+  }
   options.checksum = !no_checksum_;
+  if (check_replicas_ == "none") options.check_replicas = CheckReplicas::kNone;
+  if (check_replicas_ == "true" || check_replicas_ == "all") {
+    options.check_replicas = CheckReplicas::kAll;
+  }
   options.resume = resume_ == "true"     ? Resume::kTrust
                    : resume_ == "verify" ? Resume::kVerify
                                          : Resume::kNo;
   return options;
+}
+
+Result<ConvertOptions> ConversionArguments::Options() const {
+  ConvertOptions options = WithoutChoice();
+  if (Status status = choice_.Fill(options); !status.ok()) return status;
+  // It is not among the options, so that the library cannot know that an output would replace it.
+  const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target}});
+  if (!stays.ok()) return Status(stays.code(), "--rename " + stays.message());
+  return options;
+}
+
+UsedPaths ConversionArguments::Paths() const {
+  UsedPaths used = PathsOf(WithoutChoice());
+  used.files.push_back(choice_.rename_file());
+  return used;
 }
 
 std::string LargestAsText(const std::vector<ParameterSummary>& largest) {
@@ -152,6 +187,14 @@ std::string LargestAsText(const std::vector<ParameterSummary>& largest) {
                   FormatList(parameter.full_shape), FormatBytes(parameter.bytes)});
   }
   return table.ToText();
+}
+
+nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample) {
+  if (!sample) return nullptr;
+  return {{"parameters", sample->parameters}, {"comparisons", sample->comparisons},
+          {"files", sample->files},           {"files_opened", sample->files_opened},
+          {"reads", sample->reads},           {"bytes", sample->bytes},
+          {"seconds", sample->seconds}};
 }
 
 nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& largest) {

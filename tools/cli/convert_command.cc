@@ -4,22 +4,22 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
-#include "tools/cli/against_report.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/rank_findings.h"
 #include "tools/cli/report_page.h"
 #include "tools/cli/shard_option.h"
+#include "tools/cli/source_summary.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 #include "tools/cli/timeline_chart.h"
+#include "tools/cli/wait_option.h"
 
 namespace reshard {
 namespace {
@@ -37,13 +37,11 @@ std::string IoInWords(const IoUsed& io) {
                            "written with buffers"));
 }
 
-// The layouts that the page `path` will show. Errors: as MakeLayoutReport and Convert;
-// kAlreadyExists when the page would not be written.
-Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::string& path) {
-  std::error_code error;
-  if (!options.force && std::filesystem::exists(path, error)) {
-    return AlreadyExistsError(path + ": exists; choose another name or pass --force");
-  }
+// The layouts that the page `path` will show. Errors: as MakeLayoutReport and CheckReport.
+Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::string& path,
+                                  const UsedPaths& used) {
+  const Status free = CheckReport(path, options.force, used);
+  if (!free.ok()) return free;
   const StopOnSignal stop;
   LayoutReportOptions layout{options, {}};
   layout.conversion.stop = stop.token();
@@ -52,6 +50,7 @@ Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::stri
 
 std::string ShardText(const ShardReport& report) {
   const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
+  if (report.already_published) return shard + ": nothing to do; the set is published already";
   if (report.published) return shard + ": all shards have finished; the set is published";
   const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
   return fmt::format("{}: finished; nothing is published before {} {} finished, too", shard,
@@ -83,14 +82,13 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
                kOfSourceFiles}) {
   AddJsonLinesOption();
   arguments_.AddTo(app());
-  app().add_flag("--check-replicas", check_replicas_,
-                 "First compare the shards that source ranks ought to share; exit 3 when any "
-                 "differ");
-  app()
-      .add_option("--shard", shard_,
-                  "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, Slurm "
-                  "or Kubernetes")
-      ->type_name("I/N|auto");
+  CLI::Option* const shard =
+      app()
+          .add_option("--shard", shard_,
+                      "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, "
+                      "Slurm or Kubernetes")
+          ->type_name("I/N|auto");
+  AddWaitOption(app(), waiting_)->needs(shard);
   app()
       .add_option("--report", page_,
                   "Draw the conversion and how the run went as one HTML file; see reshard report")
@@ -98,12 +96,17 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
   arguments_.AddMindFormersTo(app());
 }
 
+UsedPaths ConvertCommand::Paths() const {
+  UsedPaths used = arguments_.Paths();
+  used.outputs.push_back(page_);
+  return used;
+}
+
 int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());
   ConvertOptions& options = *given;
-  options.check_replicas = check_replicas_;
   if (shard_) {
     const Result<WorkShard> shard = ParseShard(*shard_, [](const char* name) {
       const char* value = std::getenv(name);
@@ -111,13 +114,14 @@ int ConvertCommand::Run() {
     });
     if (!shard.ok()) return Fail(shard.status());
     options.shard = *shard;
+    options.waiting = waiting_;
   }
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target_strategy);
   if (!world_size.ok()) return Fail(world_size);
   std::optional<LayoutReport> layout;
   if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
-    Result<LayoutReport> made = LayoutBefore(options, page_);
+    Result<LayoutReport> made = LayoutBefore(options, page_, arguments_.Paths());
     if (!made.ok()) return Fail(made.status());
     layout = *std::move(made);
     options.record_timeline = true;
@@ -156,12 +160,14 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
+  AddSourceSummary(report.totals, report.stage_alone, document);
   document["source_ranks"] = report.source_ranks;
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
   document["memory_planned"] = report.memory_planned;
   document["memory_peak"] = report.memory_peak;
+  document["anonymous_peak"] = report.anonymous_peak;
   document["io"] = {{"sources_mapped", report.io.sources_mapped},
                     {"sources_read", report.io.sources_read},
                     {"targets_direct", report.io.targets_direct},
@@ -170,6 +176,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["crc_bytes"] = report.crc_bytes;
   document["replicas"] = nullptr;  // not compared
   if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
+  document["sample"] = SampleAsJson(report.sample);
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["shard"] = nullptr;  // a run alone
@@ -177,6 +184,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
     document["shard"] = {{"index", report.shard->shard.index},
                          {"count", report.shard->shard.count},
                          {"published", report.shard->published},
+                         {"already_published", report.shard->already_published},
                          {"outstanding", report.shard->outstanding}};
   }
   document["warnings"] = report.warnings;
@@ -184,6 +192,10 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
 }
 
 void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) const {
+  if (report.shard && report.shard->already_published) {
+    PrintWords(ShardText(*report.shard));
+    return;
+  }
   if (report.completed_earlier_run) {
     PrintWords(fmt::format("{} published; they were left whole by an earlier run",
                            FormatCount(report.files.size(), "file")));
@@ -198,6 +210,8 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
     PrintWords(text);
   }
+  if (report.totals) PrintWords(TotalsText(*report.totals));
+  if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
   if (report.memory_peak > 0) {
     PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),
                            FormatBytes(report.memory_peak), IoInWords(report.io)));

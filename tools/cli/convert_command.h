@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reshard/convert.h"
+#include "reshard/lock_waiting.h"
 #include "reshard/status.h"
 #include "tools/cli/command.h"
 #include "tools/cli/conversion_arguments.h"
@@ -16,15 +17,16 @@ class ConvertCommand : public Command {
  public:
   explicit ConvertCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const ConvertReport& report, double seconds) const;
   void PrintSummary(const ConvertReport& report, double seconds) const;
 
   ConversionArguments arguments_;
-  bool check_replicas_ = false;
   std::string page_;  // where the run is drawn; empty: nowhere
   std::optional<std::string> shard_;
+  LockWaiting waiting_;
 };
 
 }  // namespace reshard

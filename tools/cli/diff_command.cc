@@ -6,12 +6,14 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/parameter_text.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/rank_findings.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
 
@@ -73,6 +75,15 @@ nlohmann::ordered_json ValuesAsJson(const ValueDifference& values) {
           {"nan_against_nan", values.nan_against_nan}};
 }
 
+// A line that names the ranks of one side that hold what no rank of the other one does.
+std::string OwnRanksText(const std::string& name, const std::vector<int64_t>& ranks,
+                         std::string_view side, std::string_view other) {
+  if (ranks.empty()) return "";
+  return fmt::format("{}: {} {} of {} {} that no rank of {} holds\n", PrintableName(name),
+                     ranks.size() == 1 ? "rank" : "ranks", FormatRanks(ranks), side,
+                     ranks.size() == 1 ? "holds a value" : "hold values", other);
+}
+
 }  // namespace
 
 DiffCommand::DiffCommand(CLI::App& parent)
@@ -102,7 +113,16 @@ DiffCommand::DiffCommand(CLI::App& parent)
   app().add_flag("--values", options_.values,
                  "Of different Float16, BFloat16, Float32 and Float64: how many elements differ, "
                  "by how much at most, and how many are NaN on one side or NaN of other bits");
+  app().add_flag(
+      "--one-replica", options_.one_replica,
+      "Read one replica of each shard only, and compare byte by byte: faster, but a rank "
+      "that differs from its replica is not found");
   AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
+}
+
+UsedPaths DiffCommand::Paths() const {
+  return {.checkpoints = {options_.a.path, options_.b.path},
+          .files = {options_.a.strategy, options_.b.strategy}};
 }
 
 int DiffCommand::Run() {
@@ -118,21 +138,30 @@ int DiffCommand::Run() {
     PrintText(*report);
   }
   if (!quiet()) {
-    std::string counts;
-    for (const ParameterRelation relation :
-         {ParameterRelation::kEqual, ParameterRelation::kDifferent, ParameterRelation::kOtherType,
-          ParameterRelation::kOnlyInA, ParameterRelation::kOnlyInB}) {
-      const uint64_t count = report->Count(relation);
-      if (count == 0 && relation != ParameterRelation::kEqual) continue;
-      if (!counts.empty()) counts += ", ";
-      counts += fmt::format("{} {}", count, RelationName(relation));
+    for (const auto& [side, findings] : {std::pair(" of A", &report->a), {" of B", &report->b}}) {
+      if (*findings) PrintNotes(OwnValueNotes(**findings, side));
     }
-    PrintWords(fmt::format("{}: {}; {} compared in {} ({})",
-                           FormatCount(report->parameters.size(), "parameter"), counts,
-                           FormatBytes(report->bytes), FormatSeconds(seconds.count()),
-                           FormatRate(report->bytes, seconds.count())));
+    PrintSummary(*report, seconds.count());
   }
   return report->equal() ? 0 : 1;
+}
+
+void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {
+  std::string counts;
+  for (const ParameterRelation relation :
+       {ParameterRelation::kEqual, ParameterRelation::kDifferent, ParameterRelation::kOtherType,
+        ParameterRelation::kOnlyInA, ParameterRelation::kOnlyInB}) {
+    const uint64_t count = report.Count(relation);
+    if (count == 0 && relation != ParameterRelation::kEqual) continue;
+    if (!counts.empty()) counts += ", ";
+    counts += fmt::format("{} {}", count, RelationName(relation));
+  }
+  PrintWords(
+      fmt::format("{}: {}; {} compared, {} read in {} ({}){}",
+                  FormatCount(report.parameters.size(), "parameter"), counts,
+                  FormatBytes(report.bytes), FormatBytes(report.bytes_read), FormatSeconds(seconds),
+                  FormatRate(report.bytes_read, seconds),
+                  report.a ? "; " + ReplicasText(report.a->replicas, report.b->replicas) : ""));
 }
 
 void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
@@ -143,11 +172,21 @@ void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
                           {"a", TypeAsJson(diff.a)},
                           {"b", TypeAsJson(diff.b)}});
     if (diff.values) parameters.back()["values"] = ValuesAsJson(*diff.values);
+    if (!diff.a_ranks.empty()) parameters.back()["a_ranks"] = diff.a_ranks;
+    if (!diff.b_ranks.empty()) parameters.back()["b_ranks"] = diff.b_ranks;
   }
   nlohmann::ordered_json document = JsonDocument();
   document["equal"] = report.equal();
   document["parameters"] = std::move(parameters);
   document["bytes"] = report.bytes;
+  document["bytes_read"] = report.bytes_read;
+  document["replicas"] = nullptr;
+  document["own_values"] = nullptr;
+  if (report.a) {
+    document["replicas"] = {{"a", ReplicasAsJson(report.a->replicas)},
+                            {"b", ReplicasAsJson(report.b->replicas)}};
+    document["own_values"] = {{"a", report.a->own_values}, {"b", report.b->own_values}};
+  }
   document["seconds"] = seconds;
   document["warnings"] = report.warnings;
   PrintData(ToJsonText(document) + '\n');
@@ -169,6 +208,12 @@ void DiffCommand::PrintText(const DiffReport& report) const {
     table.AddRow(std::move(row));
   }
   if (!empty) PrintData(table.ToText());
+  for (const ParameterDiff& diff : report.parameters) {
+    PrintData(OwnRanksText(diff.name, diff.a_ranks, "A", "B"));
+    PrintData(OwnRanksText(diff.name, diff.b_ranks, "B", "A"));
+  }
+  if (report.a) PrintData(ReplicaLines(report.a->replicas, " of A"));
+  if (report.b) PrintData(ReplicaLines(report.b->replicas, " of B"));
 }
 
 }  // namespace reshard

@@ -11,9 +11,11 @@ class DiffCommand : public Command {
  public:
   explicit DiffCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const DiffReport& report, double seconds) const;
+  void PrintSummary(const DiffReport& report, double seconds) const;
   void PrintText(const DiffReport& report) const;
 
   DiffOptions options_;

@@ -11,6 +11,7 @@ class DigestCommand : public Command {
  public:
   explicit DigestCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const DigestReport& report, double seconds) const;

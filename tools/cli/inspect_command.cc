@@ -96,6 +96,12 @@ Status InspectCommand::CheckOptions() const {
   return {};
 }
 
+UsedPaths InspectCommand::Paths() const {
+  UsedPaths used{.checkpoints = paths_, .files = paths_};
+  used.files.push_back(strategy_);
+  return used;
+}
+
 int InspectCommand::Run() {
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace.

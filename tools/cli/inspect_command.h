@@ -22,6 +22,7 @@ class InspectCommand : public Command {
  public:
   explicit InspectCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   void InspectPath(const std::string& path);

@@ -1,6 +1,9 @@
 // The command line tool `reshard`.
 
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -144,6 +147,12 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+#ifdef __GLIBC__
+  // One heap: what one thread has freed, another one takes. Large pieces lie outside of it, and go
+  // back to the system when they are freed.
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
   // What nobody below expects; messages.h would take memory to say it.
   try {
     return reshard::Main(argc, argv);

@@ -33,6 +33,14 @@ MergeCommand::MergeCommand(CLI::App& parent)
   AddJobsOption(app(), options_.jobs, "Threads that read and write; 0 is all cores (2)");
 }
 
+UsedPaths MergeCommand::Paths() const {
+  const auto output = std::prev(files_and_output_.end());
+  const std::vector<std::string> files(files_and_output_.begin(), output);
+  UsedPaths used{.checkpoints = {}, .files = files, .targets = {}, .outputs = {*output}};
+  used.files.push_back(options_.strategy);
+  return used;
+}
+
 int MergeCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));

@@ -7,6 +7,7 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/source_summary.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
@@ -56,6 +57,8 @@ PlanCommand::PlanCommand(CLI::App& parent)
   arguments_.AddTo(app());
 }
 
+UsedPaths PlanCommand::Paths() const { return arguments_.Paths(); }
+
 int PlanCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
@@ -100,6 +103,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
+  AddSourceSummary(report.totals, report.stage_alone, document);
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["runs"] = {{"count", report.runs},
@@ -109,7 +113,9 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["memory_bytes"] = report.memory_bytes;
   document["memory_limit"] = report.memory_limit;
   document["space_needed"] = report.bytes_written;
-  document["space_free"] = report.free_space_bytes;
+  document["space_free"] = nullptr;  // not known
+  if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
+  document["sample"] = SampleAsJson(report.sample);
   document["warnings"] = report.warnings;
   PrintData(ToJsonText(document) + '\n');
 }
@@ -119,6 +125,8 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   out += '\n' + TargetTable(report) + '\n';
   Table totals({{""}, {""}});
   totals.AddRow({"source ranks", FormatRanks(SourceRanksOf(report))});
+  if (report.totals) totals.AddRow({"whole source", TotalsText(*report.totals)});
+  if (report.stage_alone) totals.AddRow({"stage alone", StageAloneText(*report.stage_alone)});
   const std::string choice = ChoiceText(report.left_out, report.renamed);
   totals.AddRow({"parameters", choice.empty() ? fmt::format("{}", report.parameters)
                                               : fmt::format("{} ({})", report.parameters, choice)});
@@ -129,8 +137,9 @@ void PlanCommand::PrintText(const PlanReport& report) const {
                                      FormatBytes(report.longest_run))});
   totals.AddRow({"memory", fmt::format("about {} of at most {}", FormatBytes(report.memory_bytes),
                                        FormatBytes(report.memory_limit))});
-  totals.AddRow({"space", fmt::format("{} needed, {} free", FormatBytes(report.bytes_written),
-                                      FormatBytes(report.free_space_bytes))});
+  const std::string free =
+      report.free_space_bytes ? FormatBytes(*report.free_space_bytes) + " free" : "free: not known";
+  totals.AddRow({"space", fmt::format("{} needed, {}", FormatBytes(report.bytes_written), free)});
   out += totals.ToText();
   if (!report.largest_shapes.empty()) {
     out += "\n  LARGEST FULL SHAPES\n" + LargestAsText(report.largest_shapes);

@@ -13,6 +13,7 @@ class PlanCommand : public Command {
  public:
   explicit PlanCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const PlanReport& report) const;

@@ -35,6 +35,8 @@ RanksCommand::RanksCommand(CLI::App& parent)
       ->type_name("D");
 }
 
+UsedPaths RanksCommand::Paths() const { return {.files = {source_strategy_, target_strategy_}}; }
+
 int RanksCommand::Run() {
   if (all_) return RunAll();
   if (rank_ < 0) return Fail(InvalidArgumentError("RANK is required, or --all"));

@@ -14,6 +14,7 @@ class RanksCommand : public Command {
  public:
   explicit RanksCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   int RunAll();

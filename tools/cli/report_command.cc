@@ -34,7 +34,15 @@ ReportCommand::ReportCommand(CLI::App& parent)
   app().add_flag("--force", force_, "Replace FILE when it exists");
 }
 
+UsedPaths ReportCommand::Paths() const {
+  UsedPaths used = PathsOf(options_.conversion);
+  used.outputs.push_back(output_);
+  return used;
+}
+
 int ReportCommand::Run() {
+  const Status free = CheckReport(output_, force_, PathsOf(options_.conversion));
+  if (!free.ok()) return Fail(free);
   const StopOnSignal stop;
   options_.conversion.stop = stop.token();
   const Result<LayoutReport> report = MakeLayoutReport(options_);

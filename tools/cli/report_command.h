@@ -13,6 +13,7 @@ class ReportCommand : public Command {
  public:
   explicit ReportCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   LayoutReportOptions options_;

@@ -1,18 +1,26 @@
-// StopOnSignal: SIGINT and SIGTERM as a stop request.
+// StopOnSignal: SIGINT, SIGTERM and SIGHUP as a stop request.
 #ifndef RESHARD_TOOLS_CLI_STOP_ON_SIGNAL_H_
 #define RESHARD_TOOLS_CLI_STOP_ON_SIGNAL_H_
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <stop_token>
 #include <thread>
 
 namespace reshard {
 
-// While it lives, the first SIGINT or SIGTERM requests a stop; the second of a kind ends the
-// process as if nobody listened, which a conversion survives (its target is then unfinished or
-// untouched). A signal that was ignored before (nohup, a shell's background job) stays ignored. At
-// most one at a time in a process; not movable.
+// While it lives, the first such signal requests a stop. Where the call that is to stop has not
+// returned kGrace later, because a read takes long, the process ends with kExitCode and writes
+// nothing more. The second signal of a kind ends it as if nobody listened. A conversion survives
+// either as it survives kill -9: its target is then unfinished or untouched. A signal that was
+// ignored before (nohup, a shell's background job) stays ignored. At most one at a time in a
+// process; not movable.
 class StopOnSignal {
  public:
+  static constexpr std::chrono::milliseconds kGrace{900};  // so that it takes no second in all
+  static constexpr int kExitCode = 130;                    // of kCancelled
+
   StopOnSignal();
   ~StopOnSignal();
   StopOnSignal(const StopOnSignal&) = delete;
@@ -21,7 +29,13 @@ class StopOnSignal {
   std::stop_token token() const { return source_.get_token(); }
 
  private:
+  void Wait();
+
   std::stop_source source_;
+  // Of the thread before. It and all that it starts have the signals blocked: the kernel might
+  // leave one to a thread that waits for a disk, which handles none meanwhile.
+  sigset_t mask_ = {};
+  std::atomic<bool> ending_ = false;
   std::jthread waiter_;
 };
 

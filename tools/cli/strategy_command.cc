@@ -20,6 +20,8 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
       ->type_name("GLOB");
 }
 
+UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
+
 int StrategyShowCommand::Run() {
   const Result<StrategySummary> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
@@ -47,6 +49,8 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
   AddPositional(app(), "OUT", output_, "File to write");
   app().add_flag("--force", force_, "Replace OUT when it exists");
 }
+
+UsedPaths StrategyMergeCommand::Paths() const { return {.files = {folder_}, .outputs = {output_}}; }
 
 int StrategyMergeCommand::Run() {
   const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force_);

@@ -14,6 +14,7 @@ class StrategyShowCommand : public Command {
   // `parent` is the parser of `reshard strategy`.
   explicit StrategyShowCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   std::string path_;
@@ -25,6 +26,7 @@ class StrategyMergeCommand : public Command {
   // `parent` is the parser of `reshard strategy`.
   explicit StrategyMergeCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   std::string folder_;

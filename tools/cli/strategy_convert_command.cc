@@ -17,6 +17,10 @@ StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
   app().add_flag("--force", force_, "Replace OUT when it exists");
 }
 
+UsedPaths StrategyConvertCommand::Paths() const {
+  return {.files = {input_}, .outputs = {output_}};
+}
+
 int StrategyConvertCommand::Run() {
   const Result<StrategyConversionReport> report = ConvertStrategyFile(input_, output_, force_);
   if (!report.ok()) return Fail(report.status());

@@ -13,6 +13,7 @@ class StrategyConvertCommand : public Command {
   // `parent` is the parser of `reshard strategy`.
   explicit StrategyConvertCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   std::string input_;

@@ -20,6 +20,10 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
 
+UsedPaths StrategyInferCommand::Paths() const {
+  return {.checkpoints = {options_.source, options_.reference}, .outputs = {options_.output}};
+}
+
 int StrategyInferCommand::Run() {
   const Result<InferStrategyReport> report =
       CallStoppable(options_, progress_style(), InferStrategy);

@@ -12,6 +12,7 @@ class StrategyInferCommand : public Command {
   // `parent` is the parser of `reshard strategy`.
   explicit StrategyInferCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   InferStrategyOptions options_;

@@ -19,6 +19,10 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
 
+UsedPaths StrategyMakeCommand::Paths() const {
+  return {.files = {options_.spec, options_.checkpoint}, .outputs = {options_.output}};
+}
+
 int StrategyMakeCommand::Run() {
   const Result<MakeStrategyReport> report = MakeStrategy(options_);
   if (!report.ok()) return Fail(report.status());

@@ -12,6 +12,7 @@ class StrategyMakeCommand : public Command {
   // `parent` is the parser of `reshard strategy`.
   explicit StrategyMakeCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   MakeStrategyOptions options_;

@@ -3,13 +3,14 @@
 #define RESHARD_TOOLS_CLI_UNMATCHED_OPTION_H_
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "reshard/unmatched_policy.h"
 
 namespace reshard {
 
-// Adds it to `app`; `policy`, which parsing sets, is what counts where it is not given.
-CLI::Option* AddUnmatchedOption(CLI::App& app, UnmatchedPolicy& policy);
+// Adds it to `app`; parsing sets `policy`.
+CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& policy);
 
 }  // namespace reshard
 

@@ -10,6 +10,7 @@
 #include "tools/cli/find_option.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/printable.h"
+#include "tools/cli/rank_findings.h"
 #include "tools/cli/source_options.h"
 #include "tools/cli/stoppable_call.h"
 #include "tools/cli/text_format.h"
@@ -41,14 +42,6 @@ std::vector<std::string> Warnings(const DamageReport& report) {
   return {fmt::format(
       "{} of {} listed without a digest (converted with --no-checksum): only sizes were compared",
       report.files_without_digest, FormatCount(report.files, "file"))};
-}
-
-std::string ReplicasText(const ReplicaReport& replicas) {
-  if (replicas.compared == 0) return "no replicas to compare";
-  return fmt::format("replicas of {} compared: {}", FormatCount(replicas.compared, "parameter"),
-                     replicas.differing == 0
-                         ? "all equal"
-                         : fmt::format("those of {} differ", replicas.differing));
 }
 
 std::string OutcomeText(const DamageReport& report) {
@@ -137,6 +130,19 @@ void VerifyCommand::AddAgainst() {
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
+UsedPaths VerifyCommand::Paths() const {
+  ConvertOptions conversion;
+  conversion.source = against_.source;
+  conversion.source_files = against_.source_files;
+  conversion.source_strategy = against_.source_strategy;
+  conversion.target_strategy = against_.target_strategy;
+  conversion.group_info = against_.group_info;
+  conversion.target = options_.target;
+  UsedPaths used = PathsOf(conversion);
+  used.files.push_back(choice_.rename_file());
+  return used;
+}
+
 int VerifyCommand::Run() {
   for (const char* name : {"--against", "--source"}) {
     if (FindOption(app(), name)->count() > 0) return RunAgainst();
@@ -151,6 +157,7 @@ int VerifyCommand::Run() {
   const Result<DamageReport> report = CallStoppable(options_, progress_style(), Verify);
   if (!report.ok()) return Fail(report.status());
 
+  if (!quiet()) PrintNotes(report->notes);
   PrintWarnings(Warnings(*report));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) {
@@ -179,6 +186,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   document["damages"] = std::move(damages);
   document["seconds"] = seconds;
   document["warnings"] = Warnings(report);
+  document["notes"] = report.notes;
   PrintData(ToJsonText(document) + '\n');
 }
 

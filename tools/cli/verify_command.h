@@ -16,6 +16,7 @@ class VerifyCommand : public Command {
  public:
   explicit VerifyCommand(CLI::App& parent);
   int Run() override;
+  UsedPaths Paths() const override;
 
  private:
   // With --against.

@@ -1,0 +1,44 @@
+// ParameterTotals: how many parameters a model has, the number that people know it by.
+//
+// Here every element of a tensor is a parameter, as in "a model of 6.74 B parameters". Pure
+// functions, for any thread.
+//
+// Implemented in src/base.
+#ifndef RESHARD_PARAMETER_COUNT_H_
+#define RESHARD_PARAMETER_COUNT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Of the floating-point tensors of more than one element, each name once.
+struct ParameterTotals {
+  uint64_t weights = 0;
+  uint64_t optimizer = 0;  // of its copies of parameters (reshard/optimizer_names.h)
+
+  friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
+};
+
+// A number as people state it: 6.74B is 6,740,000,000 to the nearest 10,000,000.
+struct RoundedCount {
+  uint64_t count = 0;
+  uint64_t precision = 1;  // at least 1
+};
+
+// Parses digits, where a suffix follows also with a point and decimals, and the suffix K, M, B or T
+// for powers of 1,000: "6.74B". Digits alone are exact. Errors: kInvalidArgument.
+Result<RoundedCount> ParseParameterCount(std::string_view text);
+
+// Returns whether `exact` rounds to `stated`.
+bool RoundsTo(uint64_t exact, const RoundedCount& stated);
+
+// Returns "512", "123.4 K", "6.74 B".
+std::string ParameterCountText(uint64_t count);
+
+}  // namespace reshard
+
+#endif  // RESHARD_PARAMETER_COUNT_H_

@@ -1,0 +1,51 @@
+#include "src/plan/content_geometry.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kCounts = 2;  // numbers before the shape
+
+}  // namespace
+
+ContentGeometry::ContentGeometry(const Shape& full_shape, const Box& box,
+                                 const std::vector<PlacedBox>& shards) {
+  const size_t of_shard = shards.empty() ? 0 : shards.front().box.dims();
+  numbers_.reserve(kCounts + 3 * full_shape.size() + shards.size() * (2 * of_shard + 1));
+  const auto add = [this](const std::vector<int64_t>& more) {
+    numbers_.insert(numbers_.end(), more.begin(), more.end());
+  };
+  add({static_cast<int64_t>(full_shape.size()), static_cast<int64_t>(of_shard)});
+  add(full_shape);
+  add(box.begin);
+  add(box.extent);
+  for (const PlacedBox& shard : shards) {
+    add(shard.box.begin);
+    add(shard.box.extent);
+    numbers_.push_back(shard.offset);
+  }
+}
+
+std::vector<int64_t> ContentGeometry::Numbers(size_t first, size_t count) const {
+  if (count == 0) return {};
+  return {numbers_.data() + first, numbers_.data() + first + count};
+}
+
+Shape ContentGeometry::full_shape() const { return Numbers(kCounts, dims()); }
+
+Box ContentGeometry::target_box() const {
+  return {Numbers(kCounts + dims(), dims()), Numbers(kCounts + 2 * dims(), dims())};
+}
+
+size_t ContentGeometry::shards() const {
+  if (numbers_.empty()) return 0;
+  return (numbers_.size() - kCounts - 3 * dims()) / (2 * static_cast<size_t>(numbers_[1]) + 1);
+}
+
+PlacedBox ContentGeometry::shard(size_t copy) const {
+  const auto of_shard = static_cast<size_t>(numbers_[1]);
+  const size_t first = kCounts + 3 * dims() + copy * (2 * of_shard + 1);
+  return {{Numbers(first, of_shard), Numbers(first + of_shard, of_shard)},
+          numbers_[first + 2 * of_shard]};
+}
+
+}  // namespace reshard

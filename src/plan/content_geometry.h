@@ -1,0 +1,43 @@
+// ContentGeometry: where a content and the shards that it is gathered from lie in the full tensor.
+//
+// All numbers in one allocation: plans of very many parameters consist of little else. A plain
+// value.
+#ifndef RESHARD_SRC_PLAN_CONTENT_GEOMETRY_H_
+#define RESHARD_SRC_PLAN_CONTENT_GEOMETRY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reshard/box.h"
+#include "src/tensor/block_copy.h"
+
+namespace reshard {
+
+class ContentGeometry {
+ public:
+  ContentGeometry() = default;
+  // `box` is that of the whole parameter on the target rank, in elements; `shards` are those that
+  // the copies read from, one for each, placed in their source files.
+  ContentGeometry(const Shape& full_shape, const Box& box, const std::vector<PlacedBox>& shards);
+
+  Shape full_shape() const;
+  Box target_box() const;
+  PlacedBox shard(size_t copy) const;
+  size_t shards() const;
+
+  size_t capacity() const { return numbers_.capacity(); }
+
+ private:
+  size_t dims() const { return numbers_.empty() ? 0 : static_cast<size_t>(numbers_[0]); }
+  // Returns `count` numbers from number `first` on.
+  std::vector<int64_t> Numbers(size_t first, size_t count) const;
+
+  // The dims of the tensor and of a shard in bytes; shape, begin and extent of the box; for each
+  // shard begin, extent and offset.
+  std::vector<int64_t> numbers_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_CONTENT_GEOMETRY_H_

@@ -1,0 +1,248 @@
+#include "src/verify/checkpoint_contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/layout/optimizer_copy.h"
+#include "src/layout/shard_grid.h"
+#include "src/layout/strategy.h"
+#include "src/tensor/laid_out.h"
+#include "src/verify/rank_file_digests.h"
+#include "src/verify/stage_shards.h"
+
+namespace reshard {
+namespace {
+
+// Ranks, as ranges: mostly they are one.
+class RankSet {
+ public:
+  // Adds one that is not there.
+  void Add(int64_t rank) {
+    int64_t last = rank;
+    auto next = ranges_.lower_bound(rank);
+    if (next != ranges_.end() && next->first == rank + 1) {
+      last = next->second;
+      next = ranges_.erase(next);
+    }
+    ++count_;
+    if (next != ranges_.begin() && std::prev(next)->second == rank - 1) {
+      std::prev(next)->second = last;
+    } else {
+      ranges_.emplace_hint(next, rank, last);
+    }
+  }
+
+  uint64_t count() const { return count_; }
+  std::vector<int64_t> List() const {
+    std::vector<int64_t> ranks;
+    for (const auto& [first, last] : ranges_) {
+      for (int64_t rank = first; rank <= last; ++rank) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+ private:
+  std::map<int64_t, int64_t> ranges_;  // the last rank by the first
+  uint64_t count_ = 0;
+};
+
+// Whether a layout of any stage cuts the parameter.
+bool IsCut(const FullParameter& parameter, const Strategy& strategy) {
+  return std::any_of(
+      strategy.stages().begin(), strategy.stages().end(), [&](const StrategyStage& stage) {
+        const ParameterLayout* const layout = stage.Find(parameter.tensor.name);
+        if (layout == nullptr) return false;
+        const auto grid = ShardGrid::Make(*layout, parameter.tensor.full_shape.size(), "");
+        return !grid.ok() || grid->parts() > 1;
+      });
+}
+
+// Reads the files of one checkpoint.
+class ContentsReader {
+ public:
+  ContentsReader(SourceFiles& files, const SourceShards& shards,
+                 const std::vector<FullParameter>& parameters)
+      : files_(files), shards_(shards), parameters_(parameters), own_(parameters.size()) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      by_name_.emplace(parameters[i].tensor.name, i);
+      cut_.push_back(!parameters[i].whole && IsCut(parameters[i], *shards.rule().source()));
+    }
+  }
+
+  Status Read(const SharedWork& work) {
+    const std::vector<int64_t> stages = shards_.rule().NeededSourceStages(0);
+    if (shards_.rule().source() != nullptr) {
+      for (const int64_t stage : stages) {
+        stages_.try_emplace(stage, files_, shards_, everything_, stage);
+      }
+    }
+    const DigestUse use = {[&](const auto& rank, const auto& info) { return Places(rank, info); },
+                           [&](const auto& rank, const auto& info, const Digest128& digest) {
+                             return Take(rank, info, digest);
+                           }};
+    return DigestRankFiles(files_, shards_, FilesOfStages(shards_, stages), use, work);
+  }
+
+  // When all is read.
+  Result<CheckpointContents> Finish() {
+    CheckpointContents contents;
+    contents.values.resize(parameters_.size());
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      std::vector<HeldValue>& values = contents.values[i];
+      if (!cut_[i]) {
+        values = OwnValues(i, contents.replicas);
+        continue;
+      }
+      RESHARD_ASSIGN_OR_RETURN(HeldValue value, CutValue(parameters_[i]));
+      values.push_back(std::move(value));
+    }
+    for (const auto& [number, stage] : stages_) {
+      const auto original = [&, number = number](std::string_view name) {
+        return OriginalOf(name, number, contents);
+      };
+      RESHARD_RETURN_IF_ERROR(stage.Report({IsAccumulatedGradient, original}, contents.replicas,
+                                           contents.own_gradients));
+    }
+    return contents;
+  }
+
+ private:
+  using Copies = std::optional<std::vector<BlockCopy>>;
+
+  // Returns the values of a parameter that no layout cuts.
+  std::vector<HeldValue> OwnValues(size_t parameter, ReplicaReport& replicas) const {
+    std::vector<HeldValue> values;
+    uint64_t shards = 0;
+    uint64_t bytes = 0;
+    for (const auto& [value, ranks] : own_[parameter]) {
+      shards += ranks.count();
+      bytes += ranks.count() * value.bytes;
+      values.push_back(value);
+      if (own_[parameter].size() > 1) values.back().ranks = ranks.List();
+    }
+    if (values.size() > 1) {
+      std::sort(values.begin(), values.end(), [](const HeldValue& a, const HeldValue& b) {
+        return a.ranks.front() < b.ranks.front();
+      });
+    }
+    if (!parameters_[parameter].whole && shards > 1) {
+      ++replicas.compared;
+      replicas.shards += shards;
+      replicas.bytes += bytes;
+    }
+    return values;
+  }
+
+  // Whether each rank's value counts by itself.
+  bool IsOwn(std::string_view name) const {
+    const auto place = by_name_.find(name);
+    return place != by_name_.end() && !cut_[place->second];
+  }
+
+  // Returns the stage's shards where its layouts cut the parameter, else null.
+  StageShards* CuttingStage(const RankFileOfStage& rank, const ParameterInfo& info) {
+    const auto stage = stages_.find(rank.stage);
+    const bool cut = stage != stages_.end() && info.kind == ParameterKind::kTensor &&
+                     stage->second.Find(info.name) && !IsOwn(info.name);
+    return cut ? &stage->second : nullptr;
+  }
+
+  Result<Copies> Places(const RankFileOfStage& rank, const ParameterInfo& info) {
+    if (StageShards* const stage = CuttingStage(rank, info)) {
+      RESHARD_ASSIGN_OR_RETURN(Copies copies, stage->PlacesOf(*stage->Find(info.name), rank, info));
+      return copies;
+    }
+    // One that another stage's layouts cut has no meaning here.
+    if (!IsOwn(info.name)) return Copies();
+    return Copies(LayOut(rank.file, info.kind == ParameterKind::kMap ? info.values : info.content));
+  }
+
+  Status Take(const RankFileOfStage& rank, const ParameterInfo& info, const Digest128& digest) {
+    if (StageShards* const stage = CuttingStage(rank, info)) {
+      return stage->Add(*stage->Find(info.name), rank, info, digest);
+    }
+    HeldValue value;
+    value.kind = info.kind;
+    value.digest = digest;
+    if (info.kind != ParameterKind::kMap) value.dtype = info.dtype;
+    if (info.kind == ParameterKind::kTensor) value.shape = info.shape;
+    for (const ByteRange& range : info.kind == ParameterKind::kMap ? info.values : info.content) {
+      value.bytes += range.length;
+    }
+    const std::scoped_lock lock(mutex_);
+    own_[by_name_.at(info.name)][value].Add(shards_.rule().SourceRank(rank.stage, rank.local));
+    return {};
+  }
+
+  // Returns what a stage's shards of a parameter have to be, when a lower stage holds it too.
+  std::optional<StageShards::Original> OriginalOf(std::string_view name, int64_t stage,
+                                                  const CheckpointContents& contents) const {
+    const auto place = by_name_.find(name);
+    if (place == by_name_.end()) return std::nullopt;
+    const FullParameter& parameter = parameters_[place->second];
+    if (parameter.tensor.stage == stage) return std::nullopt;
+    return StageShards::Original{&parameter, contents.values[place->second].front().digest};
+  }
+
+  Result<HeldValue> CutValue(const FullParameter& parameter) const {
+    const SourceTensor& tensor = parameter.tensor;
+    std::optional<Digest128> sum;
+    if (parameter.bytes == 0) {
+      sum = Digest128();
+    } else {
+      sum = stages_.at(tensor.stage).SumOf(tensor);
+    }
+    if (!sum) {
+      // Says which part is in no file, or of another type.
+      RESHARD_RETURN_IF_ERROR(CopiesOf(shards_, parameter, Box::Whole(tensor.full_shape)).status());
+      return MismatchError(fmt::format(
+          "parameter {}: ranks hold shards of different dtypes or shapes; are these ranks of one "
+          "checkpoint?",
+          Quote(tensor.name)));
+    }
+    return HeldValue{tensor.kind, tensor.dtype, tensor.full_shape, parameter.bytes, *sum, {}};
+  }
+
+  SourceFiles& files_;
+  const SourceShards& shards_;
+  const std::vector<FullParameter>& parameters_;
+  const ParameterChoice everything_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
+  std::vector<bool> cut_;                                 // by a layout, as parameters_
+  std::map<int64_t, StageShards> stages_;                 // none without a strategy
+  std::mutex mutex_;
+  // The values of what no layout cuts, and the ranks that hold them, as parameters_; guarded by
+  // mutex_.
+  std::vector<std::map<HeldValue, RankSet, HeldValue::Less>> own_;
+};
+
+}  // namespace
+
+bool HeldValue::Less::operator()(const HeldValue& a, const HeldValue& b) const {
+  const auto key = [](const HeldValue& value) {
+    return std::tie(value.digest.high, value.digest.low, value.bytes, value.kind, value.dtype,
+                    value.shape);
+  };
+  return key(a) < key(b);
+}
+
+Result<CheckpointContents> ReadAllRanks(SourceFiles& files, const SourceShards& shards,
+                                        const std::vector<FullParameter>& parameters,
+                                        const SharedWork& work) {
+  ContentsReader reader(files, shards, parameters);
+  RESHARD_RETURN_IF_ERROR(reader.Read(work));
+  return reader.Finish();
+}
+
+}  // namespace reshard

@@ -1,0 +1,59 @@
+// ReadAllRanks: what every rank of a checkpoint holds, each file read once.
+//
+// Thread-safe as its arguments are.
+#ifndef RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_
+#define RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/differences.h"
+#include "reshard/dtype.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/digest/digest128.h"
+#include "src/plan/full_parameter.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+// A whole parameter, as some ranks hold it.
+struct HeldValue {
+  ParameterKind kind = ParameterKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a map
+  Shape shape;                    // of the full tensor; empty for notes and maps
+  uint64_t bytes = 0;
+  Digest128 digest;
+  std::vector<int64_t> ranks;  // ascending; none where it is the only value
+
+  // Orders values; those that are the same are equal, whichever ranks hold them.
+  struct Less {
+    bool operator()(const HeldValue& a, const HeldValue& b) const;
+  };
+};
+
+struct CheckpointContents {
+  // Of each parameter: where a layout cuts it one, of the lowest ranks that hold its parts; else
+  // the values that ranks hold, by their lowest rank.
+  std::vector<std::vector<HeldValue>> values;
+  // Ranks that hold the same shard, and what higher stages hold of a parameter, against the lowest.
+  ReplicaReport replicas;
+  // Accumulated gradients whose replicas differ, as they may: each rank has its own.
+  std::vector<std::string> own_gradients;
+};
+
+// Reads all of `parameters`, which are all of a checkpoint, in the files of all ranks. Work is
+// counted in bytes of the files.
+// Errors: kMismatch when no file holds a shard, or where a layout does not fit; those of
+// SourceFiles; kCancelled.
+Result<CheckpointContents> ReadAllRanks(SourceFiles& files, const SourceShards& shards,
+                                        const std::vector<FullParameter>& parameters,
+                                        const SharedWork& work);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_CHECKPOINT_CONTENTS_H_

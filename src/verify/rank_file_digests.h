@@ -1,0 +1,56 @@
+// DigestRankFiles: the logical digests of what rank files hold, all of them read in one pass.
+//
+// Any number of threads share the files out in pieces; what they find they hand on at once, so that
+// memory does not depend on what is read.
+#ifndef RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
+#define RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/digest/digest128.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+#include "src/tensor/block_copy.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+// The file of a local rank of a source stage.
+struct RankFileOfStage {
+  int64_t stage = 0;
+  int64_t local = 0;
+  FileId file = 0;
+};
+
+// Returns the files of these source stages, by stage and rank; a stage that is named twice counts
+// once.
+std::vector<RankFileOfStage> FilesOfStages(const SourceShards& shards,
+                                           std::span<const int64_t> stages);
+
+// What becomes of each parameter; called from several threads at a time.
+struct DigestUse {
+  // Returns the copies that move its content, or the Values of a map, in file order, to where they
+  // belong in the full tensor; nothing where no digest is wanted.
+  std::function<Result<std::optional<std::vector<BlockCopy>>>(const RankFileOfStage&,
+                                                              const ParameterInfo&)>
+      places;
+  // Takes the digest of the bytes at those places. In any order, once for each.
+  std::function<Status(const RankFileOfStage&, const ParameterInfo&, const Digest128&)> take;
+};
+
+// Reads each byte that is wanted of `ranks` once, in pieces of files of so many bytes. Work is
+// counted in bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles
+// and IndexCache; kCancelled.
+Status DigestRankFiles(SourceFiles& files, const SourceShards& shards,
+                       std::span<const RankFileOfStage> ranks, const DigestUse& use,
+                       const SharedWork& work, uint64_t piece_bytes = kPieceBytes);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_

@@ -1,0 +1,74 @@
+// A sample of the shards of a source: does each rank hold what the source strategy says?
+//
+// A few KiB at the beginning, the middle and the end of some parameters are read from some ranks:
+// ranks that hold the same part by the strategy have to agree, ranks that hold other parts should
+// not. Parameters are chosen to have every layout, and so that their bytes tell something: large
+// weights go before an optimizer's states, what is not one value throughout before zeros. Where
+// ranks are too many, those are chosen that differ in one device axis.
+//
+// A file that nobody opened yet is read at the places of one of its stage that is of its size, as
+// long as the headers there are the same: so it costs no index. Such files are not kept in mind for
+// SourceFiles::VerifyUnchanged.
+#ifndef RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
+#define RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reshard/check_replicas.h"
+#include "reshard/status.h"
+#include "src/plan/parameter_choice.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+#include "src/verify/shared_work.h"
+
+namespace reshard {
+
+struct SampleLimits {
+  size_t reads = 1024;  // requests, headers included
+  size_t files = 64;    // opened for the sample only
+};
+
+// Returns the limits for the storage that holds the file at `path`: the default ones on a local
+// disk that does not rotate and in memory, a quarter of them elsewhere.
+SampleLimits SampleLimitsFor(const std::string& path);
+
+// A part of a parameter that is not the same in two ranks that ought to hold the same.
+struct SampledDifference {
+  std::string parameter;
+  int64_t rank = 0;
+  int64_t reference = 0;    // another rank
+  bool cut = false;         // by the layout of the parameter
+  bool other_type = false;  // another dtype or shape
+  uint64_t offset = 0;      // else: of the first byte of the shard that was found to differ
+};
+
+// Two ranks that hold the same bytes of all cut parameters sampled, constant ones not counted,
+// although they ought to hold different parts of some.
+struct EqualRanks {
+  int64_t rank = 0;
+  int64_t other = 0;
+  std::string parameter;  // of which they ought to hold different parts
+};
+
+struct ShardSample {
+  ReplicaSample counts;
+  bool any_cut = false;  // some layout cuts a parameter that is there
+  std::vector<SampledDifference> differences;
+  std::vector<EqualRanks> equal;    // each rank with the first one that is like it
+  std::vector<std::string> unread;  // why files that nobody needs could not be sampled
+};
+
+// Samples the parameters of `choice` in the files of these source stages, accumulated gradients
+// left out; without a source strategy there is nothing to sample. Errors: those of reading files
+// that were opened before; kMismatch where a layout does not fit; kCancelled.
+Result<ShardSample> SampleShards(SourceFiles& files, const SourceShards& shards,
+                                 const ParameterChoice& choice, std::span<const int64_t> stages,
+                                 const SampleLimits& limits, const SharedWork& work);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_

@@ -1,0 +1,358 @@
+#include "src/verify/stage_sample.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "reshard/optimizer_names.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/index/checkpoint_index.h"
+#include "src/layout/optimizer_copy.h"
+
+namespace reshard {
+namespace {
+
+constexpr uint64_t kPlaceBytes = 4096;
+constexpr uint64_t kHeadBytes = 1024;
+constexpr size_t kParametersOfLayout = 3;
+// So many parameters of a layout are looked at before constant ones are taken.
+constexpr size_t kTries = 8;
+// A rank is worth so many reads at least.
+constexpr int64_t kLeastReads = 8;
+
+bool IsSampled(const ParameterInfo& parameter) {
+  return parameter.kind == ParameterKind::kTensor && parameter.bytes > 0 &&
+         !IsAccumulatedGradient(parameter.name);
+}
+
+SampledParameter::Place PlaceAt(const ParameterInfo& info, size_t value, uint64_t in_value,
+                                uint64_t offset) {
+  const ByteRange& content = info.content[value];
+  SampledParameter::Place place;
+  place.offset = offset;
+  place.content = {content.offset + in_value, std::min(kPlaceBytes, content.length - in_value)};
+  if (in_value == 0) {
+    const uint64_t before = std::min(content.offset - info.values[value].offset, kHeadBytes);
+    place.head = {content.offset - before, before};
+  }
+  return place;
+}
+
+// The beginning, the middle and the end; of a parameter of several Values the beginnings of the
+// first, the middle and the last one, which have headers before them.
+std::vector<SampledParameter::Place> PlacesOf(const ParameterInfo& info, bool all) {
+  std::vector<SampledParameter::Place> places;
+  if (info.content.size() > 1) {
+    std::set<size_t> values = {0};
+    if (all) values = {0, info.content.size() / 2, info.content.size() - 1};
+    uint64_t offset = 0;
+    for (size_t i = 0; i < info.content.size(); ++i) {
+      if (values.contains(i) && info.content[i].length > 0) {
+        places.push_back(PlaceAt(info, i, 0, offset));
+      }
+      offset += info.content[i].length;
+    }
+    return places;
+  }
+  places.push_back(PlaceAt(info, 0, 0, 0));
+  const uint64_t bytes = info.content[0].length;
+  if (!all || bytes <= kPlaceBytes) return places;
+  const uint64_t last = bytes - std::min(kPlaceBytes, bytes - kPlaceBytes);
+  const uint64_t middle = bytes / 2 - kPlaceBytes / 2;
+  if (middle > kPlaceBytes) places.push_back(PlaceAt(info, 0, middle, middle));
+  places.push_back(PlaceAt(info, 0, last, last));
+  return places;
+}
+
+// Whether all of `bytes` are one value of the parameter.
+bool IsConstant(const ParameterInfo& info, const std::vector<std::string>& bytes) {
+  const size_t element = ItemBytes(info.dtype);
+  const std::string first = bytes.empty() ? "" : bytes[0].substr(0, element);
+  return std::all_of(bytes.begin(), bytes.end(), [&](const std::string& part) {
+    return part.size() < element ||
+           (part.compare(0, element, first) == 0 &&
+            std::memcmp(part.data(), part.data() + element, part.size() - element) == 0);
+  });
+}
+
+}  // namespace
+
+Status StageSample::Choose(int64_t reads, int64_t files) {
+  present_ = shards_.LocalRanks(stage_);
+  if (present_.size() < 2) return {};
+  const auto opened = std::find_if(present_.begin(), present_.end(), [this](int64_t local) {
+    return !shards_.HasNewFile(stage_, local);
+  });
+  const int64_t at_first = budget_.reads;
+  reference_local_ = opened == present_.end() ? present_.front() : *opened;
+  RESHARD_ASSIGN_OR_RETURN(reference_, shards_.IndexOf(stage_, reference_local_));
+  reference_size_ = reference_->file_size();
+  RESHARD_RETURN_IF_ERROR(ListGroups());
+  if (groups_.empty() || reads < kLeastReads) return {};
+
+  const size_t most = static_cast<size_t>(std::max<int64_t>(2, reads / kLeastReads));
+  groups_.resize(std::min(groups_.size(), static_cast<size_t>(reads) / 2));
+  std::vector<int64_t> locals = ChooseRanks(std::min(most, present_.size()));
+  std::erase_if(locals, [&](int64_t local) {
+    return local != reference_local_ && shards_.HasNewFile(stage_, local) && files-- <= 0;
+  });
+  // For each rank as many reads; every layout before a second parameter of one.
+  const auto of_rank = static_cast<size_t>(reads) * 3 / 4 / locals.size();
+  const bool all_places = of_rank >= 3 * groups_.size();
+  const size_t of_group =
+      std::clamp<size_t>(of_rank / (3 * groups_.size()), 1, kParametersOfLayout);
+  const auto groups = std::min(groups_.size(), std::max<size_t>(of_rank, 1));
+  const int64_t least = budget_.reads - reads / 4;
+  for (size_t i = 0; i < groups; ++i) {
+    RESHARD_RETURN_IF_ERROR(ChooseParameters(groups_[i], of_group, all_places, least));
+  }
+  ranks_.resize(locals.size());
+  for (size_t i = 0; i < locals.size(); ++i) {
+    ranks_[i].local = locals[i];
+    ranks_[i].known = locals[i] == reference_local_ || !shards_.HasNewFile(stage_, locals[i]);
+    if (!ranks_[i].known) --budget_.files;
+  }
+  const auto unopened = std::count_if(ranks_.begin(), ranks_.end(),
+                                      [](const SampledRank& rank) { return !rank.known; });
+  reads_of_index_ =
+      budget_.reads - (at_first - reads) - static_cast<int64_t>(of_rank * ranks_.size());
+  if (unopened > 0) reads_of_index_ /= unopened;
+  return {};
+}
+
+Status StageSample::ListGroups() {
+  const ConversionRule& rule = shards_.rule();
+  const StrategyStage& layouts = rule.source()->stages()[static_cast<size_t>(stage_)];
+  const auto less = [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : *a.first < *b.first;
+  };
+  std::map<std::pair<const ParameterLayout*, size_t>, size_t, decltype(less)> by_layout(less);
+  for (const ParameterInfo& parameter : reference_->parameters()) {
+    const ParameterLayout* layout = layouts.Find(parameter.name);
+    if (layout == nullptr || !IsSampled(parameter) || !choice_.Takes(parameter.name)) continue;
+    const auto [place, is_new] =
+        by_layout.try_emplace({layout, parameter.shape.size()}, groups_.size());
+    if (is_new) {
+      Group group;
+      RESHARD_ASSIGN_OR_RETURN(
+          group.grid,
+          ShardGrid::Make(*layout, parameter.shape.size(),
+                          fmt::format("{}, {}", shards_.Where(reference_->file(), parameter.name),
+                                      Escape(rule.source()->path()))));
+      group.cut = group.grid.parts() > 1;
+      group.replicas = group.grid.parts() < group.grid.devices();
+      any_cut_ = any_cut_ || group.cut;
+      groups_.push_back(std::move(group));
+    }
+    groups_[place->second].parameters.push_back(&parameter);
+  }
+  const auto tells_more = [](const ParameterInfo* a, const ParameterInfo* b) {
+    const bool own_a = OptimizerGroup(a->name).empty();
+    const bool own_b = OptimizerGroup(b->name).empty();
+    return own_a != own_b ? own_a : a->bytes > b->bytes;
+  };
+  for (Group& group : groups_) {
+    std::stable_sort(group.parameters.begin(), group.parameters.end(), tells_more);
+  }
+  const auto weight = [](const Group& group) {
+    return (group.cut ? 2 : 0) + (group.replicas ? 1 : 0);
+  };
+  std::stable_sort(groups_.begin(), groups_.end(), [&](const Group& a, const Group& b) {
+    if (weight(a) != weight(b)) return weight(a) > weight(b);
+    return a.parameters.front()->bytes > b.parameters.front()->bytes;
+  });
+  return {};
+}
+
+void StageSample::AddRelatives(int64_t base, std::vector<int64_t>& order) const {
+  order.push_back(base);
+  for (size_t g = 0; g < std::min<size_t>(groups_.size(), kTries); ++g) {
+    const ShardGrid& grid = groups_[g].grid;
+    const std::vector<int64_t> parts = grid.PartsOf(base);
+    std::vector<int64_t> same;
+    if (static_cast<int64_t>(present_.size()) < grid.replicas()) {
+      std::copy_if(present_.begin(), present_.end(), std::back_inserter(same),
+                   [&](int64_t local) { return grid.PartsOf(local) == parts; });
+    } else {
+      same = grid.Replicas(parts);
+      std::erase_if(same, [&](int64_t local) {
+        return !std::binary_search(present_.begin(), present_.end(), local);
+      });
+    }
+    for (size_t i = 1; i < same.size(); i *= 2) order.push_back(same[i]);
+    if (!same.empty()) order.push_back(same.back());
+  }
+}
+
+std::vector<int64_t> StageSample::ChooseRanks(size_t most) const {
+  std::vector<int64_t> order = {reference_local_};
+  if (most < present_.size()) {
+    const size_t count = present_.size();
+    AddRelatives(present_.front(), order);
+    for (size_t i = 1; i < count; i *= 2) order.push_back(present_[i]);
+    for (const size_t base : {count - 1, count / 2, count / 3}) {
+      AddRelatives(present_[base], order);
+    }
+  } else {
+    order.insert(order.end(), present_.begin(), present_.end());
+  }
+  std::set<int64_t> seen;
+  std::erase_if(order,
+                [&](int64_t local) { return seen.size() == most || !seen.insert(local).second; });
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_places,
+                                     int64_t least) {
+  std::vector<std::pair<SampledParameter, SampledShard>> constant;
+  size_t chosen = 0;
+  const auto take = [&](SampledParameter parameter, SampledShard shard) {
+    parameters_.push_back(std::move(parameter));
+    reference_shards_.push_back(std::move(shard));
+    ++chosen;
+  };
+  const auto& all = group.parameters;
+  for (size_t i = 0; i < std::min(all.size(), kTries) && chosen < count; ++i) {
+    if (chosen + constant.size() >= count && budget_.reads <= least) break;
+    // Large ones, and of those that remain one here and there.
+    const bool in_turn = i < 2 || all.size() <= kTries;
+    const ParameterInfo* info = in_turn ? all[i] : all[i * (all.size() - 1) / (kTries - 1)];
+    const auto is_it = [&](const SampledParameter& other) { return other.info == info; };
+    if (std::any_of(parameters_.begin(), parameters_.end(), is_it)) continue;
+    SampledParameter parameter{info, &group.grid, group.cut, PlacesOf(*info, all_places)};
+    if (parameter.places.empty()) continue;
+    SampledShard shard;
+    shard.held = true;
+    for (SampledParameter::Place& place : parameter.places) {
+      RESHARD_RETURN_IF_ERROR(
+          ReadPlace(files_, reference_->file(), place, place.header, shard.bytes.emplace_back()));
+    }
+    shard.constant = IsConstant(*info, shard.bytes);
+    if (shard.constant) {
+      constant.emplace_back(std::move(parameter), std::move(shard));
+    } else {
+      take(std::move(parameter), std::move(shard));
+    }
+  }
+  // Of constants one is enough: they may still differ from rank to rank.
+  if (chosen < count && !constant.empty()) {
+    take(std::move(constant[0].first), std::move(constant[0].second));
+  }
+  return {};
+}
+
+Status StageSample::Read(size_t index) {
+  SampledRank& rank = ranks_[index];
+  if (rank.local == reference_local_) {
+    rank.shards = reference_shards_;
+    rank.read = true;
+    return {};
+  }
+  rank.shards.resize(parameters_.size());
+  const FileId file = shards_.rank_files().at(RankOf(rank));
+  if (rank.known) return ReadOpened(rank, file);
+  const Status status = ReadUnopened(rank, files_.path(file));
+  if (status.ok()) return {};
+  rank.read = false;
+  rank.unread = fmt::format("rank {}: {}", RankOf(rank), status.message());
+  return {};
+}
+
+Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
+  IndexHandle index;
+  if (shards_.KnownTable(stage_, rank.local) != reference_->table().id()) {
+    RESHARD_ASSIGN_OR_RETURN(index, shards_.IndexOf(stage_, rank.local));
+  }
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const SampledParameter& parameter = parameters_[p];
+    if (index) {
+      RESHARD_RETURN_IF_ERROR(ReadElsewhere(files_, file, index->Find(parameter.info->name),
+                                            parameter, rank.shards[p]));
+    } else {
+      RESHARD_RETURN_IF_ERROR(ReadAlike(files_, file, parameter, rank.shards[p]).status());
+    }
+  }
+  rank.read = true;
+  return {};
+}
+
+Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
+  const FileId file = others_.Add(path);
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, others_.Size(file));
+  bool alike = size == reference_size_;
+  for (size_t p = 0; alike && p < parameters_.size(); ++p) {
+    RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
+  }
+  if (!alike) {
+    const auto values = static_cast<int64_t>(reference_->parameters().size() + 2);
+    if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
+    budget_.reads -= values;
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex index, CheckpointIndex::Make(others_, file));
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      const SampledParameter& parameter = parameters_[p];
+      RESHARD_RETURN_IF_ERROR(ReadElsewhere(others_, file, index.Find(parameter.info->name),
+                                            parameter, rank.shards[p]));
+    }
+  }
+  rank.read = true;
+  return {};
+}
+
+Result<bool> StageSample::ReadAlike(SourceFiles& files, FileId file,
+                                    const SampledParameter& parameter, SampledShard& shard) {
+  shard = {};
+  for (const SampledParameter::Place& place : parameter.places) {
+    std::string header;
+    std::string bytes;
+    RESHARD_RETURN_IF_ERROR(ReadPlace(files, file, place, header, bytes));
+    if (header != place.header) return false;
+    shard.bytes.push_back(std::move(bytes));
+  }
+  shard.held = true;
+  shard.constant = IsConstant(*parameter.info, shard.bytes);
+  return true;
+}
+
+Status StageSample::ReadElsewhere(SourceFiles& files, FileId file, const ParameterInfo* info,
+                                  const SampledParameter& parameter, SampledShard& shard) {
+  shard = {};
+  if (info == nullptr || info->kind != ParameterKind::kTensor) return {};
+  shard.held = true;
+  shard.other_type = info->dtype != parameter.info->dtype || info->shape != parameter.info->shape;
+  if (shard.other_type) return {};
+  const auto places = PlacesOf(*info, parameter.places.size() > 1);
+  for (const SampledParameter::Place& place : places) {
+    std::string header;
+    RESHARD_RETURN_IF_ERROR(ReadPlace(files, file, place, header, shard.bytes.emplace_back()));
+  }
+  // Values may be cut elsewhere: then there is nothing to compare.
+  shard.held = std::equal(places.begin(), places.end(), parameter.places.begin(),
+                          parameter.places.end(), [](const auto& a, const auto& b) {
+                            return a.offset == b.offset && a.content.length == b.content.length;
+                          });
+  shard.constant = IsConstant(*parameter.info, shard.bytes);
+  return {};
+}
+
+Status StageSample::ReadPlace(SourceFiles& files, FileId file, const SampledParameter::Place& place,
+                              std::string& header, std::string& bytes) {
+  const uint64_t head = place.head.length;
+  bytes.resize(head + place.content.length);
+  --budget_.reads;
+  budget_.bytes += bytes.size();
+  RESHARD_RETURN_IF_ERROR(
+      files.Read(file, place.content.offset - head, std::as_writable_bytes(std::span(bytes))));
+  header = bytes.substr(0, head);
+  bytes.erase(0, head);
+  return {};
+}
+
+}  // namespace reshard

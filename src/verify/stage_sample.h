@@ -1,0 +1,142 @@
+// StageSample: the parts of shards of one source stage that are sampled, and their bytes.
+//
+// Chosen by one thread; then ranks may be read by several, each by one. What it is made of has to
+// outlive it.
+#ifndef RESHARD_SRC_VERIFY_STAGE_SAMPLE_H_
+#define RESHARD_SRC_VERIFY_STAGE_SAMPLE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+#include "src/index/index_cache.h"
+#include "src/layout/shard_grid.h"
+#include "src/plan/parameter_choice.h"
+#include "src/plan/source_shards.h"
+#include "src/source/source_files.h"
+
+namespace reshard {
+
+// What may still be read and opened, and what was read.
+struct SampleBudget {
+  std::atomic<int64_t> reads = 0;
+  std::atomic<int64_t> files = 0;
+  std::atomic<uint64_t> bytes = 0;
+};
+
+struct SampledParameter {
+  // Some bytes of a shard.
+  struct Place {
+    uint64_t offset = 0;  // in the shard
+    ByteRange head;       // of the file, what stands before the content; empty in its middle
+    ByteRange content;    // of the file
+    std::string header;   // the bytes of `head` in the reference
+  };
+
+  const ParameterInfo* info = nullptr;  // as in the reference, a file of the stage
+  const ShardGrid* grid = nullptr;
+  bool cut = false;
+  std::vector<Place> places;  // ascending
+};
+
+struct SampledShard {
+  bool held = false;               // the rank's file has the parameter
+  bool other_type = false;         // but in another dtype or shape than the reference
+  bool constant = false;           // one value throughout
+  std::vector<std::string> bytes;  // as SampledParameter::places
+};
+
+struct SampledRank {
+  int64_t local = 0;
+  bool known = false;  // its file was opened before
+  bool read = false;
+  std::string unread;                // why it could not be
+  std::vector<SampledShard> shards;  // as StageSample::parameters()
+};
+
+class StageSample {
+ public:
+  StageSample(SourceFiles& files, SourceFiles& others, const SourceShards& shards,
+              const ParameterChoice& choice, int64_t stage, SampleBudget& budget)
+      : files_(files),
+        others_(others),
+        shards_(shards),
+        choice_(choice),
+        stage_(stage),
+        budget_(budget) {}
+  StageSample(const StageSample&) = delete;
+  StageSample& operator=(const StageSample&) = delete;
+
+  // Chooses parameters and ranks, so that about `reads` are enough, and at most `files` files that
+  // nobody opened yet. Errors: those of reading a file of the stage; kMismatch where a layout does
+  // not fit.
+  Status Choose(int64_t reads, int64_t files);
+
+  // Reads what rank number `index` of ranks() holds. Errors: those of reading, for a file that was
+  // opened before; of others `unread` says it.
+  Status Read(size_t index);
+
+  bool any_cut() const { return any_cut_; }
+  const std::vector<SampledParameter>& parameters() const { return parameters_; }
+  const std::vector<SampledRank>& ranks() const { return ranks_; }
+  int64_t RankOf(const SampledRank& rank) const {
+    return shards_.rule().SourceRank(stage_, rank.local);
+  }
+
+ private:
+  // Parameters of one layout.
+  struct Group {
+    ShardGrid grid = ShardGrid::Whole(0);
+    bool cut = false;
+    bool replicas = false;
+    std::vector<const ParameterInfo*> parameters;  // those that tell most first
+  };
+
+  Status ListGroups();
+  // Returns up to `most` ranks that are there: all, or those that differ in one device axis.
+  std::vector<int64_t> ChooseRanks(size_t most) const;
+  // Puts the ranks first that hold the same as `base`, or that differ from it in one axis.
+  void AddRelatives(int64_t base, std::vector<int64_t>& order) const;
+  // Chooses up to `count` parameters of `group` whose bytes in the reference tell something; looks
+  // at others as long as more than `least` reads are left.
+  Status ChooseParameters(const Group& group, size_t count, bool all_places, int64_t least);
+
+  Status ReadOpened(SampledRank& rank, FileId file);
+  Status ReadUnopened(SampledRank& rank, const std::string& path);
+  // Reads a parameter at the places of the reference. Returns false where other headers are there.
+  Result<bool> ReadAlike(SourceFiles& files, FileId file, const SampledParameter& parameter,
+                         SampledShard& shard);
+  // Reads it where `info`, which may be null, has it in a file with another table.
+  Status ReadElsewhere(SourceFiles& files, FileId file, const ParameterInfo* info,
+                       const SampledParameter& parameter, SampledShard& shard);
+  // Reads one place: what stands before it, and its bytes.
+  Status ReadPlace(SourceFiles& files, FileId file, const SampledParameter::Place& place,
+                   std::string& header, std::string& bytes);
+
+  SourceFiles& files_;
+  SourceFiles& others_;
+  const SourceShards& shards_;
+  const ParameterChoice& choice_;
+  const int64_t stage_;
+  SampleBudget& budget_;
+  std::vector<int64_t> present_;  // local ranks, ascending
+  IndexHandle reference_;
+  int64_t reference_local_ = 0;
+  uint64_t reference_size_ = 0;
+  std::vector<Group> groups_;
+  bool any_cut_ = false;
+  std::vector<SampledParameter> parameters_;
+  std::vector<SampledShard> reference_shards_;  // as parameters_
+  std::vector<SampledRank> ranks_;
+  int64_t reads_of_index_ = 0;  // that a file with another table may cost
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_VERIFY_STAGE_SAMPLE_H_

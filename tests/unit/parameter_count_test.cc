@@ -1,0 +1,90 @@
+#include "reshard/parameter_count.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ParameterCountTest, IsParsedWithItsPrecision) {
+  const struct {
+    const char* text;
+    uint64_t count;
+    uint64_t precision;
+  } rows[] = {
+      {"6.74B", 6740000000, 10000000},
+      {"6.740B", 6740000000, 1000000},
+      {"7B", 7000000000, 1000000000},
+      {"0.5B", 500000000, 100000000},
+      {"671B", 671000000000, 1000000000},
+      {"1.2T", 1200000000000, 100000000000},
+      {"125M", 125000000, 1000000},
+      {"123.4K", 123400, 100},
+      {"123.456K", 123456, 1},
+      {"6738415616", 6738415616, 1},
+      {"0", 0, 1},
+      {"18446744073709551615", std::numeric_limits<uint64_t>::max(), 1},
+  };
+  for (const auto& row : rows) {
+    const auto parsed = ParseParameterCount(row.text);
+    ASSERT_TRUE(parsed.ok()) << row.text;
+    EXPECT_EQ(parsed->count, row.count) << row.text;
+    EXPECT_EQ(parsed->precision, row.precision) << row.text;
+  }
+}
+
+TEST(ParameterCountTest, OtherSpellingsAreErrors) {
+  for (const char* text :
+       {"", "B", ".", ".5B", "6.B", "6.74", "6.74 B", "6.74b", "6,74B", "1.2345K", "6.7.4B", "-7B",
+        "+7B", "7G", "7BB", "1e9", "0x7B", "18446744073709551616", "18446745T"}) {
+    const auto parsed = ParseParameterCount(text);
+    EXPECT_EQ(parsed.status().code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(parsed.status().message(),
+                HasSubstr("expected a number of parameters such as 6.74B"));
+  }
+}
+
+TEST(ParameterCountTest, RoundsAtTheDigitsGiven) {
+  const RoundedCount stated{6740000000, 10000000};
+  EXPECT_TRUE(RoundsTo(6738415616, stated));
+  EXPECT_TRUE(RoundsTo(6735000000, stated));
+  EXPECT_TRUE(RoundsTo(6745000000, stated));
+  EXPECT_FALSE(RoundsTo(6734999999, stated));
+  EXPECT_FALSE(RoundsTo(6745000001, stated));
+  EXPECT_FALSE(RoundsTo(0, stated));
+  EXPECT_TRUE(RoundsTo(12, {12, 1}));
+  EXPECT_FALSE(RoundsTo(13, {12, 1}));
+  EXPECT_FALSE(RoundsTo(11, {12, 1}));
+}
+
+TEST(ParameterCountTest, TextIsInUnitsThatPeopleWrite) {
+  const struct {
+    uint64_t count;
+    const char* text;
+  } rows[] = {
+      {0, "0"},
+      {999, "999"},
+      {1000, "1.00 K"},
+      {1234, "1.23 K"},
+      {1235, "1.24 K"},
+      {99994, "99.99 K"},
+      {99995, "100.0 K"},
+      {123400, "123.4 K"},
+      {123449, "123.4 K"},
+      {123450, "123.5 K"},
+      {999949, "999.9 K"},
+      {999950, "1.00 M"},
+      {6738415616, "6.74 B"},
+      {13476831232, "13.48 B"},
+      {1000000000000, "1.00 T"},
+      {std::numeric_limits<uint64_t>::max(), "18446744.1 T"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(ParameterCountText(row.count), row.text) << row.count;
+}
+
+}  // namespace
+}  // namespace reshard

@@ -1,0 +1,106 @@
+#include "src/verify/rank_file_digests.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/api/opened_source.h"
+#include "src/tensor/laid_out.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+using testing::UnorderedElementsAre;
+
+class RankFileDigestsTest : public testing::Test {
+ protected:
+  // Two ranks, each with a tensor in several Values, one without bytes, and small ones.
+  RankFileDigestsTest() {
+    for (const int64_t rank : {0, 1}) {
+      const std::string content =
+          MakeTensor("t", DType::kInt8, {500}, static_cast<uint64_t>(rank)).content;
+      std::string bytes = TensorValue("t", "Int8", {500}, content.substr(0, 70));
+      bytes += TensorValue("t", "Int8", {500}, content.substr(70));
+      folder_.WriteRank(rank, bytes + EncodeCheckpoint({MakeTensor("empty", DType::kInt8, {0}),
+                                                        MakeTensor("left_out", DType::kInt8, {30}),
+                                                        MakeTensor("last", DType::kInt8, {3})}));
+    }
+    Open();
+  }
+
+  void Open() {
+    auto source =
+        OpenedSource::Open({folder_.options().source, folder_.options().source_strategy, "", ""});
+    EXPECT_TRUE(source.ok()) << source.status().message();
+    source_ = *std::move(source);
+  }
+
+  // The digests by rank and name, each once.
+  std::map<std::string, std::string> Digests(uint64_t piece_bytes, size_t workers) {
+    std::mutex mutex;
+    std::map<std::string, std::string> digests;
+    using Places = std::optional<std::vector<BlockCopy>>;
+    const auto places = [](const RankFileOfStage& rank,
+                           const ParameterInfo& parameter) -> Result<Places> {
+      if (parameter.name == "left_out") return Places();
+      return Places(LayOut(rank.file, parameter.content));
+    };
+    const auto take = [&](const RankFileOfStage& rank, const ParameterInfo& parameter,
+                          const Digest128& digest) {
+      const std::scoped_lock lock(mutex);
+      const std::string key = std::to_string(rank.local) + parameter.name;
+      EXPECT_TRUE(digests.emplace(key, ToHex(digest)).second) << key;
+      return Status();
+    };
+    uint64_t done = 0;
+    const SharedWork work = {.workers = workers, .stop = {}, .progress = [&](uint64_t bytes) {
+                               const std::scoped_lock lock(mutex);
+                               done += bytes;
+                             }};
+    const std::vector<int64_t> stages = {0, 0};
+    const auto ranks = FilesOfStages(source_->shards(), stages);
+    EXPECT_EQ(ranks.size(), 2U);
+    const Status status = DigestRankFiles(source_->files(), source_->shards(), ranks,
+                                          {places, take}, work, piece_bytes);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(done, source_->chosen()[0].identity.size + source_->chosen()[1].identity.size);
+    return digests;
+  }
+
+  ConversionFolder folder_{{{"t", MakeLayout({2}, {{0}})}}, {}};
+  std::unique_ptr<OpenedSource> source_;
+};
+
+TEST_F(RankFileDigestsTest, PiecesOfAnySizeGiveTheSame) {
+  const auto whole = Digests(uint64_t{1} << 20, 1);
+  std::vector<std::string> names;
+  for (const auto& [name, digest] : whole) names.push_back(name);
+  EXPECT_THAT(names, UnorderedElementsAre("0t", "0empty", "0last", "1t", "1empty", "1last"));
+  EXPECT_NE(whole.at("0t"), whole.at("1t"));
+  for (const uint64_t piece : {1U, 2U, 7U, 64U, 100U, 333U}) {
+    for (const size_t workers : {1U, 3U}) EXPECT_EQ(Digests(piece, workers), whole) << piece;
+  }
+}
+
+TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
+  for (const int64_t rank : {0, 1}) {
+    folder_.WriteRank(rank, {MakeTensor("t", DType::kInt8, {3 << 20}),
+                             MakeTensor("last", DType::kInt8, {3 << 19})});
+  }
+  Open();
+  EXPECT_EQ(Digests(uint64_t{1} << 20, 2).size(), 4U);
+  uint64_t bytes = 0;
+  for (const OpenedSource::File& file : source_->chosen()) {
+    bytes += file.identity.size + (64 << 10);  // granules are filled as a whole
+  }
+  EXPECT_LE(source_->files().FilledBytes(), bytes);
+}
+
+}  // namespace
+}  // namespace reshard

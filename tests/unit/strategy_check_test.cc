@@ -1,0 +1,393 @@
+// A source strategy that is not the source's: what Convert, Plan, Diff, DigestCheckpoint,
+// VerifyAgainst and ShardedCheckpoint find without reading everything.
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reshard/convert.h"
+#include "reshard/diff.h"
+#include "reshard/digest.h"
+#include "reshard/sharded_checkpoint.h"
+#include "reshard/verify_against.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/naive_reshard.h"
+#include "tests/support/strategy_bytes.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// A model of 8 ranks. Tensor parallel in `tp`, the rest data parallel, which may shard the
+// optimizer: weights cut by rows and by columns, a norm of ones, states.
+std::vector<NamedLayout> LayoutsOf(int64_t tp, bool optimizer_sharding) {
+  const int64_t dp = 8 / tp;
+  ParameterLayout rows = MakeLayout({dp, tp}, {{0, -1}});
+  ParameterLayout columns = MakeLayout({dp, tp}, {{-1, 0}});
+  const ParameterLayout norm = MakeLayout({dp, tp}, {{-1}});
+  if (optimizer_sharding) {
+    for (ParameterLayout* layout : {&rows, &columns}) {
+      layout->opt_weight_shard_step = tp;
+      layout->opt_weight_shard_size = -1;
+    }
+  }
+  return {{"norm", norm},
+          {"w1", rows},
+          {"w2", columns},
+          {"adam_m.w1", rows},
+          {"adam_m.w2", columns},
+          {"accu_grads.w1", rows},
+          {"accu_grads.w2", columns}};
+}
+
+std::vector<TestTensor> Tensors() {
+  TestTensor norm = MakeTensor("norm", DType::kFloat32, {256});
+  norm.content.assign(norm.content.size(), '\1');
+  std::vector<TestTensor> tensors = {norm};
+  for (const std::string prefix : {"", "adam_m.", "accu_grads."}) {
+    tensors.push_back(MakeTensor(prefix + "w1", DType::kFloat32, {256, 64}));
+    tensors.push_back(MakeTensor(prefix + "w2", DType::kFloat32, {256, 64}));
+  }
+  return tensors;
+}
+
+struct Case {
+  int64_t tp = 4;
+  bool optimizer_sharding = false;
+};
+
+// A source that was saved with `saved`, but is said to be of `said`.
+class SaidFolder : public ConversionFolder {
+ public:
+  SaidFolder(Case saved, Case said, const std::vector<NamedLayout>& target = {})
+      : ConversionFolder(LayoutsOf(said.tp, said.optimizer_sharding), target),
+        layouts_(LayoutsOf(saved.tp, saved.optimizer_sharding)) {
+    for (int64_t rank = 0; rank < 8; ++rank) {
+      std::vector<TestTensor> shards;
+      for (const TestTensor& tensor : Tensors()) {
+        shards.push_back(NaiveShard(tensor, LayoutOf(tensor.name), rank));
+      }
+      files_.push_back(shards);
+      WriteRank(rank, shards);
+    }
+  }
+
+  const ParameterLayout& LayoutOf(const std::string& name) const {
+    for (const NamedLayout& named : layouts_) {
+      if (named.name == name) return named.layout;
+    }
+    throw std::out_of_range(name);
+  }
+
+  // Changes a byte of a parameter in the file of a rank.
+  void Flip(size_t rank, const std::string& name, size_t offset) {
+    for (TestTensor& tensor : files_[rank]) {
+      if (tensor.name != name) continue;
+      char& byte = tensor.content.at(offset);
+      byte = static_cast<char>(byte ^ 1);
+    }
+    WriteRank(static_cast<int64_t>(rank), files_[rank]);
+  }
+
+  // Expects that conversion and plan are refused with the same words, and nothing is made.
+  std::string Refusal() const {
+    const Status status = Convert(options()).status();
+    EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.message();
+    EXPECT_EQ(Plan(options()).status().message(), status.message());
+    EXPECT_FALSE(fs::exists(options().target));
+    return status.message();
+  }
+
+  std::vector<std::string> Warnings() {
+    options().force = true;
+    const auto report = Convert(options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report.ok() ? report->warnings : std::vector<std::string>{"failed"};
+  }
+
+ private:
+  std::vector<NamedLayout> layouts_;
+  std::vector<std::vector<TestTensor>> files_;  // by rank
+};
+
+TEST(StrategyCheckTest, TheRightOneIsTakenAndLittleIsRead) {
+  for (const bool sharding : {false, true}) {
+    SaidFolder folder({4, sharding}, {4, sharding}, LayoutsOf(2, false));
+    const auto report = Convert(folder.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_THAT(report->warnings, IsEmpty());
+    ASSERT_TRUE(report->sample.has_value());
+    EXPECT_EQ(report->sample->files, 8U);
+    EXPECT_LE(report->sample->reads, 8 * 3 * 3 * 3U);  // ranks, layouts, parameters, places
+    EXPECT_LE(report->sample->bytes, report->sample->reads * 5120);
+    EXPECT_GE(report->sample->comparisons, sharding ? 7U : 4 * 4 + 7U);
+    const auto plan = Plan(folder.options());
+    EXPECT_EQ(plan.status().code(), StatusCode::kAlreadyExists);
+  }
+}
+
+TEST(StrategyCheckTest, SwappedOnesAreNamed) {
+  SaidFolder folder({4, false}, {2, false}, LayoutsOf(4, false));
+  const std::string message = folder.Refusal();
+  EXPECT_THAT(message, HasSubstr("src.ckpt is not the strategy that this checkpoint was "
+                                 "saved with; the target strategy "));
+  EXPECT_THAT(message, HasSubstr(" fits the source: are the two swapped?; of "));
+  EXPECT_THAT(message, HasSubstr("\n  \"w1\": rank 2 differs from rank 0 at byte 0 of the shard"));
+  EXPECT_THAT(message, AllOf(HasSubstr("--check-replicas=all"), HasSubstr("reshard inspect"),
+                             Not(HasSubstr("accu_grads")), Not(HasSubstr("norm"))));
+  folder.options().check_replicas = CheckReplicas::kNone;
+  EXPECT_THAT(folder.Warnings(), IsEmpty());
+}
+
+TEST(StrategyCheckTest, ATargetThatDoesNotFitEitherIsNotSaidToBeSwapped) {
+  const SaidFolder folder({8, false}, {2, false}, LayoutsOf(4, false));
+  EXPECT_THAT(folder.Refusal(), Not(HasSubstr("swapped")));
+}
+
+TEST(StrategyCheckTest, OptimizerShardingThatTheStrategyLacksIsFound) {
+  EXPECT_THAT(SaidFolder({4, true}, {4, false}).Refusal(),
+              HasSubstr("\"w1\": rank 4 differs from rank 0 at byte 0"));
+  EXPECT_THAT(SaidFolder({4, true}, {2, false}).Refusal(), HasSubstr("\"w1\": rank 2 differs"));
+}
+
+// The other way round the replicas of the strategy are some of those that there are.
+TEST(StrategyCheckTest, RanksThatAreEqualAgainstTheStrategyAreAWarning) {
+  SaidFolder folder({2, false}, {4, false}, LayoutsOf(2, false));
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(AllOf(HasSubstr("the ranks 0 and 2, 1 and 3, "),
+                                HasSubstr("hold the same bytes wherever they were sampled"),
+                                HasSubstr("are the two swapped?"))));
+}
+
+TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
+  SaidFolder folder({4, true}, {4, true});
+  const fs::path source = folder.options().source;
+  fs::copy_file(source / RankPath(2), source / RankPath(3), fs::copy_options::overwrite_existing);
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(AllOf(HasSubstr("the ranks 2 and 3 hold the same bytes"),
+                                HasSubstr("was a rank's file copied over another's"),
+                                Not(HasSubstr("swapped")))));
+  folder.options().check_replicas = CheckReplicas::kNone;
+  EXPECT_THAT(folder.Warnings(), IsEmpty());
+}
+
+TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
+  for (const bool by_link : {false, true}) {
+    SaidFolder folder({4, true}, {4, true});
+    const fs::path source = folder.options().source;
+    fs::remove(source / RankPath(3));
+    if (by_link) {
+      fs::create_hard_link(source / RankPath(2), source / RankPath(3));
+    } else {
+      fs::create_symlink(fs::absolute(source / RankPath(2)), source / RankPath(3));
+    }
+    EXPECT_THAT(folder.Refusal(),
+                AllOf(HasSubstr("ranks 2 and 3 are one file"), HasSubstr("such as of \"w1\"")));
+    const std::string& path = folder.options().source;
+    const std::string& strategy = folder.options().source_strategy;
+    EXPECT_EQ(DigestCheckpoint({.path = path, .strategy = strategy}).status().code(),
+              StatusCode::kMismatch);
+    folder.options().check_replicas = CheckReplicas::kNone;
+    EXPECT_TRUE(Convert(folder.options()).ok());
+  }
+  // Ranks that hold the same may well be one file.
+  SaidFolder folder({4, false}, {4, false});
+  const fs::path source = folder.options().source;
+  fs::remove(source / RankPath(7));
+  fs::create_hard_link(source / RankPath(3), source / RankPath(7));
+  EXPECT_THAT(folder.Warnings(), IsEmpty());
+}
+
+TEST(StrategyCheckTest, OneFileNamedTwiceIsRefused) {
+  SaidFolder folder({4, true}, {4, true});
+  for (int64_t rank = 0; rank < 8; ++rank) {
+    folder.options().source_files[rank] =
+        (fs::path(folder.options().source) / RankPath(rank == 1 ? 0 : rank)).string();
+  }
+  folder.options().source.clear();
+  EXPECT_THAT(folder.Refusal(), HasSubstr("ranks 0 and 1 are one file"));
+}
+
+TEST(StrategyCheckTest, ADamagedRankIsNamedAsTheOtherCause) {
+  SaidFolder folder({4, false}, {4, false});
+  folder.Flip(5, "w1", 0);
+  EXPECT_THAT(folder.Refusal(),
+              AllOf(HasSubstr("(or the file of rank 5 is damaged, or another checkpoint's)"),
+                    HasSubstr("\n  \"w1\": rank 5 differs from rank 1 at byte 0 of the shard")));
+  // The middle and the end of 16 KiB.
+  for (const size_t offset : {size_t{8192}, size_t{16383}}) {
+    SaidFolder other({4, false}, {4, false});
+    other.Flip(5, "w1", offset);
+    EXPECT_THAT(other.Refusal(), HasSubstr("at byte " + std::to_string(offset) + " of the shard"));
+  }
+}
+
+TEST(StrategyCheckTest, WhatIsEachRanksOwnIsNoError) {
+  SaidFolder folder({4, false}, {4, false});
+  folder.Flip(5, "accu_grads.w1", 0);
+  EXPECT_THAT(folder.Warnings(), IsEmpty());
+  folder.Flip(5, "norm", 3);
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(AllOf(HasSubstr("1 parameters that no rank cuts differ"),
+                                HasSubstr("\"norm\""))));
+  folder.Flip(5, "w1", 0);
+  folder.options().target += "2";
+  EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\""));
+  folder.options().exclude = {"w1"};
+  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("\"norm\"")));
+}
+
+// Where the strategy cuts nothing at all, and most differ, they are parts.
+TEST(StrategyCheckTest, DataParallelismAloneForPartsIsRefused) {
+  std::vector<NamedLayout> whole;
+  for (const NamedLayout& named : LayoutsOf(4, false)) {
+    const size_t dims = named.name == "norm" ? 1 : 2;
+    whole.push_back({named.name, MakeLayout({8}, {std::vector<int64_t>(dims, -1)})});
+  }
+  SaidFolder folder({8, false}, {8, false});
+  folder.options().source_strategy = folder.folder().Write("dp.ckpt", ProtobufStrategy(0, whole));
+  EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\": rank 1 differs from rank 0"));
+}
+
+TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
+  SaidFolder folder({4, false}, {4, false});
+  const auto checked = Convert(folder.options());
+  ASSERT_TRUE(checked.ok()) << checked.status().message();
+  EXPECT_THAT(checked->source_ranks, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(checked->sample->files_opened, 4U);
+  const FolderContents before = ReadFolder(folder.options().target);
+  folder.options().check_replicas = CheckReplicas::kNone;
+  folder.options().force = true;
+  const auto unchecked = Convert(folder.options());
+  ASSERT_TRUE(unchecked.ok()) << unchecked.status().message();
+  EXPECT_FALSE(unchecked->sample.has_value());
+  EXPECT_EQ(unchecked->io.sources_mapped, checked->io.sources_mapped);
+  EXPECT_EQ(ReadFolder(folder.options().target), before);
+  // A file that cannot be sampled is nobody's loss but the sample's.
+  folder.WriteRank(6, std::string("no checkpoint"));
+  folder.options().check_replicas = CheckReplicas::kSample;
+  EXPECT_THAT(folder.Warnings(), ElementsAre(AllOf(HasSubstr("could not be sampled: rank 6: "),
+                                                   HasSubstr(RankPath(6)))));
+  // One that changes after it was sampled neither.
+  folder.RemoveRank(6);
+  folder.options().progress = [&](const Progress&) { folder.RemoveRank(7); };
+  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("are missing: 6")));
+}
+
+TEST(StrategyCheckTest, FewRanksAreEnough) {
+  SaidFolder folder({4, false}, {2, false});
+  for (const int64_t rank : {1, 3, 4, 5, 6, 7}) folder.RemoveRank(rank);
+  folder.options().ranks = {0};
+  EXPECT_THAT(Convert(folder.options()).status().message(),
+              HasSubstr("is in no source file"));  // what is missing is said first
+  folder.options().source_strategy =
+      folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w1", MakeLayout({8}, {{-1, -1}})}}));
+  folder.options().include = {"w1"};
+  EXPECT_THAT(Convert(folder.options()).status().message(),
+              HasSubstr("\"w1\": rank 2 differs from rank 0"));
+}
+
+// Two stages of 2 ranks; what a file of the first stage holds beside its own.
+class StageFolder : public ConversionFolder {
+ public:
+  explicit StageFolder(size_t strays) {
+    const ParameterLayout rows = MakeLayout({2}, {{0, -1}});
+    std::vector<NamedLayout> merged;
+    std::vector<std::vector<TestTensor>> stages(2);
+    for (int i = 0; i < 10; ++i) {
+      const std::string name = "layer" + std::to_string(i);
+      const TestTensor tensor = MakeTensor(name, DType::kFloat32, {8, 8});
+      const size_t stage = i < 5 ? 0 : 1;
+      merged.push_back({std::to_string(stage) + "-" + name, rows});
+      stages[stage].push_back(tensor);
+      if (stage == 1 && static_cast<size_t>(i - 5) < strays) stages[0].push_back(tensor);
+    }
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      std::vector<TestTensor> shards;
+      for (const TestTensor& tensor : stages[static_cast<size_t>(rank / 2)]) {
+        shards.push_back(NaiveShard(tensor, rows, rank % 2));
+      }
+      WriteRank(rank, shards);
+    }
+    options().source_strategy = folder().Write("s.ckpt", ProtobufStrategy(1, merged));
+  }
+};
+
+TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused) {
+  const StageFolder folder(5);
+  const ConvertOptions& options = folder.options();
+  const Status status = Convert(options).status();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr(RankPath(0) + ": rank 0 is in stage 0 by "),
+                    HasSubstr("holds 5 of the 5 parameters that it has in stage 1 and not there, "
+                              "such as \"layer5\", \"layer6\", \"layer7\"; most likely "),
+                    HasSubstr("s.ckpt is not the strategy that this checkpoint was saved with")));
+  EXPECT_FALSE(fs::exists(options.target));
+  const DiffSide side = {options.source, options.source_strategy, ""};
+  const StageFolder right(0);
+  ASSERT_TRUE(Convert(right.options()).ok());
+  AgainstOptions against;
+  against.target = right.options().target;
+  against.source = options.source;
+  against.source_strategy = options.source_strategy;
+  for (const Status& other :
+       {Plan(options).status(),
+        DigestCheckpoint({.path = options.source, .strategy = options.source_strategy}).status(),
+        Diff({.a = side, .b = side}).status(),
+        ShardedCheckpoint::Open(options.source, options.source_strategy).status(),
+        VerifyAgainst(against).status()}) {
+    EXPECT_EQ(other.message(), status.message());
+  }
+}
+
+// As a conversion leaves parameters that its source strategy lacked in each stage.
+TEST(StrategyCheckTest, AFewParametersOfOtherStagesAreNoError) {
+  for (const size_t strays : {1U, 2U}) {
+    const auto report = Convert(StageFolder(strays).options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+  }
+  StageFolder folder(3);
+  EXPECT_EQ(Convert(folder.options()).status().code(), StatusCode::kMismatch);
+  folder.options().exclude = {"layer5", "layer6"};
+  EXPECT_TRUE(Convert(folder.options()).ok());
+}
+
+// These compare all replicas themselves: one rank is their finding.
+TEST(StrategyCheckTest, WhoComparesAllRefusesAWrongStrategyOnly) {
+  SaidFolder folder({4, false}, {4, false});
+  ASSERT_TRUE(Convert(folder.options()).ok());
+  AgainstOptions against;
+  against.target = folder.options().target;
+  against.source = folder.options().source;
+  against.source_strategy = folder.options().source_strategy;
+  const std::string& path = folder.options().source;
+  const std::string& strategy = folder.options().source_strategy;
+  for (const std::string name : {"w1", "w2", "adam_m.w1", "adam_m.w2"}) folder.Flip(5, name, 0);
+  const auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_EQ(proved->replicas.differing, 4U);
+  EXPECT_TRUE(DigestCheckpoint({.path = path, .strategy = strategy}).ok());
+
+  const SaidFolder wrong({4, false}, {2, false});
+  against.source = wrong.options().source;
+  against.source_strategy = wrong.options().source_strategy;
+  EXPECT_THAT(VerifyAgainst(against).status().message(), HasSubstr("most likely"));
+  EXPECT_THAT(DigestCheckpoint({.path = against.source, .strategy = against.source_strategy})
+                  .status()
+                  .message(),
+              HasSubstr("most likely"));
+}
+
+}  // namespace
+}  // namespace reshard

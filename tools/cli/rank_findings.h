@@ -1,0 +1,29 @@
+// What ranks hold of the same parameters, as text and as JSON. Pure functions.
+#ifndef RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
+#define RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/differences.h"
+
+namespace reshard {
+
+// "replicas of 63 parameters compared: all equal"
+std::string ReplicasText(const ReplicaReport& replicas);
+std::string ReplicasText(const ReplicaReport& a, const ReplicaReport& b);
+
+// "w: rank 3 of B differs from rank 1 from byte 5000 of the shard on", a line for each pair that
+// differs; `side` is " of B", or "" where there is but one.
+std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side);
+
+// A note of the parameters of which ranks hold different values, if there are any.
+std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string_view side);
+
+nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_RANK_FINDINGS_H_
