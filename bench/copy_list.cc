@@ -19,9 +19,9 @@
 #include <variant>
 
 #include "reshard/status.h"
-#include "src/api/opened_source.h"
 #include "src/base/status_macros.h"
-#include "src/plan/planner.h"
+#include "src/convert/opened_source.h"
+#include "src/mindspore/planner.h"
 #include "src/plan/target_plan.h"
 
 namespace reshard {

@@ -17,13 +17,13 @@
 #include <utility>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_codec.h"
-#include "src/api/opened_source.h"
-#include "src/exec/gather.h"
-#include "src/index/checkpoint_index.h"
-#include "src/layout/strategy.h"
-#include "src/plan/planner.h"
-#include "src/source/source_files.h"
+#include "src/convert/opened_source.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/planner.h"
+#include "src/mindspore/strategy.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/source/checkpoint_index.h"
+#include "src/write/gather.h"
 #include "tools/gen/sample_files.h"
 #include "tools/gen/sample_model.h"
 

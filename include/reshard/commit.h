@@ -3,7 +3,7 @@
 // The last shard that ends publishes by itself; this is for when it was killed just then. May run
 // at the same time as shards do. Prints nothing.
 //
-// Implemented in src/api.
+// Implemented in src/convert.
 #ifndef RESHARD_COMMIT_H_
 #define RESHARD_COMMIT_H_
 

@@ -3,7 +3,7 @@
 // Both functions may run in several threads at once; each call uses its own threads and state. They
 // print nothing. Two conversions into one target folder exclude each other by a lock.
 //
-// Implemented in src/api.
+// Implemented in src/convert.
 #ifndef RESHARD_CONVERT_H_
 #define RESHARD_CONVERT_H_
 
@@ -27,6 +27,7 @@
 #include "reshard/status.h"
 #include "reshard/timeline.h"
 #include "reshard/unmatched_policy.h"
+#include "reshard/used_paths.h"
 #include "reshard/work_shard.h"
 
 namespace reshard {
@@ -189,6 +190,9 @@ struct PlanReport {
 // Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert
 // would begin to write. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
+
+// Returns the files that Convert and Plan read and write.
+UsedPaths PathsOf(const ConvertOptions& options);
 
 }  // namespace reshard
 

@@ -2,7 +2,7 @@
 //
 // Plain values.
 //
-// Implemented in src/api.
+// Implemented in src/convert.
 #ifndef RESHARD_IO_CHOICE_H_
 #define RESHARD_IO_CHOICE_H_
 

@@ -2,7 +2,7 @@
 //
 // Offsets and lengths are bytes of the file. Plain values; no locking.
 //
-// Implemented in src/tensor (header only); filled in by src/index.
+// Implemented in src/tensor (header only); filled in by src/source.
 #ifndef RESHARD_PARAMETER_H_
 #define RESHARD_PARAMETER_H_
 

@@ -3,7 +3,7 @@
 // A plain value. A callback that takes one is called from the call's threads, one call at a time;
 // it must not throw: there is nobody to catch it, and the process would end.
 //
-// Implemented in src/api (header only).
+// Implemented in src/convert (header only).
 #ifndef RESHARD_PROGRESS_H_
 #define RESHARD_PROGRESS_H_
 

@@ -1,6 +1,6 @@
 // RankFiles: which checkpoint file each rank folder contributes.
 //
-// Implemented in src/api.
+// Implemented in src/mindspore.
 #ifndef RESHARD_RANK_FILES_H_
 #define RESHARD_RANK_FILES_H_
 

@@ -1,6 +1,6 @@
 // Resume: what a run does with files that an interrupted run of the same conversion left whole.
 //
-// Implemented in src/exec.
+// Implemented in src/job.
 #ifndef RESHARD_RESUME_H_
 #define RESHARD_RESUME_H_
 

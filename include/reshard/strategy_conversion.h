@@ -2,7 +2,7 @@
 //
 // No state; any number of threads may call it.
 //
-// Implemented in src/api.
+// Implemented in src/mindspore.
 #ifndef RESHARD_STRATEGY_CONVERSION_H_
 #define RESHARD_STRATEGY_CONVERSION_H_
 
@@ -23,7 +23,7 @@ struct StrategyConversionReport {
 
 // Writes the strategy `input`, a file or a folder of stage files, which are merged, to the file
 // `output`: in JSON where its name ends in .json, else in protobuf, which is how MindSpore tells
-// them apart. What both can hold comes over unchanged (format/mindspore_strategy/SPEC.md); of a
+// them apart. What both can hold comes over unchanged (src/mindspore/SPEC.md); of a
 // file that is in this form already, every byte. `output` appears whole or not at all. Errors: as
 // ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
 Result<StrategyConversionReport> ConvertStrategyFile(const std::string& input,

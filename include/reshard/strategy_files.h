@@ -4,7 +4,7 @@
 // and JSON are told apart by content. Pure functions of the files; any number of threads may call
 // them.
 //
-// Implemented in src/api.
+// Implemented in src/mindspore.
 #ifndef RESHARD_STRATEGY_FILES_H_
 #define RESHARD_STRATEGY_FILES_H_
 
@@ -19,7 +19,7 @@
 
 namespace reshard {
 
-// The layout of one parameter as the file states it (format/mindspore_strategy/SPEC.md).
+// The layout of one parameter as the file states it (src/mindspore/SPEC.md).
 struct StrategyParameter {
   int64_t stage = 0;
   std::string name;  // without stage prefix

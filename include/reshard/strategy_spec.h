@@ -2,7 +2,7 @@
 //
 // No state; any number of threads may call it. Prints nothing.
 //
-// Implemented in src/api.
+// Implemented in src/mindspore.
 #ifndef RESHARD_STRATEGY_SPEC_H_
 #define RESHARD_STRATEGY_SPEC_H_
 

@@ -3,7 +3,7 @@
 //
 // Plain values. Recorded where ConvertOptions::record_timeline asks for it.
 //
-// Implemented in src/api (header only).
+// Implemented in src/convert (header only).
 #ifndef RESHARD_TIMELINE_H_
 #define RESHARD_TIMELINE_H_
 

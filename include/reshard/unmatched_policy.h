@@ -1,7 +1,7 @@
 // UnmatchedPolicy: what becomes of parameters that exactly one of two given strategies has, and
 // whether tensors of several elements may be in none that is given.
 //
-// Implemented in src/layout (header only).
+// Implemented in src/mindspore (header only).
 #ifndef RESHARD_UNMATCHED_POLICY_H_
 #define RESHARD_UNMATCHED_POLICY_H_
 

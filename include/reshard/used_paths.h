@@ -3,14 +3,13 @@
 //
 // Plain values; the functions may run in several threads at once.
 //
-// Implemented in src/api.
+// Implemented in src/mindspore.
 #ifndef RESHARD_USED_PATHS_H_
 #define RESHARD_USED_PATHS_H_
 
 #include <string>
 #include <vector>
 
-#include "reshard/convert.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -24,9 +23,6 @@ struct UsedPaths {
   std::vector<std::string> targets = {};  // folders of conversions
   std::vector<std::string> outputs = {};  // single files that are written
 };
-
-// Returns what Convert and Plan use.
-UsedPaths PathsOf(const ConvertOptions& options);
 
 // Fails with kInvalidArgument when `output`, a file to be written or appended to, is by whatever
 // path or link one of the files in `used`, or has its place in a checkpoint or target folder among

@@ -1,6 +1,6 @@
 // WorkShard: which of several processes, perhaps on several machines, does a part of a conversion.
 //
-// Implemented in src/exec.
+// Implemented in src/job.
 #ifndef RESHARD_WORK_SHARD_H_
 #define RESHARD_WORK_SHARD_H_
 

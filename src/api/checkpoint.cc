@@ -8,10 +8,10 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/index/checkpoint_index.h"
+#include "src/io/source_files.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
-#include "src/source/source_files.h"
+#include "src/source/checkpoint_index.h"
 
 namespace reshard {
 

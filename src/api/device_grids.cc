@@ -13,7 +13,7 @@
 #include "reshard/optimizer_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/layout/shard_grid.h"
+#include "src/source/shard_grid.h"
 
 namespace reshard {
 namespace {

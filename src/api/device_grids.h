@@ -7,9 +7,9 @@
 
 #include "reshard/layout_report.h"
 #include "reshard/status.h"
-#include "src/api/opened_source.h"
+#include "src/convert/opened_source.h"
+#include "src/mindspore/planner.h"
 #include "src/plan/plan_notes.h"
-#include "src/plan/planner.h"
 
 namespace reshard {
 

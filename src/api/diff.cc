@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/api/counted_work.h"
 #include "src/api/full_checkpoint.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/convert/counted_work.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/verify/value_comparison.h"

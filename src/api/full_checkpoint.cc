@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "src/api/strategy_check.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/strategy_check.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/plan/plan_notes.h"
-#include "src/plan/unmatched_names.h"
 #include "src/verify/full_parameters.h"
 
 namespace reshard {

@@ -10,9 +10,9 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
-#include "src/api/crc_files.h"
-#include "src/api/opened_source.h"
-#include "src/plan/full_parameter.h"
+#include "src/convert/crc_files.h"
+#include "src/convert/opened_source.h"
+#include "src/mindspore/full_parameter.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/shared_work.h"
 

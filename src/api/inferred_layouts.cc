@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/layout/layout_inference.h"
-#include "src/layout/optimizer_copy.h"
+#include "src/mindspore/layout_inference.h"
+#include "src/mindspore/optimizer_copy.h"
 
 namespace reshard {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/layout/strategy.h"
+#include "src/mindspore/strategy.h"
 #include "src/verify/shard_evidence.h"
 
 namespace reshard {

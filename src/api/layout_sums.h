@@ -14,9 +14,9 @@
 
 #include "reshard/dtype.h"
 #include "reshard/layout_report.h"
+#include "src/io/source_files.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"
-#include "src/source/source_files.h"
 
 namespace reshard {
 

@@ -6,16 +6,16 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/api/opened_source.h"
-#include "src/api/strategy_check.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/exec/gather.h"
-#include "src/plan/full_parameter.h"
-#include "src/plan/planner.h"
-#include "src/plan/unmatched_names.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/strategy_check.h"
+#include "src/mindspore/full_parameter.h"
+#include "src/mindspore/planner.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/tensor/byte_box.h"
+#include "src/write/gather.h"
 
 namespace reshard {
 namespace {

@@ -8,19 +8,19 @@
 #include <span>
 #include <utility>
 
-#include "format/mindspore_strategy/strategy_writer.h"
 #include "reshard/used_paths.h"
-#include "src/api/counted_work.h"
 #include "src/api/full_checkpoint.h"
 #include "src/api/inferred_layouts.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/index/index_cache.h"
-#include "src/layout/optimizer_copy.h"
-#include "src/layout/strategy.h"
+#include "src/convert/counted_work.h"
+#include "src/mindspore/optimizer_copy.h"
+#include "src/mindspore/rank_folder.h"
+#include "src/mindspore/strategy.h"
+#include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
-#include "src/source/rank_folder.h"
+#include "src/source/index_cache.h"
 #include "src/verify/shard_evidence.h"
 
 namespace reshard {

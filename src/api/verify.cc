@@ -1,8 +1,8 @@
 #include "reshard/verify.h"
 
-#include "src/api/counted_work.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/convert/counted_work.h"
 #include "src/os/directory_listing.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/manifest_set.h"

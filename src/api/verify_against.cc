@@ -6,19 +6,19 @@
 #include <set>
 #include <utility>
 
-#include "src/api/counted_work.h"
-#include "src/api/crc_files.h"
-#include "src/api/opened_source.h"
-#include "src/api/replica_check.h"
-#include "src/api/strategy_check.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/counted_work.h"
+#include "src/convert/crc_files.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/replica_check.h"
+#include "src/convert/strategy_check.h"
+#include "src/mindspore/choice_findings.h"
+#include "src/mindspore/planner.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/os/directory_listing.h"
 #include "src/os/file_identity.h"
-#include "src/plan/choice_findings.h"
-#include "src/plan/planner.h"
-#include "src/plan/unmatched_names.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/target_comparison.h"
 

@@ -12,7 +12,7 @@
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/plan/planner.h"
+#include "src/mindspore/planner.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {

@@ -10,9 +10,9 @@
 #include "reshard/box.h"
 #include "reshard/parameter.h"
 #include "reshard/status.h"
-#include "src/plan/source_shards.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/source_shards.h"
 #include "src/plan/target_plan.h"
-#include "src/source/source_files.h"
 
 namespace reshard {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/plan/planner.h"
+#include "src/mindspore/planner.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/coverage.h"
 

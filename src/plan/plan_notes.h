@@ -13,7 +13,7 @@
 #include "reshard/box.h"
 #include "reshard/dtype.h"
 #include "reshard/parameter.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 
 namespace reshard {
 

@@ -16,8 +16,8 @@
 #include "reshard/byte_range.h"
 #include "reshard/dtype.h"
 #include "src/base/name_arena.h"
+#include "src/io/source_files.h"
 #include "src/plan/content_geometry.h"
-#include "src/source/source_files.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {

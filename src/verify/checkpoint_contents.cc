@@ -14,9 +14,9 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/layout/optimizer_copy.h"
-#include "src/layout/shard_grid.h"
-#include "src/layout/strategy.h"
+#include "src/mindspore/optimizer_copy.h"
+#include "src/mindspore/strategy.h"
+#include "src/source/shard_grid.h"
 #include "src/tensor/laid_out.h"
 #include "src/verify/rank_file_digests.h"
 #include "src/verify/stage_shards.h"

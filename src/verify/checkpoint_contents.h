@@ -14,9 +14,9 @@
 #include "reshard/parameter.h"
 #include "reshard/status.h"
 #include "src/digest/digest128.h"
-#include "src/plan/full_parameter.h"
-#include "src/plan/source_shards.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/full_parameter.h"
+#include "src/mindspore/source_shards.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {

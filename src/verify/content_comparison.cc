@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
 #include "src/tensor/laid_out.h"
 #include "src/verify/copied_bytes.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/plan/merge_plan.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/merge_plan.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "reshard/status.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {

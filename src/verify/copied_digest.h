@@ -7,7 +7,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/digest/logical_digest.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copy_rows.h"
 

@@ -13,7 +13,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "format/manifest/part_record.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
+#include "src/record/part_record.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/logical_map.h"
 #include "src/verify/stored_record.h"

@@ -11,7 +11,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/damage.h"
 #include "reshard/status.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 
 namespace reshard {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "format/manifest/part_record.h"
 #include "src/base/status_macros.h"
 #include "src/os/worker_pool.h"
+#include "src/record/part_record.h"
 #include "src/verify/damaged_parameters.h"
 #include "src/verify/stored_file.h"
 #include "src/verify/stored_record.h"

@@ -6,8 +6,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/plan/planner.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
+#include "src/mindspore/planner.h"
 #include "src/verify/copied_digest.h"
 
 namespace reshard {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/manifest_codec.h"
 #include "reshard/damage.h"
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
+#include "src/record/manifest_codec.h"
 
 namespace reshard {
 

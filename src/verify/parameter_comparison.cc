@@ -6,7 +6,7 @@
 #include <span>
 
 #include "src/base/status_macros.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
 #include "src/verify/copied_bytes.h"
 #include "src/verify/value_comparison.h"
 

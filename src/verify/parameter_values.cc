@@ -4,7 +4,7 @@
 #include <span>
 
 #include "src/base/status_macros.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

@@ -8,8 +8,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
+#include "src/io/in_steps.h"
 #include "src/os/worker_pool.h"
-#include "src/source/in_steps.h"
 #include "src/verify/copied_digest.h"
 #include "src/verify/copy_rows.h"
 

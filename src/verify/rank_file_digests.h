@@ -14,8 +14,8 @@
 #include "reshard/parameter.h"
 #include "reshard/status.h"
 #include "src/digest/digest128.h"
-#include "src/plan/source_shards.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/source_shards.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/shared_work.h"
 

@@ -10,9 +10,9 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/layout/shard_grid.h"
+#include "src/io/in_steps.h"
 #include "src/os/worker_pool.h"
-#include "src/source/in_steps.h"
+#include "src/source/shard_grid.h"
 #include "src/tensor/laid_out.h"
 #include "src/verify/copied_digest.h"
 

@@ -9,10 +9,10 @@
 
 #include "reshard/box.h"
 #include "reshard/status.h"
-#include "src/index/index_cache.h"
-#include "src/layout/layout_inference.h"
-#include "src/plan/full_parameter.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/full_parameter.h"
+#include "src/mindspore/layout_inference.h"
+#include "src/source/index_cache.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {

@@ -20,9 +20,9 @@
 
 #include "reshard/check_replicas.h"
 #include "reshard/status.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/source_shards.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/source_shards.h"
-#include "src/source/source_files.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {

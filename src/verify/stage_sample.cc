@@ -13,8 +13,8 @@
 #include "reshard/optimizer_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/index/checkpoint_index.h"
-#include "src/layout/optimizer_copy.h"
+#include "src/mindspore/optimizer_copy.h"
+#include "src/source/checkpoint_index.h"
 
 namespace reshard {
 namespace {

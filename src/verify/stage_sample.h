@@ -15,11 +15,11 @@
 #include "reshard/byte_range.h"
 #include "reshard/parameter.h"
 #include "reshard/status.h"
-#include "src/index/index_cache.h"
-#include "src/layout/shard_grid.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/source_shards.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/source_shards.h"
-#include "src/source/source_files.h"
+#include "src/source/index_cache.h"
+#include "src/source/shard_grid.h"
 
 namespace reshard {
 

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <utility>
 
-#include "format/manifest/part_record.h"
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
+#include "src/io/in_steps.h"
 #include "src/os/output_place.h"
-#include "src/source/in_steps.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 namespace {

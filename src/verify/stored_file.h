@@ -14,8 +14,8 @@
 
 #include "reshard/damage.h"
 #include "reshard/status.h"
+#include "src/io/source_files.h"
 #include "src/os/output_directory.h"
-#include "src/source/source_files.h"
 
 namespace reshard {
 

@@ -10,7 +10,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/source/in_steps.h"
+#include "src/io/in_steps.h"
 
 namespace reshard {
 namespace {

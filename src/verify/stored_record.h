@@ -8,10 +8,10 @@
 #include <stop_token>
 #include <string>
 
-#include "format/manifest/manifest_codec.h"
-#include "format/manifest/part_record.h"
 #include "reshard/damage.h"
 #include "reshard/status.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
 #include "src/verify/stored_file.h"
 
 namespace reshard {

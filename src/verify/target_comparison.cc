@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "src/base/status_macros.h"
+#include "src/io/in_steps.h"
 #include "src/os/directory_listing.h"
-#include "src/source/in_steps.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

@@ -12,8 +12,8 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
-#include "src/source/source_files.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {

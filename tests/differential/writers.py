@@ -4,7 +4,7 @@ A protobuf writer of a few lines stands in for MindSpore's own, so that sources
 do not depend on the program they are compared with, and so that a file may hold
 what MindSpore reads but never writes (a scalar's dims, any cut of a content).
 The formats are described in SPEC.md of format/mindspore_checkpoint and of
-format/mindspore_strategy.
+src/mindspore.
 """
 
 import json

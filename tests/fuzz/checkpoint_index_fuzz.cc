@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint_envelope.h"
-#include "src/index/checkpoint_index.h"
+#include "src/source/checkpoint_index.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"
 #include "tests/support/memory_file.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/unmatched_policy.h"
-#include "src/layout/strategy.h"
+#include "src/mindspore/strategy.h"
 #include "tests/support/test_tensor.h"
 
 namespace reshard {

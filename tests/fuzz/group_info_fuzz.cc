@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/foreign_file.h"
-#include "format/mindspore_strategy/group_info_codec.h"
-#include "src/layout/strategy.h"
+#include "src/mindspore/foreign_file.h"
+#include "src/mindspore/group_info_codec.h"
+#include "src/mindspore/strategy.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/group_info_oracle.pb.h"
 

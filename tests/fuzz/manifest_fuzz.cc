@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "format/manifest/manifest_codec.h"
-#include "format/manifest/manifest_seal.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/manifest_seal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace reshard {

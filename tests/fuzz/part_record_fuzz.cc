@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/manifest/part_record.h"
-#include "format/manifest/part_record_seal.h"
+#include "src/record/part_record.h"
+#include "src/record/part_record_seal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace reshard {

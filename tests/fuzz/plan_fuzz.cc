@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "src/layout/conversion_rule.h"
-#include "src/plan/planner.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/planner.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/logical_map.h"
 #include "tests/fuzz/fuzz_model.h"

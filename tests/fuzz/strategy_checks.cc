@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_codec.h"
-#include "format/mindspore_strategy/strategy_merge.h"
-#include "src/layout/conversion_rule.h"
-#include "src/layout/rank_list.h"
-#include "src/layout/shard_grid.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/rank_list.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_merge.h"
+#include "src/source/shard_grid.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/naive_reshard.h"
 

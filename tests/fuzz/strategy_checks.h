@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/layout/strategy.h"
+#include "src/mindspore/strategy.h"
 
 namespace reshard {
 

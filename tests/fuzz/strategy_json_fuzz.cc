@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_codec.h"
+#include "src/mindspore/strategy_codec.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/strategy_checks.h"
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_codec.h"
-#include "format/mindspore_strategy/strategy_writer.h"
-#include "format/strategy_spec/spec_parser.h"
-#include "src/layout/spec_layouts.h"
+#include "src/mindspore/spec_layouts.h"
+#include "src/mindspore/spec_parser.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_writer.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/unique_json.h"
 #include "tests/support/naive_reshard.h"

@@ -10,8 +10,8 @@
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "format/mindspore_checkpoint/value_header.h"
-#include "src/exec/crc_check.h"
-#include "src/index/checkpoint_index.h"
+#include "src/source/checkpoint_index.h"
+#include "src/verify/crc_check.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

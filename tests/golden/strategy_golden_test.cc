@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/index/strategy_loader.h"
+#include "src/mindspore/strategy_loader.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

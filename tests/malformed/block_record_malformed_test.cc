@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/block_record.h"
+#include "src/record/block_record.h"
 #include "tests/support/sealed_record.h"
 
 namespace reshard {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/group_info_codec.h"
-#include "format/mindspore_strategy/strategy_codec.h"
+#include "src/mindspore/group_info_codec.h"
+#include "src/mindspore/strategy_codec.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 

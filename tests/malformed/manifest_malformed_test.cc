@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "format/manifest/manifest_codec.h"
 #include "src/digest/xxh3.h"
+#include "src/record/manifest_codec.h"
 
 namespace reshard {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/part_record.h"
+#include "src/record/part_record.h"
 #include "tests/support/sealed_record.h"
 
 namespace reshard {

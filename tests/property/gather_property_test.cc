@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/exec/gather.h"
+#include "src/write/gather.h"
 #include "tests/support/pick.h"
 #include "tests/support/temporary_folder.h"
 

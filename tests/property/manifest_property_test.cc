@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/block_record.h"
-#include "format/manifest/manifest_codec.h"
-#include "format/manifest/part_record.h"
 #include "src/digest/xxh3.h"
+#include "src/record/block_record.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 namespace {

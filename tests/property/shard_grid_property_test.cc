@@ -1,5 +1,5 @@
 // Shard grids against the definition of a layout, worked out element by element (docs/layouts.md).
-#include "src/layout/shard_grid.h"
+#include "src/source/shard_grid.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/part_record.h"
-#include "src/exec/shard_share.h"
+#include "src/job/shard_share.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 namespace {

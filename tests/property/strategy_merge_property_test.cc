@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_codec.h"
-#include "format/mindspore_strategy/strategy_merge.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_merge.h"
 #include "tests/support/pick.h"
 #include "tests/support/strategy_bytes.h"
 

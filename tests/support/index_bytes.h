@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/index/checkpoint_index.h"
+#include "src/source/checkpoint_index.h"
 
 namespace reshard {
 

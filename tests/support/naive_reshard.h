@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/layout/parameter_layout.h"
+#include "src/mindspore/parameter_layout.h"
 #include "tests/support/test_tensor.h"
 
 namespace reshard {

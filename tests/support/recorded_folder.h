@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "format/manifest/manifest_codec.h"
-#include "format/manifest/part_record.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

@@ -1,4 +1,4 @@
-// Records of lines that end in a seal, as format/manifest writes them, broken on purpose.
+// Records of lines that end in a seal, as src/record writes them, broken on purpose.
 #ifndef RESHARD_TESTS_SUPPORT_SEALED_RECORD_H_
 #define RESHARD_TESTS_SUPPORT_SEALED_RECORD_H_
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "reshard/status.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 
 namespace reshard {
 

@@ -1,6 +1,6 @@
 // Builds strategy files for tests, in both encodings.
 //
-// Shares no code with format/mindspore_strategy.
+// Shares no code with src/mindspore.
 #ifndef RESHARD_TESTS_SUPPORT_STRATEGY_BYTES_H_
 #define RESHARD_TESTS_SUPPORT_STRATEGY_BYTES_H_
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/layout/strategy.h"
+#include "src/mindspore/strategy.h"
 
 namespace reshard {
 

@@ -1,4 +1,4 @@
-#include "format/manifest/byte_text.h"
+#include "src/record/byte_text.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "src/index/checkpoint_index.h"
+#include "src/source/checkpoint_index.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

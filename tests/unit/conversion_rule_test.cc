@@ -1,5 +1,5 @@
 // Which parameters a target rank gets: each sentence of docs/layouts.md.
-#include "src/layout/conversion_rule.h"
+#include "src/mindspore/conversion_rule.h"
 
 #include <gmock/gmock.h>
 

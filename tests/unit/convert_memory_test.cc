@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "src/api/memory_budget.h"
+#include "src/convert/memory_budget.h"
 #include "src/os/memory_usage.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/part_record.h"
 #include "reshard/convert.h"
 #include "reshard/verify.h"
+#include "src/record/part_record.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/manifest_codec.h"
 #include "reshard/convert.h"
 #include "reshard/strategy_files.h"
+#include "src/record/manifest_codec.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"

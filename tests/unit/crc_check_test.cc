@@ -1,4 +1,4 @@
-#include "src/exec/crc_check.h"
+#include "src/verify/crc_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/source/window.h"
+#include "src/io/window.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Gathering: chosen block copies and plans against bytes written down beside them.
-#include "src/exec/gather.h"
+#include "src/write/gather.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Lists of ranks that hold the same weights, alone and against layouts.
 
-#include "src/layout/holder_groups.h"
+#include "src/mindspore/holder_groups.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "src/index/index_cache.h"
+#include "src/source/index_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/index/checkpoint_index.h"
+#include "src/source/checkpoint_index.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"

@@ -1,5 +1,5 @@
 // What a run is about to do, written down and read again.
-#include "src/exec/job_text.h"
+#include "src/job/job_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

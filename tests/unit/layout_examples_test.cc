@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "src/layout/conversion_rule.h"
-#include "src/layout/rank_list.h"
-#include "src/layout/shard_grid.h"
-#include "src/layout/strategy.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/rank_list.h"
+#include "src/mindspore/strategy.h"
+#include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/planner.h"
+#include "src/mindspore/planner.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {

@@ -1,5 +1,5 @@
 // The manifest: its bytes, and what cannot be encoded.
-#include "format/manifest/manifest_codec.h"
+#include "src/record/manifest_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The examples of format/manifest/SPEC.md are what the codecs read and write.
+// The examples of src/record/SPEC.md are what the codecs read and write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/block_record.h"
-#include "format/manifest/manifest_codec.h"
-#include "format/manifest/part_record.h"
-#include "format/manifest/source_digest.h"
 #include "src/digest/logical_digest.h"
+#include "src/record/block_record.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
+#include "src/record/source_digest.h"
 
 namespace reshard {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string Spec() {
-  std::ifstream file(RESHARD_TESTS_DIR "/../format/manifest/SPEC.md");
+  std::ifstream file(RESHARD_TESTS_DIR "/../src/record/SPEC.md");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

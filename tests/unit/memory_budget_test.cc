@@ -1,5 +1,5 @@
 // How a memory limit is divided: never more than the limit, whatever the lanes, down to the least.
-#include "src/api/memory_budget.h"
+#include "src/convert/memory_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <regex>
 #include <string>
 
-#include "src/exec/part_writer.h"
+#include "src/io/window_cache.h"
 #include "src/os/memory_usage.h"
-#include "src/source/window_cache.h"
+#include "src/write/part_writer.h"
 
 namespace reshard {
 namespace {

@@ -8,8 +8,8 @@
 #include <new>
 #include <string>
 
-#include "src/exec/part_writer.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
+#include "src/write/part_writer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace {

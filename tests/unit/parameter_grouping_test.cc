@@ -1,4 +1,4 @@
-#include "src/index/parameter_grouping.h"
+#include "format/mindspore_checkpoint/parameter_grouping.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Target files, written by several lanes at once: the right bytes whatever the lanes, one file used
 // by all of them, groups in lockstep, and the first failure ends everything.
-#include "src/exec/part_writer.h"
+#include "src/write/part_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "format/manifest/part_record.h"
+#include "src/record/part_record.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

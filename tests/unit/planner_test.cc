@@ -1,5 +1,5 @@
 // Plans of single target ranks, without a byte of content read or written.
-#include "src/plan/planner.h"
+#include "src/mindspore/planner.h"
 
 #include <gmock/gmock.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/value_header.h"
-#include "src/api/opened_source.h"
+#include "src/convert/opened_source.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/api/opened_source.h"
+#include "src/convert/opened_source.h"
 #include "src/tensor/laid_out.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"

@@ -1,4 +1,4 @@
-#include "src/source/rank_folder.h"
+#include "src/mindspore/rank_folder.h"
 
 #include <gmock/gmock.h>
 

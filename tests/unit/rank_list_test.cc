@@ -1,5 +1,5 @@
 // Least lists of source ranks, worked out by hand.
-#include "src/layout/rank_list.h"
+#include "src/mindspore/rank_list.h"
 
 #include <gmock/gmock.h>
 

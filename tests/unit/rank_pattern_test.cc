@@ -1,6 +1,6 @@
 // Sources that are named by a pattern with {rank}, or file by file.
 
-#include "src/source/rank_pattern.h"
+#include "src/mindspore/rank_pattern.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/source/rank_folder.h"
+#include "src/mindspore/rank_folder.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

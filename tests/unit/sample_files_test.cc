@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
-#include "format/mindspore_strategy/strategy_codec.h"
 #include "reshard/checkpoint.h"
 #include "reshard/dtype.h"
+#include "src/mindspore/strategy_codec.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_model.h"
 

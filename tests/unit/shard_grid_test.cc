@@ -1,6 +1,6 @@
 // Layouts that make no sense; what the others mean is tested against the definition
 // (tests/property/shard_grid_property_test.cc).
-#include "src/layout/shard_grid.h"
+#include "src/source/shard_grid.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Shards of one job: who may begin, what is gone on with, and when the set is published.
-#include "src/exec/shard_job.h"
+#include "src/job/shard_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/block_record.h"
+#include "src/record/block_record.h"
 #include "tests/unit/target_job_fixture.h"
 
 namespace reshard {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "src/api/opened_source.h"
-#include "src/plan/planner.h"
+#include "src/convert/opened_source.h"
+#include "src/mindspore/planner.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

@@ -1,5 +1,5 @@
 // Which bytes of which file each shard writes.
-#include "src/exec/shard_share.h"
+#include "src/job/shard_share.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/part_record.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 namespace {

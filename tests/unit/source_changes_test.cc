@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "src/io/source_files.h"
 #include "src/os/file_identity.h"
 #include "src/os/map_advice.h"
-#include "src/source/source_files.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // SourceFiles: the right bytes, out of few open files and few pages.
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "src/io/source_files.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
 #include "src/os/map_advice.h"
-#include "src/source/source_files.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/io/source_files.h"
 #include "src/os/map_advice.h"
-#include "src/source/source_files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

@@ -13,7 +13,7 @@
 #include "reshard/merge.h"
 #include "reshard/strategy_inference.h"
 #include "reshard/verify_against.h"
-#include "src/source/source_files.h"
+#include "src/io/source_files.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "format/mindspore_strategy/strategy_codec.h"
+#include "src/mindspore/strategy_codec.h"
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/index/strategy_loader.h"
+#include "src/mindspore/strategy_loader.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

@@ -1,4 +1,4 @@
-#include "src/index/strategy_loader.h"
+#include "src/mindspore/strategy_loader.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

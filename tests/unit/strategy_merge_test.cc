@@ -1,4 +1,4 @@
-#include "format/mindspore_strategy/strategy_merge.h"
+#include "src/mindspore/strategy_merge.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "format/mindspore_strategy/strategy_recoding.h"
+#include "src/mindspore/strategy_recoding.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_strategy/strategy_writer.h"
+#include "src/mindspore/strategy_writer.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 

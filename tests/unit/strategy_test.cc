@@ -1,4 +1,4 @@
-#include "src/layout/strategy.h"
+#include "src/mindspore/strategy.h"
 
 #include <gmock/gmock.h>
 

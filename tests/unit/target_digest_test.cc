@@ -1,6 +1,6 @@
 // Both sides of a target's digests: they agree for a right plan, whatever the chunks, and only
 // then.
-#include "src/exec/target_digest.h"
+#include "src/write/target_digest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "format/manifest/part_record.h"
-#include "src/exec/chunk_digest.h"
-#include "src/exec/gather.h"
-#include "src/plan/planner.h"
+#include "src/mindspore/planner.h"
+#include "src/record/part_record.h"
+#include "src/write/chunk_digest.h"
+#include "src/write/gather.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

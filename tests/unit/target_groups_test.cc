@@ -1,5 +1,5 @@
 // Which target files advance together.
-#include "src/api/target_groups.h"
+#include "src/convert/target_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

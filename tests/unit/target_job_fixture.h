@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/exec/target_job.h"
+#include "src/job/target_job.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "src/api/timeline_recorder.h"
+#include "src/convert/timeline_recorder.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/test_tensor.h"

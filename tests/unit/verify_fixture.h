@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include "format/manifest/part_record.h"
 #include "reshard/verify.h"
+#include "src/record/part_record.h"
 #include "tests/support/recorded_folder.h"
 
 namespace reshard {

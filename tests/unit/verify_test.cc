@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "format/manifest/manifest_codec.h"
+#include "src/record/manifest_codec.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/verify_fixture.h"

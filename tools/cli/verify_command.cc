@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reshard/convert.h"
 #include "tools/cli/against_report.h"
 #include "tools/cli/find_option.h"
 #include "tools/cli/messages.h"

@@ -30,7 +30,7 @@ function(reshard_proto name file)
     VERBATIM)
   add_library(${target} OBJECT ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h)
   # Not ours: clang-tidy is to look at it no more than at a library.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
 endfunction()
@@ -64,6 +64,8 @@ function(reshard_module name)
 
   if(arg_SOURCES)
     add_library(${target} OBJECT ${arg_SOURCES})
+    # So that the static library can go into a shared object, as a module of Python is.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(
       ${target}
       PUBLIC ${links}

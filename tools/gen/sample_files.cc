@@ -17,10 +17,10 @@
 
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/status_macros.h"
-#include "src/layout/shard_grid.h"
 #include "src/os/errno_status.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
+#include "src/source/shard_grid.h"
 #include "tools/gen/sample_strategy.h"
 #include "tools/gen/sample_values.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/layout/shard_grid.h"
+#include "src/source/shard_grid.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {

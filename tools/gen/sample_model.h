@@ -13,7 +13,7 @@
 #include "reshard/box.h"
 #include "reshard/dtype.h"
 #include "reshard/status.h"
-#include "src/layout/parameter_layout.h"
+#include "src/mindspore/parameter_layout.h"
 
 namespace reshard {
 

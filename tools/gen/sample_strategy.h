@@ -1,4 +1,4 @@
-// Encodes the layouts of a sample as strategy files (format/mindspore_strategy/SPEC.md).
+// Encodes the layouts of a sample as strategy files (src/mindspore/SPEC.md).
 //
 // Pure functions.
 #ifndef RESHARD_TOOLS_GEN_SAMPLE_STRATEGY_H_

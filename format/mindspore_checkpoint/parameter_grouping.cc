@@ -1,0 +1,241 @@
+#include "format/mindspore_checkpoint/parameter_grouping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+struct NumpyType {
+  std::string_view name;
+  uint64_t item_bytes;
+};
+// The types of a MapTensor's tensors.
+constexpr std::array<NumpyType, 15> kNumpyTypes = {{{"bool", 1},
+                                                    {"int8", 1},
+                                                    {"uint8", 1},
+                                                    {"int16", 2},
+                                                    {"uint16", 2},
+                                                    {"int32", 4},
+                                                    {"uint32", 4},
+                                                    {"int64", 8},
+                                                    {"uint64", 8},
+                                                    {"float16", 2},
+                                                    {"bfloat16", 2},
+                                                    {"float32", 4},
+                                                    {"float64", 8},
+                                                    {"complex64", 8},
+                                                    {"complex128", 16}}};
+
+std::optional<uint64_t> NumpyItemBytes(std::string_view name) {
+  for (const NumpyType& type : kNumpyTypes) {
+    if (type.name == name) return type.item_bytes;
+  }
+  return std::nullopt;
+}
+
+template <typename... Args>
+Status Corrupt(std::string_view name, uint64_t offset, fmt::format_string<Args...> format,
+               Args&&... args) {
+  return CorruptError(fmt::format("parameter {} at offset {}: {}", Quote(name), offset,
+                                  fmt::format(format, std::forward<Args>(args)...)));
+}
+
+// Returns the bytes of a tensor with these dims. All sizes but 0 count for an overflow, wherever a
+// 0 stands, so that strides fit too.
+Result<uint64_t> TensorBytes(std::string_view name, uint64_t offset, const Shape& dims,
+                             std::string_view type, uint64_t item_bytes) {
+  auto bytes = static_cast<int64_t>(item_bytes);
+  bool has_zero = false;
+  for (const int64_t dim : dims) {
+    if (dim < 0) {
+      return Corrupt(name, offset, "dims {} of {}, but no size may be negative", ToString(dims),
+                     type);
+    }
+    if (dim == 0) {
+      has_zero = true;
+      continue;
+    }
+    const auto product = CheckedMul(bytes, dim);
+    if (!product) {
+      return Corrupt(name, offset, "dims {} of {} make more bytes than 63 bits can count",
+                     ToString(dims), type);
+    }
+    bytes = *product;
+  }
+  return has_zero ? 0 : static_cast<uint64_t>(bytes);
+}
+
+// About the bytes of an allocation.
+size_t HeapBytes(size_t bytes) { return bytes + 2 * sizeof(void*); }
+
+// How MindSpore writes both a scalar and an empty tensor.
+bool IsZeroDims(const Shape& shape) { return shape.size() == 1 && shape[0] == 0; }
+
+}  // namespace
+
+Status ParameterGrouping::Add(const ParsedValue& value) {
+  if (!parameters_.empty() && parameters_.back().name == value.tag) {
+    RESHARD_RETURN_IF_ERROR(Extend(value));
+  } else {
+    if (!parameters_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
+    RESHARD_RETURN_IF_ERROR(Begin(value));
+  }
+  RESHARD_RETURN_IF_ERROR(Append(value));
+  if (memory_ <= kMaxIndexBytes) return {};
+  return ResourceExhaustedError(
+      fmt::format("parameter {} at offset {}: too many Values up to here; their index takes more "
+                  "than the {} MiB "
+                  "that one file may have; save the parameters in several files",
+                  Quote(value.tag), value.message.offset, kMaxIndexBytes >> 20));
+}
+
+Status ParameterGrouping::Begin(const ParsedValue& value) {
+  ParameterInfo parameter;
+  parameter.name = value.tag;
+  if (value.is_map) {
+    parameter.kind = ParameterKind::kMap;
+  } else {
+    const ParsedTensor& tensor = value.tensors[0];
+    const std::optional<DType> dtype = ParseDType(tensor.type);
+    if (!dtype) {
+      return Corrupt(value.tag, value.message.offset,
+                     "unknown tensor_type {}; expected a name as MindSpore writes it, such as "
+                     "Float32 or BFloat16",
+                     Quote(tensor.type));
+    }
+    parameter.dtype = *dtype;
+    parameter.shape = tensor.dims;
+    if (*dtype == DType::kString) parameter.kind = ParameterKind::kString;
+    RESHARD_RETURN_IF_ERROR(
+        TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
+            .status());
+  }
+  memory_ += 2 * sizeof(ParameterInfo) + HeapBytes(value.tag.size()) +
+             HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
+  parameters_.push_back(std::move(parameter));
+  return {};
+}
+
+// Checks that a Value goes on with the last parameter.
+Status ParameterGrouping::Extend(const ParsedValue& value) const {
+  const ParameterInfo& parameter = parameters_.back();
+  const uint64_t offset = value.message.offset;
+  const uint64_t begin = parameter.values.front().offset;
+  const bool is_map = parameter.kind == ParameterKind::kMap;
+  if (value.is_map != is_map) {
+    return Corrupt(value.tag, offset, "a {}, but the Value of this tag before it is a {}",
+                   value.is_map ? "MapTensor" : "tensor", is_map ? "MapTensor" : "tensor");
+  }
+  if (is_map) {
+    for (size_t i = 0; i < kMapTensors; ++i) {
+      if (value.tensors[i].type == parameter.map[i].type) continue;
+      return Corrupt(value.tag, offset, "part of the MapTensor at offset {}, but of type {} for {}",
+                     begin, Quote(value.tensors[i].type), Quote(parameter.map[i].type));
+    }
+    return {};
+  }
+  const ParsedTensor& tensor = value.tensors[0];
+  if (tensor.type == DTypeName(parameter.dtype) && tensor.dims == parameter.shape) return {};
+  return Corrupt(value.tag, offset,
+                 "part of the tensor at offset {}, but with dims {} of {}; expected {} of {}",
+                 begin, ToString(tensor.dims), Escape(tensor.type), ToString(parameter.shape),
+                 DTypeName(parameter.dtype));
+}
+
+Status ParameterGrouping::Append(const ParsedValue& value) {
+  ParameterInfo& parameter = parameters_.back();
+  parameter.values.push_back(value.message);
+  for (const ParsedTensor& tensor : value.tensors) parameter.bytes += tensor.content.length;
+  // Two ranges, and as much again for spare capacity or the cost of small allocations.
+  memory_ += 4 * sizeof(ByteRange);
+  if (!value.is_map) {
+    parameter.content.push_back(value.tensors[0].content);
+    return {};
+  }
+  for (const ParsedTensor& tensor : value.tensors) {
+    const std::optional<uint64_t> item_bytes = NumpyItemBytes(tensor.type);
+    if (!item_bytes) {
+      return Corrupt(value.tag, value.message.offset,
+                     "unknown tensor_type {} in a MapTensor; expected a name such as int32",
+                     Quote(tensor.type));
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const uint64_t expected,
+        TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, *item_bytes));
+    if (tensor.content.length != expected) {
+      return Corrupt(value.tag, value.message.offset,
+                     "{} content bytes in a MapTensor, but dims {} of {} need {}",
+                     tensor.content.length, ToString(tensor.dims), tensor.type, expected);
+    }
+    parameter.map.push_back({tensor.type, tensor.dims, tensor.content});
+    memory_ += 2 * sizeof(MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
+  }
+  return {};
+}
+
+// Compares the content of a parameter whose Values are all known with its dims.
+Status ParameterGrouping::EndParameter() {
+  ParameterInfo& parameter = parameters_.back();
+  const uint64_t offset = parameter.values.front().offset;
+  if (parameter.kind == ParameterKind::kMap) return {};
+  if (parameter.kind == ParameterKind::kString) {
+    if (!IsZeroDims(parameter.shape)) {
+      return Corrupt(parameter.name, offset, "dims {} of str; expected [0]",
+                     ToString(parameter.shape));
+    }
+    if (parameter.bytes % ItemBytes(DType::kString) == 0) return {};
+    return Corrupt(parameter.name, offset,
+                   "{} content bytes of str; expected UTF-32 code points of 4 bytes each",
+                   parameter.bytes);
+  }
+  const std::string_view type = DTypeName(parameter.dtype);
+  const uint64_t item_bytes = ItemBytes(parameter.dtype);
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t expected,
+                           TensorBytes(parameter.name, offset, parameter.shape, type, item_bytes));
+  if (parameter.bytes == expected) return {};
+  if (IsZeroDims(parameter.shape) && parameter.bytes == item_bytes) {
+    parameter.shape.clear();
+    return {};
+  }
+  return Corrupt(
+      parameter.name, offset, "{} content bytes{}, but dims {} of {} need {}{}", parameter.bytes,
+      parameter.values.size() == 1 ? std::string()
+                                   : fmt::format(" in {} adjacent Values", parameter.values.size()),
+      ToString(parameter.shape), type, expected,
+      IsZeroDims(parameter.shape) ? fmt::format(", or {} for a scalar", item_bytes)
+                                  : std::string());
+}
+
+Status ParameterGrouping::Finish() {
+  if (!parameters_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
+  by_name_.resize(parameters_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0U);
+  // Equal names stay in file order.
+  std::stable_sort(by_name_.begin(), by_name_.end(), [this](uint32_t a, uint32_t b) {
+    return parameters_[a].name < parameters_[b].name;
+  });
+  const auto twice = std::adjacent_find(
+      by_name_.begin(), by_name_.end(),
+      [this](uint32_t a, uint32_t b) { return parameters_[a].name == parameters_[b].name; });
+  if (twice == by_name_.end()) return {};
+  const ParameterInfo& first = parameters_[*twice];
+  return Corrupt(first.name, parameters_[*(twice + 1)].values.front().offset,
+                 "it was there before, at offset {}, with others in between; only adjacent Values "
+                 "may share a tag",
+                 first.values.front().offset);
+}
+
+}  // namespace reshard

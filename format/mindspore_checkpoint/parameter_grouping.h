@@ -1,0 +1,57 @@
+// ParameterGrouping: makes the parameters of a checkpoint of its Values, added in file order.
+//
+// Adjacent Values of one tag are parts of one parameter: a tensor's contents concatenate, each
+// Value repeating dims and type; a MapTensor's Values have dims of their own. Not thread-safe.
+//
+// Stored for each parameter: name, shape and a ParameterInfo; for each Value: two ranges (32
+// bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxIndexBytes
+// bounds them all.
+#ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
+#define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/mindspore_checkpoint/value_parser.h"
+#include "reshard/parameter.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// The most memory that the index of one file may take: some 300,000 parameters of one Value, or
+// 2,000,000 Values of one parameter.
+inline constexpr size_t kMaxIndexBytes = size_t{128} << 20;
+
+class ParameterGrouping {
+ public:
+  // Errors: kCorrupt for a Value that is no part of a valid file, kResourceExhausted beyond
+  // kMaxIndexBytes. Messages say parameter, offset, expected and found, but not the file.
+  Status Add(const ParsedValue& value);
+
+  // Ends the last parameter. Nothing may be added afterwards.
+  // Errors: as Add.
+  Status Finish();
+
+  // In file order; complete after Finish(). No two have the same name.
+  std::vector<ParameterInfo>& parameters() { return parameters_; }
+  // The places in parameters() of the names in ascending order; set by Finish().
+  std::vector<uint32_t>& by_name() { return by_name_; }
+  // About the bytes of memory that all this takes, spare capacity included.
+  size_t memory() const { return memory_; }
+
+ private:
+  Status Begin(const ParsedValue& value);
+  Status Extend(const ParsedValue& value) const;
+  Status Append(const ParsedValue& value);
+  Status EndParameter();
+
+  std::vector<ParameterInfo> parameters_;  // until it ends, the last one's shape is as written
+  std::vector<uint32_t> by_name_;
+  size_t memory_ = 0;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_

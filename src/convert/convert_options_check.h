@@ -1,0 +1,21 @@
+// What the options of a conversion may be, whatever the files hold.
+#ifndef RESHARD_SRC_CONVERT_CONVERT_OPTIONS_CHECK_H_
+#define RESHARD_SRC_CONVERT_CONVERT_OPTIONS_CHECK_H_
+
+#include <string>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Errors: kInvalidArgument, with what to give instead; kIo.
+Status CheckConvertOptions(const ConvertOptions& options);
+
+// The folder `target` must not be, or lie in, the folder or file `source`.
+// Errors: kInvalidArgument; kIo.
+Status CheckOutside(const std::string& target, const std::string& source);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_CONVERT_OPTIONS_CHECK_H_

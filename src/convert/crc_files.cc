@@ -1,0 +1,37 @@
+#include "src/convert/crc_files.h"
+
+#include <array>
+#include <cstddef>
+
+#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "src/base/status_macros.h"
+#include "src/os/worker_pool.h"
+#include "src/verify/crc_check.h"
+
+namespace reshard {
+
+Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks) {
+  CrcFiles found;
+  for (const OpenedSource::File& file : source.chosen()) {
+    if (!ranks.contains(file.rank)) continue;
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t size, source.files().Size(file.id));
+    if (size < kCrcTrailerBytes) continue;
+    std::array<std::byte, kCrcTrailerBytes> tail;
+    RESHARD_RETURN_IF_ERROR(source.files().Read(file.id, size - kCrcTrailerBytes, tail));
+    RESHARD_ASSIGN_OR_RETURN(const auto crc, ParseCrcTrailer(tail));
+    if (!crc) continue;
+    found.files.push_back(file.id);
+    found.bytes += size - kCrcTrailerBytes;
+  }
+  return found;
+}
+
+Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
+  const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, source.indexes().Get(files.files[i]));
+    return CheckCrc(source.files(), *index, work.progress, stop);
+  };
+  return RunWorkers(work.workers, files.files.size(), check, work.stop);
+}
+
+}  // namespace reshard

@@ -1,0 +1,25 @@
+// Whether a run reads the sources of the set in the target folder that it would join.
+#ifndef RESHARD_SRC_CONVERT_JOINED_SOURCES_H_
+#define RESHARD_SRC_CONVERT_JOINED_SOURCES_H_
+
+#include <string>
+
+#include "reshard/status.h"
+#include "src/convert/opened_source.h"
+#include "src/job/job_spec.h"
+#include "src/mindspore/planner.h"
+
+namespace reshard {
+
+// Compares source files that both this run and earlier runs of its plan read: the digests of some
+// Values that the part records there state with those of what `planner` takes for them now, at most
+// 16 Values of 16 target files. A target file of before counts only if its sources, by path and
+// size, are those that it would be made from now: so hosts that hold other files of one checkpoint
+// agree. Returns the path of a source file that is another one now, or nothing. Errors: those of
+// reading sources.
+Result<std::string> FindOtherSource(OpenedSource& source, const Planner& planner,
+                                    const JobSpec& spec);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_JOINED_SOURCES_H_

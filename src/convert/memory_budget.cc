@@ -1,0 +1,196 @@
+#include "src/convert/memory_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/checked.h"
+#include "src/base/status_macros.h"
+#include "src/io/window_cache.h"
+#include "src/os/descriptor_limit.h"
+#include "src/write/part_writer.h"
+
+namespace reshard {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kDefaultLimit = 256 * kMiB;
+// What a process of this program, small strategies and what the allocator keeps take.
+constexpr uint64_t kProgram = 10 * kMiB;
+// What threads, open files and many small things take while files are written, and what the
+// allocator does not find room for in between.
+constexpr uint64_t kSlack = 4 * kMiB;
+// What the kernel takes beside for files and pages, where a control group counts it. It is left
+// free where less than all is enough.
+constexpr uint64_t kOfKernel = 10 * kMiB;
+constexpr uint64_t kBetweenLooks = kMiB;  // taken while files are planned, and not seen
+constexpr uint64_t kMostWindows = 64 * kMiB;
+constexpr uint64_t kPlanningWindows = 16 * kMiB;  // headers are read once
+constexpr uint64_t kMostWriteBack = 64 * kMiB;
+constexpr uint64_t kSmallestChunk = kMiB / 2;
+constexpr uint64_t kOfLane = kMiB / 8;  // stacks of two threads, digests of a chunk
+constexpr size_t kMostOpen = 64;
+constexpr uint64_t kSmallestStep = kMiB / 4;  // of a group's file, in source windows
+// What publication holds of a target file and of a source file: digests, sizes and so many times
+// the path, as lists and as text.
+constexpr uint64_t kOfTarget = 800;
+constexpr uint64_t kTargetPaths = 10;
+constexpr uint64_t kOfSource = 750;
+constexpr uint64_t kSourcePaths = 6;
+
+uint64_t InMiB(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
+
+uint64_t RoundDown(uint64_t bytes) { return bytes - bytes % StagedFile::kAlignment; }
+
+// What a run needs for its largest files, and the least that it can do with.
+struct Needs {
+  uint64_t largest = 0;  // target file
+  uint64_t sources = 0;  // bytes
+  uint64_t chunks = 0;   // of one lane
+  uint64_t windows = 0;
+  uint64_t write_back = 0;
+  uint64_t publication = 0;
+
+  uint64_t buffers() const { return chunks + windows + write_back; }
+};
+
+Needs NeedsOf(const PlanReport& plan) {
+  Needs needs;
+  for (const TargetFileSummary& target : plan.targets) {
+    needs.largest = std::max(needs.largest, target.size);
+    needs.publication += kOfTarget + kTargetPaths * target.path.size();
+  }
+  for (const SourceFileSummary& source : plan.sources) {
+    needs.sources = SaturatingAdd(needs.sources, source.size);
+    needs.publication += kOfSource + kSourcePaths * source.path.size();
+  }
+  const uint64_t chunk = std::clamp(RoundDown(needs.largest) + StagedFile::kAlignment,
+                                    uint64_t{StagedFile::kAlignment}, kSmallestChunk);
+  needs.chunks = 2 * chunk + kOfLane;
+  needs.windows = std::min(kWindowBytes, needs.sources);
+  needs.write_back = 2 * chunk;
+  return needs;
+}
+
+}  // namespace
+
+Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
+  MemoryBudget budget;
+  budget.asked_for = limit != 0;
+  budget.limit =
+      limit != 0 ? limit : std::max(kLeastMemoryLimit, std::min(kDefaultLimit, MemoryOfHost() / 4));
+  if (budget.limit < kLeastMemoryLimit) {
+    return InvalidArgumentError(
+        fmt::format("a memory limit of {} bytes is too small; the least that works is {}M", limit,
+                    kLeastMemoryLimit / kMiB));
+  }
+  const uint64_t quarter = (budget.limit - kProgram) / 4;
+  budget.window_bytes = std::min(quarter, kPlanningWindows);
+  // A window in use stays whole, and each lane uses one.
+  budget.lanes = std::min<uint64_t>({lanes, quarter / (2 * kSmallestChunk + kOfLane),
+                                     std::min(quarter, kMostWindows) / kWindowBytes});
+  budget.chunk_bytes = RoundDown(std::min(kChunkBytes, (quarter / budget.lanes - kOfLane) / 2));
+  // What is written counts from the moment that it is, before room is made for it.
+  budget.write_back_bytes = std::min(quarter, kMostWriteBack) - budget.lanes * budget.chunk_bytes;
+  budget.index_bytes = quarter / 2;
+  budget.plan_bytes = quarter / 2;
+  return budget;
+}
+
+void MeasuredMemory::Note(uint64_t bytes) {
+  uint64_t before = peak;
+  while (before < bytes && !peak.compare_exchange_weak(before, bytes)) {
+  }
+}
+
+MemoryCheck CheckOf(const MemoryBudget& budget) {
+  return [measured = budget.measured, limit = budget.limit,
+          asked_for = budget.asked_for](uint64_t more) -> Status {
+    more += kBetweenLooks;
+    uint64_t held = measured->meter.Look();
+    if (!asked_for || !measured->refuses || held + more <= limit) return {};
+    ReturnFreeMemory();
+    held = measured->meter.Look();
+    if (held + more <= limit) return {};
+    return ResourceExhaustedError(fmt::format(
+        "the memory limit of {}M is reached before all is planned: {}M would be held by now, and "
+        "more later, for layouts, parameters and ranks; nothing is written; without a limit it is "
+        "what it has to be",
+        InMiB(limit), InMiB(held + more)));
+  };
+}
+
+size_t MostOpen(const MemoryBudget& budget, const PlanReport& plan) {
+  return std::max<uint64_t>(budget.plan_bytes / std::max<uint64_t>(plan.largest_plan_bytes, 1), 1);
+}
+
+size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan) {
+  return std::clamp<size_t>(
+      std::min<uint64_t>(
+          {DescriptorLimit() / 8, budget.window_bytes / 2 / kSmallestStep, MostOpen(budget, plan)}),
+      1, kMostOpen);
+}
+
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const PlanReport& plan, uint64_t held) {
+  const Needs needs = NeedsOf(plan);
+  MemoryBudget rest = budget;
+  const uint64_t fixed = held + kSlack;
+  const uint64_t needed =
+      fixed + std::max(plan.largest_plan_bytes + needs.buffers(), needs.publication);
+  if (needed > budget.limit && budget.asked_for) {
+    // Under a higher limit more indexes are kept, and files are planned several at a time.
+    const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
+    return ResourceExhaustedError(fmt::format(
+        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, {}M for the "
+        "plan of its largest target file; the memory limit is {}M: {}M is enough, and so is none",
+        InMiB(needed), InMiB(held), InMiB(plan.largest_plan_bytes), InMiB(budget.limit),
+        InMiB(enough)));
+  }
+  if (needed > budget.limit) {
+    rest.limit = std::max(needed, std::min(needed + kDefaultLimit / 2, MemoryOfHost() / 4));
+  }
+  uint64_t left = rest.limit - std::min(rest.limit, fixed + plan.largest_plan_bytes + kOfKernel);
+  left = std::max(left, needs.buffers());
+  const uint64_t more_plans =
+      std::min((left - needs.buffers()) / 8, plan.targets.size() * plan.largest_plan_bytes);
+  rest.plan_bytes = plan.largest_plan_bytes + more_plans;
+  const uint64_t third = (left - needs.buffers() - more_plans) / 3;
+  rest.window_bytes = std::min(needs.windows + third, kMostWindows);
+  const uint64_t chunks = needs.chunks + third;
+  rest.lanes = std::clamp<uint64_t>(
+      std::min(chunks / (2 * kSmallestChunk + kOfLane), rest.window_bytes / kWindowBytes), 1,
+      budget.lanes);
+  rest.chunk_bytes = RoundDown(std::min(kChunkBytes, (chunks / rest.lanes - kOfLane) / 2));
+  const uint64_t pages = std::min(needs.write_back + third, kMostWriteBack);
+  rest.write_back_bytes = pages - std::min(pages, rest.lanes * rest.chunk_bytes);
+
+  const uint64_t chunk = std::min(rest.chunk_bytes, needs.largest);
+  const uint64_t open = std::min(MaxGroup(rest, plan), plan.targets.size());
+  const uint64_t writing = open * plan.largest_plan_bytes + rest.lanes * (2 * chunk + kOfLane) +
+                           std::min(rest.window_bytes, needs.sources) +
+                           std::min(rest.write_back_bytes + rest.lanes * chunk, plan.bytes_written);
+  rest.planned_peak = fixed + std::max(writing, needs.publication);
+  return rest;
+}
+
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, PlanReport& plan) {
+  MemoryMeter& meter = budget.measured->meter;
+  meter.Look();
+  budget.measured->Note(meter.peak() + pages);
+  ReturnFreeMemory();
+  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest, DivideRest(budget, plan, meter.Look()));
+  rest.planned_peak = std::max(rest.planned_peak, meter.peak() + pages);
+  if (rest.limit > budget.limit) {
+    plan.warnings.push_back(fmt::format(
+        "this conversion takes about {}M of memory, {}M of them for its layouts, parameters and "
+        "ranks: more than the {}M that it keeps to where that is enough{}",
+        InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),
+        rest.planned_peak > MemoryOfHost() / 4 ? ", and than a quarter of what this host has"
+                                               : ""));
+  }
+  budget.measured->refuses = false;
+  return rest;
+}
+
+}  // namespace reshard

@@ -1,0 +1,72 @@
+// What a conversion may take of the memory, and for what.
+//
+// Everything that a run holds counts: anonymous memory, as it is measured, the pages of sources
+// that it brings into the page cache, and those of targets on their way to the disk. Plain values;
+// any thread.
+#ifndef RESHARD_SRC_CONVERT_MEMORY_BUDGET_H_
+#define RESHARD_SRC_CONVERT_MEMORY_BUDGET_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "src/base/memory_check.h"
+#include "src/os/memory_usage.h"
+
+namespace reshard {
+
+// The least limit that a conversion works with; models of very many parameters need more.
+inline constexpr uint64_t kLeastMemoryLimit = uint64_t{28} << 20;
+
+// The measurements of one call, from its begin on.
+struct MeasuredMemory {
+  // Remembers `bytes` that are held, pages included.
+  void Note(uint64_t bytes);
+
+  MemoryMeter meter;
+  std::atomic<bool> refuses = true;  // as long as nothing is written
+  std::atomic<uint64_t> peak = 0;    // of what was noted
+};
+
+struct MemoryBudget {
+  uint64_t limit = 0;
+  bool asked_for = false;         // the limit, not a default
+  size_t lanes = 1;               // at most as many as are asked for
+  uint64_t chunk_bytes = 0;       // a lane has two
+  uint64_t window_bytes = 0;      // source windows and what is read ahead
+  uint64_t write_back_bytes = 0;  // target pages on their way to the disk
+  uint64_t index_bytes = 0;
+  uint64_t plan_bytes = 0;    // plans of the files that are open at a time
+  uint64_t planned_peak = 0;  // what a run holds at the most; DivideRest says it
+  std::shared_ptr<MeasuredMemory> measured = std::make_shared<MeasuredMemory>();
+};
+
+// Divides `limit` bytes for a run of `lanes`, before it is known what it converts. 0 stands for
+// 256 MiB, or a quarter of the memory that there is when that is less, but never less than works.
+// Where it is short there are fewer lanes. Errors: kInvalidArgument for less than works.
+Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes);
+
+// Returns what fails with kResourceExhausted when more is held than a limit that was asked for
+// allows, as long as nothing is written; any other limit is only measured against.
+MemoryCheck CheckOf(const MemoryBudget& budget);
+
+// Divides what is left for writing `plan` when `held` bytes are held once it is planned. A limit
+// that was not asked for is raised where it is too low: the run takes what it needs, up to a
+// quarter of the host's memory as long as that is enough. Errors: kResourceExhausted, saying which
+// limit is enough.
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const PlanReport& plan, uint64_t held);
+
+// As DivideRest, of what is held now; `pages` of sources were held at the most. Adds a warning to
+// `plan` when the limit was raised. From now on nothing is refused.
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, PlanReport& plan);
+
+// Returns how many files may be open at a time, one at least, for their plans and at all.
+size_t MostOpen(const MemoryBudget& budget, const PlanReport& plan);
+size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_MEMORY_BUDGET_H_

@@ -1,0 +1,187 @@
+#include "src/convert/opened_source.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/group_info_loader.h"
+#include "src/mindspore/rank_pattern.h"
+#include "src/mindspore/strategy_loader.h"
+#include "src/os/directory_listing.h"
+
+namespace reshard {
+namespace {
+
+// About as many files as a target file is often put together from.
+constexpr size_t kLeastIndexes = 16;
+
+// Ranks to be listed in a message: how many, and the first of them.
+class RankTally {
+ public:
+  void Add(int64_t rank) {
+    ++count_;
+    if (first_.size() < kMost) first_.push_back(rank);
+  }
+  int64_t count() const { return count_; }
+  std::string Words() const {
+    const int64_t more = count_ - static_cast<int64_t>(first_.size());
+    return fmt::format("{}{}", fmt::join(first_, ", "),
+                       more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+
+ private:
+  static constexpr size_t kMost = 20;
+  int64_t count_ = 0;
+  std::vector<int64_t> first_;
+};
+
+Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
+                   std::optional<Strategy>& strategy, std::vector<std::string>& warnings) {
+  if (path.empty()) return {};
+  RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(path, memory));
+  warnings.insert(warnings.end(), strategy->notes().begin(), strategy->notes().end());
+  return {};
+}
+
+// Returns the ranks from `first` up to `end` without files of their own or of a rank that holds the
+// same weights.
+RankTally MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
+                       const HolderGroups& groups) {
+  const auto has_file = [&](int64_t rank) {
+    const auto place = std::lower_bound(
+        chosen.begin(), chosen.end(), rank,
+        [](const OpenedSource::File& file, int64_t wanted) { return file.rank < wanted; });
+    return place != chosen.end() && place->rank == rank;
+  };
+  RankTally missing;
+  for (int64_t rank = first; rank < end; ++rank) {
+    if (has_file(rank)) continue;
+    const auto holders = groups.HoldersLike(rank);
+    if (std::none_of(holders.begin(), holders.end(), has_file)) missing.Add(rank);
+  }
+  return missing;
+}
+
+// Returns the files that `paths` names.
+Result<RankFolder> FindFiles(const OpenedSource::Paths& paths) {
+  if (!paths.source_files.empty()) return TakeRankFiles(paths.source_files, {paths.suffix});
+  if (IsRankPattern(paths.source)) return FindRankFiles(paths.source, {paths.suffix});
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(paths.source));
+  if (kind == PathKind::kMissing || kind == PathKind::kDirectory) {
+    return FindRankFiles(paths.source, {paths.suffix});
+  }
+  // Opening says what is wrong with what is neither file nor folder.
+  if (!paths.source_strategy.empty()) {
+    return MismatchError(
+        fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
+                    "folder that holds "
+                    "rank_N/*.ckpt",
+                    Escape(paths.source), Escape(paths.source_strategy)));
+  }
+  const std::string name = std::filesystem::path(paths.source).filename().string();
+  return RankFolder{{{0, paths.source, name, std::nullopt}}, {}};
+}
+
+// How messages call the source.
+std::string SourceName(const OpenedSource::Paths& paths) {
+  return paths.source_files.empty() ? Escape(paths.source) : "--source";
+}
+
+}  // namespace
+
+OpenedSource::OpenedSource(const Limits& limits)
+    : files_({.window_budget = limits.window_bytes, .access = limits.access, .stop = limits.stop}),
+      memory_([this, memory = limits.memory](uint64_t more) {
+        return CheckMemory(memory, more + files_.Held());
+      }),
+      indexes_(files_, limits.index_bytes, kLeastIndexes, memory_) {}
+
+Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, const Limits& limits) {
+  std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
+  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.source_strategy, limits.memory,
+                                      source->source_strategy_, source->warnings_));
+  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.target_strategy, limits.memory,
+                                      source->target_strategy_, source->warnings_));
+  source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
+                        source->target_strategy_ ? &*source->target_strategy_ : nullptr);
+  RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(paths.group_info));
+  RESHARD_RETURN_IF_ERROR(groups.CheckAgainst(*source->rule_));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(paths, groups));
+  std::map<int64_t, FileId> rank_files;
+  for (const File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
+  source->shards_.emplace(source->files_, source->indexes_, *source->rule_, std::move(rank_files),
+                          std::move(groups), source->memory_);
+  return source;
+}
+
+Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
+                        const std::string& target) {
+  if ((source.empty() && files.empty()) || target.empty()) {
+    return InvalidArgumentError("a source and a target folder are needed");
+  }
+  if (!source.empty() && !files.empty()) {
+    return InvalidArgumentError(fmt::format(
+        "the source is named twice, as {} and by --source; choose one", Escape(source)));
+  }
+  return {};
+}
+
+Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups) {
+  RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(paths));
+  warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
+
+  const int64_t first = rule_->SourceRank(0, 0);
+  const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
+  const auto replicas = source_strategy_ ? std::span<const int64_t>() : groups.HoldersLike(first);
+  RankTally extra;
+  for (const RankFile& file : folder.files) {
+    if ((file.rank < first || file.rank >= end) &&
+        std::find(replicas.begin(), replicas.end(), file.rank) == replicas.end()) {
+      extra.Add(file.rank);
+      continue;
+    }
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
+    step_ = file.step;
+    chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
+  }
+  const RankTally missing = MissingRanks(chosen_, first, end, groups);
+
+  const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
+  if (extra.count() > 0 && !paths.source_files.empty()) {
+    return InvalidArgumentError(
+        fmt::format("--source: expected source ranks from {} to {} (by {}), found {}", first,
+                    end - 1, by, extra.Words()));
+  }
+  if (chosen_.empty()) {
+    return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
+                                     SourceName(paths), first, end - 1, by, extra.Words()));
+  }
+  if (missing.count() > 0) {
+    warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
+                                    SourceName(paths), missing.count(), first, end - 1, by,
+                                    missing.Words()));
+  }
+  if (extra.count() == 0) return {};
+  const std::string beyond =
+      fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(paths),
+                  extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), first,
+                  end - 1, by, extra.Words());
+  if (rule_->stage_alone()) {  // they are of other stages
+    warnings_.push_back(beyond + "; not used");
+    return {};
+  }
+  return MismatchError(
+      beyond + (source_strategy_
+                    ? "; give the strategy that the checkpoint was saved with, all its stages, or "
+                      "files or a pattern of its ranks only"
+                    : "; give the strategy that the checkpoint was saved with, or, where each rank "
+                      "has full tensors, one of the files as the source"));
+}
+
+}  // namespace reshard

@@ -1,0 +1,100 @@
+// OpenedSource: a source checkpoint with its strategies, ready to be planned from.
+//
+// Neither movable nor copyable: its parts refer to one another. Thread-safe once open.
+#ifndef RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
+#define RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/base/memory_check.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/rank_folder.h"
+#include "src/mindspore/source_shards.h"
+#include "src/mindspore/strategy.h"
+#include "src/os/file_identity.h"
+#include "src/source/index_cache.h"
+
+namespace reshard {
+
+class OpenedSource {
+ public:
+  struct Paths {
+    // A folder of rank folders; a pattern with {rank}; one file where there is no source strategy;
+    // empty: source_files.
+    std::string source;
+    std::string source_strategy;  // empty: none
+    std::string target_strategy;  // empty: none
+    std::string suffix;
+    std::map<int64_t, std::string> source_files = {};  // by rank
+    std::vector<std::string> group_info = {};          // files or patterns
+  };
+
+  // What its parts may hold, and how files are reached.
+  struct Limits {
+    uint64_t index_bytes = uint64_t{256} << 20;
+    uint64_t window_bytes = uint64_t{64} << 20;
+    SourceAccess access = SourceAccess::kAuto;
+    std::stop_token stop = {};  // as in SourceFiles
+    MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
+  };
+
+  // Loads the strategies and chooses the files. No checkpoint is opened yet.
+  // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
+  // is there, or files of more ranks than the source strategy has.
+  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths, const Limits& limits);
+  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths) { return Open(paths, {}); }
+
+  OpenedSource(const OpenedSource&) = delete;
+  OpenedSource& operator=(const OpenedSource&) = delete;
+
+  // One file that was chosen, of a rank that the rule knows.
+  struct File {
+    int64_t rank = 0;
+    std::string relative_path;  // to the source folder
+    FileId id = 0;
+    FileIdentity identity;  // as it was when it was chosen
+  };
+
+  SourceFiles& files() { return files_; }
+  const std::string& path(const File& file) const { return files_.path(file.id); }
+  IndexCache& indexes() { return indexes_; }
+  const IndexCache& indexes() const { return indexes_; }
+  const ConversionRule& rule() const { return *rule_; }
+  const SourceShards& shards() const { return *shards_; }
+  const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  // The training step of all chosen files, where their names tell it.
+  const std::optional<TrainingStep>& step() const { return step_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  explicit OpenedSource(const Limits& limits);
+  // `groups` says which ranks hold the same weights.
+  Status ChooseFiles(const Paths& paths, const HolderGroups& groups);
+
+  SourceFiles files_;
+  const MemoryCheck memory_;  // pages of sources count, too
+  IndexCache indexes_;
+  std::optional<Strategy> source_strategy_;
+  std::optional<Strategy> target_strategy_;
+  std::optional<ConversionRule> rule_;
+  std::optional<SourceShards> shards_;
+  std::vector<File> chosen_;
+  std::optional<TrainingStep> step_;
+  std::vector<std::string> warnings_;
+};
+
+// Fails with kInvalidArgument unless a target and one source, a path or files, are named.
+Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
+                        const std::string& target);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_OPENED_SOURCE_H_

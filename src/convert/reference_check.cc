@@ -1,0 +1,68 @@
+#include "src/convert/reference_check.h"
+
+#include <fmt/format.h>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/io/source_files.h"
+#include "src/source/checkpoint_index.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kListedFaults = 20;
+
+// "Float32 [2, 3]", "a note" or "a map": all that has to be equal.
+std::string TypeText(ParameterKind kind, DType dtype, const Shape& full_shape) {
+  switch (kind) {
+    case ParameterKind::kString:
+      return "a note";
+    case ParameterKind::kMap:
+      return "a map";
+    case ParameterKind::kTensor:
+      break;
+  }
+  return fmt::format("{} {}", DTypeName(dtype), ToString(full_shape));
+}
+
+}  // namespace
+
+Status CheckReference(const std::string& file, const PlanNotes& notes,
+                      std::vector<std::string>& warnings) {
+  SourceFiles files(1);
+  RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex reference,
+                           CheckpointIndex::Make(files, files.Add(file)));
+  std::vector<std::string> unknown;
+  std::string list;
+  size_t differing = 0;
+  for (const auto& [target_name, parameter] : notes.parameters) {
+    const std::string& name = parameter.source_name;
+    const ParameterInfo* known = reference.Find(name);
+    if (known == nullptr) {
+      unknown.push_back(Quote(name));
+      continue;
+    }
+    const std::string expected = TypeText(known->kind, known->dtype, known->shape);
+    const std::string found = TypeText(parameter.kind, parameter.dtype, parameter.full_shape);
+    if (expected == found) continue;
+    ++differing;
+    if (differing > kListedFaults) continue;
+    list += fmt::format("\n  {}: expected {}, found {}", Quote(name), expected, found);
+  }
+  if (differing > kListedFaults) list += fmt::format("\n  and {} more", differing - kListedFaults);
+  if (differing > 0) {
+    return MismatchError(fmt::format(
+        "{} of {} parameters are in full not what they are in the reference {}: the strategies do "
+        "not belong to this source, or the reference is of another model:{}",
+        differing, notes.parameters.size(), Escape(file), list));
+  }
+  if (!unknown.empty()) {
+    warnings.push_back(
+        fmt::format("{} of {} parameters are not in the reference {}, which cannot tell their full "
+                    "shapes: {}",
+                    unknown.size(), notes.parameters.size(), Escape(file), FirstOf(unknown)));
+  }
+  return {};
+}
+
+}  // namespace reshard

@@ -1,0 +1,272 @@
+#include "src/convert/strategy_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/source/shard_grid.h"
+#include "src/verify/shard_sample.h"
+
+namespace reshard {
+namespace {
+
+constexpr size_t kListedDifferences = 5;
+constexpr size_t kListedNames = 3;
+
+std::string NotThisStrategy(const Strategy& strategy) {
+  return fmt::format("most likely {} is not the strategy that this checkpoint was saved with",
+                     Escape(strategy.path()));
+}
+
+// Returns the name of a parameter of which two ranks hold different parts by the source strategy,
+// if there is one; with another stage's file every parameter is one.
+std::optional<std::string> DifferentPart(const OpenedSource& source, const ParameterChoice& choice,
+                                         int64_t a, int64_t b) {
+  const ConversionRule& rule = source.rule();
+  const int64_t first = rule.SourceRank(0, 0);
+  const int64_t devices = rule.source_devices();
+  const int64_t stage = (a - first) / devices;
+  const bool same_stage = (b - first) / devices == stage;
+  std::set<const ParameterLayout*> seen;  // models repeat them in every layer
+  for (const LayoutEntry named : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+    if (!choice.Takes(named.name)) continue;
+    if (!same_stage) return std::string(named.name);
+    if (!seen.insert(&named.layout).second) continue;
+    // Parts differ for a tensor of other dimensions where they do for this one.
+    const auto& map = named.layout.tensor_map;
+    const auto grid =
+        ShardGrid::Make(named.layout, map.size() == 1 ? map[0].size() : map.size(), "");
+    if (!grid.ok()) continue;  // whoever needs it says so
+    const int64_t begin = first + stage * devices;
+    if (grid->PartsOf(a - begin) != grid->PartsOf(b - begin)) return std::string(named.name);
+  }
+  return std::nullopt;
+}
+
+// Fails where one file, by whatever paths, stands for ranks that hold different parts.
+Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choice) {
+  using Key = std::tuple<uint64_t, uint64_t, uint64_t>;
+  std::map<Key, std::vector<const OpenedSource::File*>> by_file;
+  for (const OpenedSource::File& file : source.chosen()) {
+    // Some file systems have no numbers.
+    if (file.identity.inode == 0) continue;
+    by_file[{file.identity.device, file.identity.inode, file.identity.size}].push_back(&file);
+  }
+  for (const auto& [key, files] : by_file) {
+    for (size_t i = 1; i < files.size(); ++i) {
+      const OpenedSource::File& a = *files[0];
+      const OpenedSource::File& b = *files[i];
+      const auto name = DifferentPart(source, choice, a.rank, b.rank);
+      if (!name) continue;
+      return MismatchError(fmt::format(
+          "ranks {} and {} are one file ({} and {}), but by {} they hold different parts, such as "
+          "of {}; give each rank its own file, or pass --check-replicas=none if that is meant",
+          a.rank, b.rank, Escape(source.path(a)), Escape(source.path(b)),
+          Escape(source.rule().source()->path()), Quote(*name)));
+    }
+  }
+  return {};
+}
+
+Result<ShardSample> Sample(OpenedSource& source, const SourceShards& shards,
+                           const ParameterChoice& choice, std::span<const int64_t> stages,
+                           const StrategyCheckOptions& options) {
+  SampleLimits limits = SampleLimitsFor(source.path(source.chosen().front()));
+  limits.reads -= std::min(limits.reads, options.spent.reads);
+  limits.files -= std::min(limits.files, options.spent.files);
+  SharedWork work;
+  work.workers = std::max<size_t>(options.workers, 1);
+  work.stop = options.stop;
+  return SampleShards(source.files(), shards, choice, stages, limits, work);
+}
+
+// Returns whether the target strategy says of the source what the source strategy does not: the
+// two may be swapped.
+bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
+                        const StrategyCheckOptions& options) {
+  const Strategy* target = source.rule().target();
+  if (target == nullptr || target->ranks() != source.rule().source()->ranks() ||
+      source.rule().stage_alone()) {
+    return false;
+  }
+  const ConversionRule rule(target, nullptr);
+  const SourceShards shards(source.files(), source.indexes(), rule, source.shards().rank_files());
+  std::vector<int64_t> stages(static_cast<size_t>(rule.source_stages()));
+  std::iota(stages.begin(), stages.end(), 0);
+  const auto sample = Sample(source, shards, choice, stages, options);
+  return sample.ok() && sample->counts.parameters > 0 && sample->differences.empty() &&
+         sample->equal.empty() && CheckStagesOfFiles(shards, choice).ok();
+}
+
+std::string SwappedWords(OpenedSource& source, const ParameterChoice& choice,
+                         const StrategyCheckOptions& options) {
+  if (!TargetStrategyFits(source, choice, options)) return "";
+  return fmt::format("; the target strategy {} fits the source: are the two swapped?",
+                     Escape(source.rule().target()->path()));
+}
+
+// The rank that has a part in all differences, if one has: it alone may be to blame.
+std::optional<int64_t> RankToBlame(const std::vector<SampledDifference>& differences) {
+  for (const int64_t rank : {differences.front().rank, differences.front().reference}) {
+    if (std::all_of(differences.begin(), differences.end(), [rank](const auto& difference) {
+          return difference.rank == rank || difference.reference == rank;
+        })) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Words(const SampledDifference& difference) {
+  return fmt::format(
+      "\n  {}: rank {} {}", Quote(difference.parameter), difference.rank,
+      difference.other_type
+          ? fmt::format("has another dtype or shape than rank {}", difference.reference)
+          : fmt::format("differs from rank {} at byte {} of the shard", difference.reference,
+                        difference.offset));
+}
+
+// The first ones, of different parameters first.
+std::string List(const std::vector<SampledDifference>& differences) {
+  std::vector<const SampledDifference*> order;
+  std::set<std::string_view> names;
+  for (const SampledDifference& difference : differences) {
+    if (names.insert(difference.parameter).second) order.push_back(&difference);
+  }
+  for (const SampledDifference& difference : differences) {
+    if (order.size() >= kListedDifferences) break;
+    if (std::find(order.begin(), order.end(), &difference) == order.end()) {
+      order.push_back(&difference);
+    }
+  }
+  std::string list;
+  for (size_t i = 0; i < std::min(order.size(), kListedDifferences); ++i) list += Words(*order[i]);
+  if (differences.size() > kListedDifferences) list += "\n  ...";
+  return list;
+}
+
+// Whether the differences, of which there are some, are more than one rank or what is each rank's
+// own explains.
+bool IsWrongStrategy(const ShardSample& sample) {
+  return sample.differences.size() * 2 > sample.counts.comparisons &&
+         !RankToBlame(sample.differences);
+}
+
+// Parameters that nothing cuts may be each rank's own, as moving averages are.
+bool OnlyOwnValues(const ShardSample& sample) {
+  if (!sample.any_cut && sample.differences.size() * 2 > sample.counts.comparisons) return false;
+  return std::none_of(sample.differences.begin(), sample.differences.end(),
+                      [](const SampledDifference& difference) { return difference.cut; });
+}
+
+Status Refusal(OpenedSource& source, const ParameterChoice& choice, const ShardSample& sample,
+               const StrategyCheckOptions& options) {
+  std::string also;
+  if (const auto rank = RankToBlame(sample.differences)) {
+    also = fmt::format(" (or the file of rank {} is damaged, or another checkpoint's)", *rank);
+  }
+  return MismatchError(fmt::format(
+      "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. See which with "
+      "--check-replicas=all, and what a rank ought to hold with `reshard inspect --strategy`; "
+      "--check-replicas=none converts without looking:{}",
+      NotThisStrategy(*source.rule().source()), also, SwappedWords(source, choice, options),
+      sample.counts.comparisons, sample.differences.size(), List(sample.differences)));
+}
+
+std::string EqualWarning(OpenedSource& source, const ParameterChoice& choice,
+                         const ShardSample& sample, const StrategyCheckOptions& options) {
+  std::vector<std::string> pairs;
+  for (const EqualRanks& equal : sample.equal) {
+    pairs.push_back(fmt::format("{} and {}", equal.other, equal.rank));
+  }
+  return fmt::format(
+      "the ranks {} hold the same bytes wherever they were sampled, but by {} they hold different "
+      "parts, such as of {}; was a rank's file copied over another's, or is the strategy not this "
+      "checkpoint's?{}",
+      FirstOf(pairs), Escape(source.rule().source()->path()), Quote(sample.equal.front().parameter),
+      TargetStrategyFits(source, choice, options)
+          ? fmt::format(" The target strategy {} fits the source: are the two swapped?",
+                        Escape(source.rule().target()->path()))
+          : "");
+}
+
+std::string OwnValuesWarning(const std::vector<SampledDifference>& differences) {
+  std::set<std::string> names;
+  for (const SampledDifference& difference : differences) {
+    names.insert(Quote(difference.parameter));
+  }
+  return fmt::format(
+      "{} parameters that no rank cuts differ between source ranks, as moving averages do; each "
+      "target rank gets those of one source rank: {}",
+      names.size(), FirstOf({names.begin(), names.end()}));
+}
+
+}  // namespace
+
+Status CheckStagesOfFiles(const SourceShards& shards, const ParameterChoice& choice) {
+  const Strategy* strategy = shards.rule().source();
+  if (strategy == nullptr) return {};
+  for (const auto& [stage, strays] : shards.FoundStrays()) {
+    const StrategyStage& own = strategy->stages()[static_cast<size_t>(stage)];
+    for (size_t other = 0; other < strategy->stages().size(); ++other) {
+      size_t expected = 0;  // there and not here
+      size_t found = 0;
+      std::vector<std::string> names;
+      for (const LayoutEntry named : strategy->stages()[other].layouts()) {
+        if (!choice.Takes(named.name) || own.Find(named.name) != nullptr) continue;
+        ++expected;
+        if (!strays.names.contains(named.name)) continue;
+        if (++found <= kListedNames) names.push_back(Quote(named.name));
+      }
+      // A conversion copies to each stage what only one of its two strategies has.
+      if (found < 2 || found * 2 <= expected) continue;
+      return MismatchError(fmt::format(
+          "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
+          "stage {} and not there, such as {}; {}",
+          Escape(shards.PathOf(strays.file)), strays.rank, stage, Escape(strategy->path()), found,
+          expected, other, fmt::join(names, ", "), NotThisStrategy(*strategy)));
+    }
+  }
+  return {};
+}
+
+Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoice& choice,
+                                       std::span<const int64_t> stages,
+                                       const StrategyCheckOptions& options) {
+  StrategyFindings findings;
+  if (source.rule().source() == nullptr) return findings;
+  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.shards(), choice));
+  if (options.replicas == CheckReplicas::kNone) return findings;
+  RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
+  RESHARD_ASSIGN_OR_RETURN(const ShardSample sample,
+                           Sample(source, source.shards(), choice, stages, options));
+  findings.sample = sample.counts;
+  if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
+    if (OnlyOwnValues(sample)) {
+      if (!options.only_wrong_strategy) {
+        findings.warnings.push_back(OwnValuesWarning(sample.differences));
+      }
+    } else if (!options.only_wrong_strategy || IsWrongStrategy(sample)) {
+      return Refusal(source, choice, sample, options);
+    }
+  }
+  if (!sample.equal.empty()) {
+    findings.warnings.push_back(EqualWarning(source, choice, sample, options));
+  }
+  if (!sample.unread.empty()) {
+    findings.warnings.push_back(fmt::format(
+        "replicas that nothing is taken from could not be sampled: {}", FirstOf(sample.unread)));
+  }
+  return findings;
+}
+
+}  // namespace reshard

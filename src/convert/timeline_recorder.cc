@@ -1,0 +1,50 @@
+#include "src/convert/timeline_recorder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reshard {
+
+double TimelineRecorder::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void TimelineRecorder::Begin(std::string_view phase) {
+  if (!record_) return;
+  const double now = timeline_.phases.empty() ? 0 : Seconds();
+  if (!timeline_.phases.empty()) timeline_.phases.back().end_seconds = now;
+  timeline_.phases.push_back({std::string(phase), now, now});
+}
+
+void TimelineRecorder::AddWritten(uint64_t bytes, uint64_t read, uint64_t memory) {
+  if (!record_) return;
+  const std::scoped_lock lock(mutex_);
+  written_ += bytes;
+  std::vector<TimelineSample>& samples = timeline_.samples;
+  latest_ = TimelineSample{Seconds(), read, gathered_, written_, memory};
+  if (!samples.empty()) {
+    // Others may have asked for their figures earlier, and come later.
+    latest_->bytes_read = std::max(read, samples.back().bytes_read);
+    if (latest_->seconds - samples.back().seconds < interval_) return;
+  }
+  samples.push_back(*std::exchange(latest_, std::nullopt));
+  if (samples.size() >= kMostTimelineSamples) Thin();
+}
+
+void TimelineRecorder::Thin() {
+  std::vector<TimelineSample> kept;
+  for (size_t i = 0; i < timeline_.samples.size(); i += 2) kept.push_back(timeline_.samples[i]);
+  timeline_.samples = std::move(kept);
+  interval_ *= 2;
+}
+
+std::optional<Timeline> TimelineRecorder::Finish() {
+  if (!record_) return std::nullopt;
+  if (!timeline_.phases.empty()) timeline_.phases.back().end_seconds = Seconds();
+  if (latest_) timeline_.samples.push_back(*latest_);
+  return std::move(timeline_);
+}
+
+}  // namespace reshard

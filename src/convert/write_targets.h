@@ -1,0 +1,51 @@
+// The execution of a conversion: every target file, written and finished.
+#ifndef RESHARD_SRC_CONVERT_WRITE_TARGETS_H_
+#define RESHARD_SRC_CONVERT_WRITE_TARGETS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "src/convert/memory_budget.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/target_output.h"
+#include "src/convert/timeline_recorder.h"
+#include "src/job/target_job.h"
+#include "src/mindspore/planner.h"
+#include "src/write/target_record.h"
+
+namespace reshard {
+
+struct Written {
+  uint64_t kept = 0;         // parts that need not be written
+  uint64_t bytes_read = 0;   // content bytes taken from the sources for the others
+  uint64_t memory_peak = 0;  // by now, as in ConvertReport
+  IoUsed io;
+};
+
+// Returns the chosen files, as part records name them.
+SourceNames NamesOf(const OpenedSource& source);
+
+// Writes the output's parts of the files of `plan` and stages their records, on several threads;
+// files are planned when their turn comes, so that few plans are in memory at a time. `progress`,
+// which may be empty, is called with the bytes written since its last call; `timeline` is told what
+// was done. Errors: those of
+// planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
+Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+                             const TargetOutput& output, const std::string& fingerprint,
+                             const ConvertOptions& options, const MemoryBudget& budget,
+                             const std::function<void(uint64_t)>& progress,
+                             TimelineRecorder& timeline);
+
+// Reads the files of `plan` that an interrupted publication left, and compares them with the
+// digests of its manifest; several at a time. `progress` as above. Errors: kCorrupt, naming one
+// that differs; those of SourceFiles; kCancelled.
+Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,
+                        const std::function<void(uint64_t)>& progress);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_WRITE_TARGETS_H_

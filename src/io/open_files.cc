@@ -1,0 +1,213 @@
+#include "src/io/open_files.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <vector>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kAdvice = "start again when nothing writes to the sources";
+
+// Returns how a file is not what it was, if so. `now` says what is there, or why that cannot be
+// told; errors other than that the file is gone or replaced are returned as they are.
+Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
+                                           const Result<FileIdentity>& now) {
+  std::optional<std::string> change;
+  if (now.ok()) {
+    if (*now != pinned) change = DescribeChange(pinned, *now);
+  } else if (now.status().code() == StatusCode::kNotFound) {
+    change = "it is gone";
+  } else if (now.status().code() == StatusCode::kCorrupt) {
+    change = "what lies there now is no regular file";
+  } else {
+    return now.status();
+  }
+  return change;
+}
+
+Result<FileIdentity> IdentityOfOpen(const Result<InputFile>& input) {
+  if (!input.ok()) return input.status();
+  return input->identity();
+}
+
+}  // namespace
+
+OpenFiles::~OpenFiles() {
+  for ([[maybe_unused]] const Entry& entry : entries_) assert(entry.leases == 0);
+}
+
+FileId OpenFiles::Add(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = by_path_.find(path); found != by_path_.end()) return found->second;
+  const auto id = static_cast<FileId>(entries_.size());
+  Entry& entry = entries_.emplace_back();
+  entry.path = path;
+  by_path_.emplace(entry.path, id);
+  return id;
+}
+
+const std::string& OpenFiles::path(FileId id) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[id].path;
+}
+
+FileId OpenFiles::Add(const std::string& path, const FileIdentity& identity) {
+  const FileId id = Add(path);
+  const std::lock_guard lock(mutex_);
+  if (!entries_[id].pinned) entries_[id].pinned = identity;
+  return id;
+}
+
+std::optional<FileIdentity> OpenFiles::PinnedIdentity(FileId id) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[id].used ? entries_[id].pinned : std::nullopt;
+}
+
+SourceAccessCounts OpenFiles::access_counts() const {
+  const std::lock_guard lock(mutex_);
+  SourceAccessCounts counts;
+  for (const Entry& entry : entries_) {
+    if (entry.used) ++(entry.mapped ? counts.mapped : counts.read);
+  }
+  return counts;
+}
+
+// Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
+// that it cannot be opened is no change.
+Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
+                                                        const std::optional<FileIdentity>& pinned,
+                                                        bool used) const {
+  Result<InputFile> input = InputFile::Open(path);
+  if (pinned && (used || input.ok())) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
+                             Compare(*pinned, IdentityOfOpen(input)));
+    if (change) {
+      return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
+                                      Escape(path), *change, kAdvice));
+    }
+  }
+  if (!input.ok()) return input.status();
+  std::optional<FileMap> map;
+  if (input->size() > 0 &&
+      (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !input->IsRemote()))) {
+    // Without a map, for want of address space or because this file system has none, pread serves.
+    if (Result<FileMap> made = FileMap::Make(*input); made.ok()) {
+      // Windows fetch all of their pages at once; nothing else of the file is wanted.
+      AdviseRandom(made->data(), made->size());
+      map = std::move(*made);
+    } else if (access_ == SourceAccess::kMap) {
+      return made.status();
+    }
+  }
+  return std::make_unique<OpenFile>(std::move(*input), std::move(map), windows_);
+}
+
+Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_[id];
+  changed_.wait(lock, [&entry] { return !entry.changing; });
+  if (entry.file == nullptr) {
+    std::list<FileId> use(1, id);
+    // The place is taken before opening, so that threads that open at the same time stay within the
+    // limit together. From here on nothing may throw: others wait for the end of it.
+    entry.changing = true;
+    ++open_;
+    CloseSurplus(lock);
+    const std::optional<FileIdentity> pinned = entry.pinned;
+    const bool used = entry.used;
+    lock.unlock();
+    Result<std::unique_ptr<OpenFile>> file =
+        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used); });
+    lock.lock();
+    entry.changing = false;
+    changed_.notify_all();
+    if (!file.ok()) {
+      --open_;
+      return file.status();
+    }
+    entry.file = std::move(*file);
+    if (!entry.pinned) entry.pinned = entry.file->input.identity();
+    entry.used = true;
+    entry.mapped = entry.file->map.has_value();
+    entry.use = use.begin();
+    uses_.splice(uses_.end(), use);
+  }
+  ++entry.leases;
+  uses_.splice(uses_.end(), uses_, entry.use);
+  return Lease(this, id, entry.file.get());
+}
+
+void OpenFiles::Release(FileId id) {
+  std::unique_lock lock(mutex_);
+  --entries_[id].leases;
+  CloseSurplus(lock);
+}
+
+void OpenFiles::CloseSurplus(std::unique_lock<std::mutex>& lock) {
+  if (open_ <= max_open_) return;
+  for (auto use = uses_.begin(); use != uses_.end(); ++use) {
+    Entry& entry = entries_[*use];
+    if (entry.leases > 0) continue;
+    uses_.erase(use);
+    --open_;
+    // Nobody opens it again before its windows have gone: they would take for cached by others what
+    // is still to leave the page cache.
+    entry.changing = true;
+    std::unique_ptr<OpenFile> file = std::move(entry.file);
+    lock.unlock();
+    file.reset();
+    lock.lock();
+    entry.changing = false;
+    changed_.notify_all();
+    return;
+  }
+}
+
+Status OpenFiles::VerifyUnchanged() const {
+  std::vector<const Entry*> used;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (entry.used) used.push_back(&entry);
+    }
+  }
+  return VerifyUnchanged(used);
+}
+
+Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
+  std::vector<const Entry*> used;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const FileId id : ids) {
+      if (entries_[id].used) used.push_back(&entries_[id]);
+    }
+  }
+  return VerifyUnchanged(used);
+}
+
+Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
+  constexpr size_t kMostListed = 20;
+  size_t count = 0;
+  std::string list;
+  for (const Entry* entry : used) {
+    // Of a file that was used, neither path nor identity is ever written again: no lock.
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
+                             Compare(*entry->pinned, IdentityOf(entry->path)));
+    if (change && ++count <= kMostListed) {
+      list += fmt::format("\n  {}: {}", Escape(entry->path), *change);
+    }
+  }
+  if (count == 0) return {};
+  if (count > kMostListed) list += "\n  ...";
+  return ChangedError(fmt::format("{} of {} source files changed while they were in use; {}:{}",
+                                  count, used.size(), kAdvice, list));
+}
+
+}  // namespace reshard

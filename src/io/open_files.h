@@ -1,0 +1,142 @@
+// OpenFiles: registered source files, of which a bounded number is open.
+//
+// A lease keeps its file open. Beyond that the files used last stay open, up to a limit; others are
+// closed and opened again on demand, and must then still be the same. Thread-safe: files open and
+// close outside the lock. Leases must not outlive their OpenFiles.
+#ifndef RESHARD_SRC_IO_OPEN_FILES_H_
+#define RESHARD_SRC_IO_OPEN_FILES_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/io/window_cache.h"
+#include "src/os/file_identity.h"
+#include "src/os/file_map.h"
+#include "src/os/input_file.h"
+
+namespace reshard {
+
+// Names a registered file within its OpenFiles; counts up from 0.
+using FileId = uint32_t;
+
+// How the bytes of files are reached.
+enum class SourceAccess {
+  kAuto,   // mapped where that works and the file system is local, else read
+  kMap,    // mapped; a file that cannot be mapped is an error
+  kPread,  // read
+};
+
+// How many files were reached how.
+struct SourceAccessCounts {
+  size_t mapped = 0;
+  size_t read = 0;
+};
+
+// An open source file.
+struct OpenFile {
+  OpenFile(InputFile opened, std::optional<FileMap> mapped, WindowCache& cache)
+      : input(std::move(opened)), map(std::move(mapped)), windows(cache, input, map) {}
+
+  const InputFile input;
+  const std::optional<FileMap> map;  // none where it is read, or empty
+  FileWindows windows;
+};
+
+class OpenFiles {
+ public:
+  // Keeps one file open. Move-only.
+  class Lease {
+   public:
+    Lease(Lease&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), id_(other.id_), file_(other.file_) {}
+    Lease& operator=(Lease&& other) noexcept {
+      std::swap(owner_, other.owner_);
+      std::swap(id_, other.id_);
+      std::swap(file_, other.file_);
+      return *this;
+    }
+    ~Lease() {
+      if (owner_ != nullptr) owner_->Release(id_);
+    }
+
+    OpenFile* operator->() const { return file_; }
+
+   private:
+    friend class OpenFiles;
+    Lease(OpenFiles* owner, FileId id, OpenFile* file) : owner_(owner), id_(id), file_(file) {}
+
+    OpenFiles* owner_;
+    FileId id_;
+    OpenFile* file_;
+  };
+
+  // `windows` outlives it.
+  OpenFiles(size_t max_open, SourceAccess access, WindowCache& windows)
+      : max_open_(max_open), access_(access), windows_(windows) {}
+  ~OpenFiles();
+  OpenFiles(const OpenFiles&) = delete;
+  OpenFiles& operator=(const OpenFiles&) = delete;
+
+  // As in SourceFiles.
+  FileId Add(const std::string& path);
+  FileId Add(const std::string& path, const FileIdentity& identity);
+  const std::string& path(FileId id) const;
+  Status VerifyUnchanged() const;
+  Status VerifyUnchanged(std::span<const FileId> ids) const;
+  SourceAccessCounts access_counts() const;
+
+  // The identity of the file when it was first opened, if it was.
+  std::optional<FileIdentity> PinnedIdentity(FileId id) const;
+
+  // Opens the file unless it is open.
+  // Errors: those of InputFile::Open; kChanged when it is not what it was at the first opening.
+  Result<Lease> Acquire(FileId id);
+
+ private:
+  struct Entry {
+    std::string path;
+    std::optional<FileIdentity> pinned;
+    bool used = false;               // opened at least once; then it is pinned
+    std::unique_ptr<OpenFile> file;  // null while closed
+    bool mapped = false;             // when it was opened last
+    bool changing = false;           // a thread opens or closes it, outside the lock
+    size_t leases = 0;
+    std::list<FileId>::iterator use;  // place in uses_ while open
+  };
+
+  Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
+  void Release(FileId id);
+  Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
+                                               const std::optional<FileIdentity>& pinned,
+                                               bool used) const;
+  // Closes the file that was not used for longest, if there are too many; gives up the lock
+  // meanwhile.
+  void CloseSurplus(std::unique_lock<std::mutex>& lock);
+
+  const size_t max_open_;
+  const SourceAccess access_;
+  WindowCache& windows_;
+  mutable std::mutex mutex_;         // guards what follows
+  std::condition_variable changed_;  // a file is no longer `changing`
+  std::deque<Entry> entries_;        // by id; a deque, so that paths stay where they are
+  std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
+  std::list<FileId> uses_;  // the open files, the one used last at the end
+  size_t open_ = 0;         // files open or being opened
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_IO_OPEN_FILES_H_

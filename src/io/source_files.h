@@ -1,0 +1,108 @@
+// SourceFiles: the one way to the bytes of checkpoint files.
+//
+// Files are named by path, opened when they are first needed and closed again when too many are
+// open, so that thousands of ranks need few descriptors and little address space. The identity of a
+// file (device, inode, size, mtime, ctime) is pinned when it is first opened and compared at each
+// reopening and by VerifyUnchanged. Files are mapped; where mapping fails, and on network and FUSE
+// file systems, windows are filled by pread. Sources are never opened for writing.
+//
+// Windows are kept for others who want the same bytes (window_cache.h), and what was read into the
+// page cache leaves it with them, as do the pages of headers.
+//
+// Thread-safe. Windows must not outlive their SourceFiles.
+#ifndef RESHARD_SRC_IO_SOURCE_FILES_H_
+#define RESHARD_SRC_IO_SOURCE_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "reshard/status.h"
+#include "src/io/open_files.h"
+#include "src/io/window.h"
+#include "src/io/window_cache.h"
+
+namespace reshard {
+
+class SourceFiles {
+ public:
+  // What max_open is for any number of files: 64, fewer where `ulimit -n` leaves no room for them
+  // beside what everything else has open.
+  static size_t DefaultMaxOpen();
+
+  struct Options {
+    size_t max_open = DefaultMaxOpen();  // files open at a time, besides those that windows hold
+    // Bytes of windows, and of pages that were brought into the page cache, that are kept; besides
+    // windows in use.
+    uint64_t window_budget = uint64_t{64} << 20;
+    SourceAccess access = SourceAccess::kAuto;
+    std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
+  };
+  explicit SourceFiles(const Options& options)
+      : windows_(options.window_budget),
+        files_(options.max_open, options.access, windows_),
+        stop_(options.stop) {}
+  explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
+
+  // Names a file; no system call. The same path gives the same id.
+  FileId Add(const std::string& path) { return files_.Add(path); }
+  // As above; the first opening, too, has to find the file of this identity.
+  FileId Add(const std::string& path, const FileIdentity& identity) {
+    return files_.Add(path, identity);
+  }
+  const std::string& path(FileId id) const { return files_.path(id); }
+
+  // Returns the file's size in bytes. Opens the file and pins its identity when it is the first
+  // use.
+  // Errors: kNotFound, kCorrupt (not a regular file), kIo, kChanged; kCancelled.
+  Result<uint64_t> Size(FileId id);
+
+  // Returns the identity that is pinned; opens the file when it is the first use. Errors: as Size.
+  Result<FileIdentity> Identity(FileId id);
+
+  // Copies exactly `destination.size()` bytes at `offset`, for headers; touches only their pages,
+  // without read-ahead.
+  // Errors: as Size, and kCorrupt when the range ends beyond the file.
+  Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
+
+  // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. Cheapest
+  // where it does not cross a multiple of kWindowBytes.
+  // Errors: as Read.
+  Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
+
+  // Starts reading bytes of which windows will be opened soon, and does not wait for them; ends of
+  // the range beyond the file do not matter. Nothing happens while half of the budget is read
+  // ahead. Errors: as Size.
+  Status Prefetch(FileId id, uint64_t offset, uint64_t length);
+
+  // Sets what Options::window_budget did.
+  void SetWindowBudget(uint64_t bytes) { windows_.SetBudget(bytes); }
+
+  // The most bytes of windows and pages that were held at a time, and those that are now.
+  uint64_t HeldPeak() const { return windows_.HeldPeak(); }
+  uint64_t Held() const { return windows_.Held(); }
+  // The bytes that were brought into windows so far.
+  uint64_t FilledBytes() const { return windows_.Filled(); }
+  // How the files that were opened are reached.
+  SourceAccessCounts access_counts() const { return files_.access_counts(); }
+
+  // Compares every file that was used with its pinned identity. Nothing else notices when the end
+  // of a file's last page became zeros, or when bytes were overwritten.
+  // Errors: kChanged, naming the files and what changed; kIo.
+  Status VerifyUnchanged() const { return files_.VerifyUnchanged(); }
+  // As above, for those of `ids` that were used.
+  Status VerifyUnchanged(std::span<const FileId> ids) const { return files_.VerifyUnchanged(ids); }
+
+ private:
+  Result<OpenFiles::Lease> Acquire(FileId id);
+
+  WindowCache windows_;
+  OpenFiles files_;
+  const std::stop_token stop_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_IO_SOURCE_FILES_H_

@@ -1,0 +1,380 @@
+#include "src/io/window_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <thread>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
+#include "src/os/page_residency.h"
+
+namespace reshard {
+namespace {
+
+// Usually enough for the kernel to be done with a page that it looks at for reclaim.
+constexpr std::chrono::milliseconds kRetryAfter{1};
+
+// Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
+constexpr size_t kMostStayed = 64;
+
+// `range` without what lies beyond the file's last page.
+ByteRange Clip(ByteRange range, const InputFile& input) {
+  const uint64_t page = PageSize();
+  const uint64_t end = (input.size() + page - 1) / page * page;
+  return {range.offset, std::min(range.length, end - std::min(end, range.offset))};
+}
+
+}  // namespace
+
+WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty() && stayed_.empty()); }
+
+uint64_t WindowCache::HeldPeak() const {
+  const std::lock_guard lock(mutex_);
+  return held_peak_;
+}
+
+uint64_t WindowCache::Held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
+uint64_t WindowCache::Filled() const {
+  const std::scoped_lock lock(mutex_);
+  return filled_;
+}
+
+void WindowCache::Hold(Entry& entry, Granules granules) {
+  held_ += BytesIn(granules & ~entry.held);
+  entry.held |= granules;
+}
+
+void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
+  ahead_ -= BytesIn(granules & entry.ahead);
+  entry.ahead &= ~granules;
+}
+
+std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
+  if (entry.pins > 0) return pinned_;
+  return entry.held != 0 ? idle_ : stayed_;
+}
+
+void WindowCache::Unpin(Place entry) {
+  if (--entry->pins > 0) return;
+  std::list<Entry>& list = ListOf(*entry);
+  list.splice(list.end(), pinned_, entry);
+  if (entry->held != 0) return;
+  entry->asked = 0;
+  const bool stayed = Any(entry->own);
+  if (stayed && stayed_.size() <= kMostStayed) return;
+  const Place gone = stayed ? stayed_.begin() : entry;
+  gone->file->entries_.erase(gone->number);
+  stayed_.erase(gone);
+}
+
+void WindowCache::MakeRoom(Lock& lock) {
+  while (held_ > budget_) {
+    if (!idle_.empty()) {
+      Evict(lock, idle_.begin());
+    } else if (evicting_ > 0) {
+      changed_.wait(lock);
+    } else {
+      break;
+    }
+  }
+  held_peak_ = std::max(held_peak_, held_);
+}
+
+void WindowCache::Evict(Lock& lock, Place entry) {
+  pinned_.splice(pinned_.end(), idle_, entry);
+  ++entry->pins;
+  ++evicting_;
+  entry->busy = ~Granules{0};
+  entry->asked = entry->present = 0;
+  lock.unlock();
+  entry->own = entry->file->Drop(entry->number, entry->held, entry->own);
+  entry->buffer = ReservedMemory();
+  lock.lock();
+  --evicting_;
+  held_ -= BytesIn(entry->held);
+  EndReadAhead(*entry, entry->ahead);
+  entry->busy = entry->held = 0;
+  Unpin(entry);
+  changed_.notify_all();
+}
+
+FileWindows::~FileWindows() {
+  Lock lock(cache_.mutex_);
+  // Others may still be letting some of them go.
+  cache_.changed_.wait(lock, [this] {
+    return std::all_of(entries_.begin(), entries_.end(),
+                       [](const auto& entry) { return entry.second->pins == 0; });
+  });
+  std::list<Entry> gone;
+  for (const auto& [number, entry] : entries_) {
+    gone.splice(gone.end(), cache_.ListOf(*entry), entry);
+  }
+  lock.unlock();
+  uint64_t held = 0;
+  bool any_stayed = false;
+  for (Entry& entry : gone) {
+    entry.own = Drop(entry.number, entry.held, entry.own);
+    entry.buffer = ReservedMemory();
+    held += BytesIn(entry.held);
+    any_stayed = any_stayed || Any(entry.own);
+  }
+  lock.lock();
+  cache_.held_ -= held;
+  for (Entry& entry : gone) cache_.EndReadAhead(entry, entry.ahead);
+  lock.unlock();
+  if (!any_stayed) return;
+  std::this_thread::sleep_for(kRetryAfter);
+  for (const Entry& entry : gone) Drop(entry.number, 0, entry.own);
+}
+
+Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
+  const Granules wanted = GranulesOf(range);
+  Lock lock(cache_.mutex_);
+  const Place entry = PinEntry(range.offset / kWindowBytes);
+  Status status;
+  for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
+    if (const Granules todo = missing & ~entry->busy; todo != 0) {
+      status = Fill(lock, *entry, todo);
+    } else {
+      cache_.changed_.wait(lock);
+    }
+  }
+  lock.unlock();
+  Pin pin(this, entry);
+  if (!status.ok() && map_) {
+    // Bytes beside those of the range may be to blame, which nobody needs.
+    const std::optional<size_t> fault =
+        reshard::Populate(map_->data() + range.offset, range.length);
+    status = fault ? ExplainFault(input_, range.offset + *fault) : Status();
+  }
+  if (!status.ok()) return status;
+  return pin;
+}
+
+FileWindows::Pin FileWindows::Touch(ByteRange range) {
+  const Granules wanted = GranulesOf(range);
+  Lock lock(cache_.mutex_);
+  const Place entry = PinEntry(range.offset / kWindowBytes);
+  for (Granules unasked; (unasked = wanted & ~entry->asked) != 0;) {
+    const Granules todo = unasked & ~entry->busy;
+    if (todo == 0) {
+      cache_.changed_.wait(lock);
+      continue;
+    }
+    entry->busy |= todo;
+    lock.unlock();
+    GranulePages own{};
+    const Granules uncached = FindOwn(entry->number, todo, own);
+    // A server answers for a granule as fast as for a page; it may hold the next header, too.
+    if (!map_) StartReading(entry->number, uncached);
+    lock.lock();
+    EndWork(*entry, todo, own);
+    cache_.Hold(*entry, AnyOf(todo, entry->own));
+    cache_.MakeRoom(lock);
+  }
+  cache_.EndReadAhead(*entry, wanted);
+  return Pin(this, entry);
+}
+
+void FileWindows::Prefetch(ByteRange range) {
+  while (range.length > 0) {
+    const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
+    Lock lock(cache_.mutex_);
+    const uint64_t most = cache_.budget_ / 2;
+    const uint64_t room = (most - std::min(most, cache_.ahead_)) / kGranuleBytes;
+    if (room == 0) return;
+    const Place entry = PinEntry(range.offset / kWindowBytes);
+    const Granules todo = Lowest(
+        GranulesOf({range.offset, length}) & ~entry->present & ~entry->busy & ~entry->ahead, room);
+    if (todo != 0) ReadAhead(lock, *entry, todo);
+    cache_.Unpin(entry);
+    range = {range.offset + length, range.length - length};
+  }
+}
+
+FileWindows::Place FileWindows::PinEntry(uint64_t number) {
+  if (const auto found = entries_.find(number); found != entries_.end()) {
+    const Place entry = found->second;
+    std::list<Entry>& list = cache_.ListOf(*entry);
+    if (entry->pins++ == 0) cache_.pinned_.splice(cache_.pinned_.end(), list, entry);
+    return entry;
+  }
+  std::list<Entry> made(1);
+  made.front().file = this;
+  made.front().number = number;
+  made.front().pins = 1;
+  entries_.emplace(number, made.begin());
+  cache_.pinned_.splice(cache_.pinned_.end(), made);
+  return std::prev(cache_.pinned_.end());
+}
+
+void FileWindows::Unpin(Place entry) {
+  Lock lock(cache_.mutex_);
+  cache_.Unpin(entry);
+  cache_.MakeRoom(lock);
+}
+
+Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
+  entry.busy |= granules;
+  cache_.Hold(entry, granules);
+  cache_.MakeRoom(lock);
+  Status status = map_ ? Status() : ReserveBuffer(lock, entry);
+  const Granules unasked = granules & ~entry.asked;
+  GranulePages own = Known(entry, granules);
+  Granules to_read = AnyOf(granules & ~entry.ahead, own);
+  lock.unlock();
+  if (status.ok()) {
+    status = CatchOutOfMemory([&] {
+      to_read |= FindOwn(entry.number, unasked, own);
+      StartReading(entry.number, to_read);
+      return map_ ? Populate(entry.number, granules)
+                  : ReadInto(entry.buffer, entry.number, granules);
+    });
+    // They stay our own: who reads a header in them meanwhile may bring one back.
+    if (!map_) {
+      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { DropCached(input_, pages); });
+    }
+  }
+  lock.lock();
+  EndWork(entry, granules, own);
+  cache_.EndReadAhead(entry, granules);
+  if (status.ok()) {
+    entry.present |= granules;
+    cache_.filled_ += BytesIn(granules);
+  }
+  return status;
+}
+
+Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
+  while (entry.buffer.data() == nullptr) {
+    Result<ReservedMemory> buffer = ReservedMemory::Make(kWindowBytes);
+    if (buffer.ok()) {
+      entry.buffer = std::move(*buffer);
+    } else if (!cache_.idle_.empty()) {
+      cache_.Evict(lock, cache_.idle_.begin());  // address space is short
+    } else {
+      return buffer.status();
+    }
+  }
+  return {};
+}
+
+void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
+  entry.busy |= granules;
+  const Granules unasked = granules & ~entry.asked;
+  GranulePages own = Known(entry, granules);
+  Granules to_read = AnyOf(granules, own);
+  lock.unlock();
+  to_read |= FindOwn(entry.number, unasked, own);
+  lock.lock();
+  cache_.Hold(entry, to_read);
+  cache_.ahead_ += BytesIn(to_read & ~entry.ahead);
+  entry.ahead |= to_read;
+  cache_.MakeRoom(lock);
+  lock.unlock();
+  StartReading(entry.number, to_read);
+  lock.lock();
+  EndWork(entry, granules, own);
+}
+
+GranulePages FileWindows::Known(const Entry& entry, Granules granules) {
+  GranulePages known{};
+  ForEachGranule(granules & entry.asked, [&](size_t i) { known[i] = entry.own[i]; });
+  return known;
+}
+
+void FileWindows::EndWork(Entry& entry, Granules granules, const GranulePages& own) {
+  ForEachGranule(granules, [&](size_t i) { entry.own[i] |= own[i]; });
+  entry.asked |= granules;
+  entry.busy &= ~granules;
+  cache_.changed_.notify_all();
+}
+
+Granules FileWindows::FindOwn(uint64_t number, Granules granules, GranulePages& own) const {
+  Granules uncached = 0;
+  ForEachRun(number, granules, [&](ByteRange run) {
+    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, run,
+                                         [&own](ByteRange pages) { SetPages(pages, own); });
+    if (found == Residency::kUnknown) uncached |= GranulesOf(run);
+  });
+  return uncached | AnyOf(granules, own);
+}
+
+void FileWindows::StartReading(uint64_t number, Granules granules) const {
+  ForEachRun(number, granules, [this](ByteRange run) {
+    run = Clip(run, input_);
+    if (map_) {
+      reshard::Prefetch(map_->data() + run.offset, run.length);
+    } else {
+      input_.Prefetch(run.offset, run.length);
+    }
+  });
+}
+
+Status FileWindows::Populate(uint64_t number, Granules granules) const {
+  Status status;
+  ForEachRun(number, granules, [this, &status](ByteRange run) {
+    const uint64_t length = std::min(run.length, input_.size() - run.offset);
+    const std::optional<size_t> fault = reshard::Populate(map_->data() + run.offset, length);
+    if (fault && status.ok()) status = ExplainFault(input_, run.offset + *fault);
+  });
+  return status;
+}
+
+Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const {
+  Status status;
+  ForEachRun(number, granules, [this, &buffer, &status](ByteRange run) {
+    if (!status.ok()) return;
+    const uint64_t begin = run.offset % kWindowBytes;
+    status = buffer.Commit(begin, run.length);
+    if (!status.ok()) return;
+    const uint64_t length = std::min(run.length, input_.size() - run.offset);
+    status = input_.ReadAt(run.offset, {buffer.data() + begin, length});
+  });
+  return status;
+}
+
+GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
+  if (map_) {
+    // The kernel maps what it has of a file around a page that is asked for: own pages, too.
+    ForEachRun(number, granules | AnyOf(~Granules{0}, own), [this](ByteRange run) {
+      run = Clip(run, input_);
+      DropPages(map_->data() + run.offset, run.length);
+    });
+  }
+  GranulePages stayed{};
+  ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
+    if (!DropCached(input_, pages)) return;
+    SetPages(pages, stayed);
+    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, pages,
+                                         [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
+    if (found == Residency::kUnknown) ClearPages(pages, stayed);
+  });
+  return stayed;
+}
+
+Status ExplainFault(const InputFile& input, uint64_t offset) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, input.CurrentIdentity());
+  if (now != input.identity()) {
+    return ChangedError(fmt::format(
+        "{}: the file changed while it was in use: {}; start again when nothing writes to the "
+        "sources",
+        Escape(input.path()), DescribeChange(input.identity(), now)));
+  }
+  return IoError(
+      fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
+                  "deliver it; look "
+                  "at the kernel's log",
+                  Escape(input.path()), offset));
+}
+
+}  // namespace reshard

@@ -1,0 +1,190 @@
+// WindowCache: stretches of source files that are kept in memory for a while, for all who read
+// them.
+//
+// A file is divided into windows of kWindowBytes, and these into granules, which become present as
+// somebody asks for them and stay until the budget is needed for others: the window not used for
+// longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
+// not in the page cache before leave it again; the pages of others stay. Where the kernel does not
+// tell which these are (page_residency.h), all pages stay. A page of our own that stays when it is
+// to leave, because the kernel is using it for a moment or a process has mapped it, remains our own
+// and is tried again: when its window goes the next time, and when the file is closed.
+//
+// Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
+// leave the page cache at once.
+//
+// Thread-safe: the kernel is called outside the lock.
+#ifndef RESHARD_SRC_IO_WINDOW_CACHE_H_
+#define RESHARD_SRC_IO_WINDOW_CACHE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "src/io/granules.h"
+#include "src/os/file_map.h"
+#include "src/os/input_file.h"
+#include "src/os/reserved_memory.h"
+
+namespace reshard {
+
+class FileWindows;
+
+class WindowCache {
+ public:
+  // Keeps up to `budget` bytes, counted in granules, besides what is pinned.
+  explicit WindowCache(uint64_t budget) : budget_(budget) {}
+  // From now on as many; what is beyond goes when room is made next.
+  void SetBudget(uint64_t budget) { budget_ = budget; }
+  ~WindowCache();
+  WindowCache(const WindowCache&) = delete;
+  WindowCache& operator=(const WindowCache&) = delete;
+
+  // The most bytes that were held at a time, and those that are now.
+  uint64_t HeldPeak() const;
+  uint64_t Held() const;
+  // The bytes of all granules that were made present, as often as they were.
+  uint64_t Filled() const;
+
+ private:
+  friend class FileWindows;
+
+  struct Entry {
+    FileWindows* file = nullptr;
+    uint64_t number = 0;  // it begins at `number` * kWindowBytes
+    size_t pins = 0;
+    Granules busy = 0;      // a thread is at them, outside the lock
+    Granules asked = 0;     // it is known which of their pages are `own`
+    Granules held = 0;      // counted: present, or with pages of our own but for those that stayed
+    Granules ahead = 0;     // being read ahead
+    Granules present = 0;   // mapped, or in the buffer
+    GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
+    ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
+  };
+  using Place = std::list<Entry>::iterator;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // With the lock held:
+  // Returns the list in which the entry is.
+  std::list<Entry>& ListOf(const Entry& entry);
+  void Unpin(Place entry);
+  // Counts granules that are to be held.
+  void Hold(Entry& entry, Granules granules);
+  void EndReadAhead(Entry& entry, Granules granules);
+  // Lets windows go until the budget is kept; gives up the lock meanwhile.
+  void MakeRoom(Lock& lock);
+  void Evict(Lock& lock, Place entry);
+
+  std::atomic<uint64_t> budget_;
+  mutable std::mutex mutex_;         // guards what follows, and the entries of each FileWindows
+  std::condition_variable changed_;  // granules are no longer busy, or a window went
+  std::list<Entry> pinned_;
+  std::list<Entry> idle_;    // the one used last at the end
+  std::list<Entry> stayed_;  // went, but for pages that stayed; the last one at the end
+  uint64_t held_ = 0;
+  uint64_t held_peak_ = 0;
+  uint64_t filled_ = 0;
+  uint64_t ahead_ = 0;  // of held_: read ahead
+  size_t evicting_ = 0;
+};
+
+// The windows of one open file. Neither movable nor copyable; WindowCache and file outlive it.
+class FileWindows {
+ public:
+  // Keeps a window. Move-only.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), entry_(other.entry_) {}
+    Pin& operator=(Pin&& other) noexcept {
+      std::swap(owner_, other.owner_);
+      std::swap(entry_, other.entry_);
+      return *this;
+    }
+    ~Pin() {
+      if (owner_ != nullptr) owner_->Unpin(entry_);
+    }
+
+    // The window's byte at `offset` of the file, which is present.
+    const std::byte* At(uint64_t offset) const {
+      return owner_->map_ ? owner_->map_->data() + offset
+                          : entry_->buffer.data() + offset % kWindowBytes;
+    }
+
+   private:
+    friend class FileWindows;
+    Pin(FileWindows* owner, WindowCache::Place entry) : owner_(owner), entry_(entry) {}
+
+    FileWindows* owner_ = nullptr;
+    WindowCache::Place entry_;
+  };
+
+  // Without a `map` the file is read.
+  FileWindows(WindowCache& cache, const InputFile& input, const std::optional<FileMap>& map)
+      : cache_(cache), input_(input), map_(map) {}
+  // Lets all windows go, none of which may be pinned.
+  ~FileWindows();
+  FileWindows(const FileWindows&) = delete;
+  FileWindows& operator=(const FileWindows&) = delete;
+
+  // In all of these, `range` is not empty and lies in the file.
+
+  // Makes the bytes of `range` present, which lies within one window, and keeps them so.
+  // Errors: kChanged; kIo; kResourceExhausted.
+  Result<Pin> Hold(ByteRange range);
+
+  // Notes which pages around `range`, which lies within one window, are not in the page cache
+  // before they are read by other means, while the pin lives.
+  Pin Touch(ByteRange range);
+
+  // Starts reading the bytes ahead, as long as not half of the budget is read ahead.
+  void Prefetch(ByteRange range);
+
+ private:
+  friend class WindowCache;
+  using Entry = WindowCache::Entry;
+  using Lock = WindowCache::Lock;
+  using Place = WindowCache::Place;
+
+  // With the lock held:
+  Place PinEntry(uint64_t number);
+  // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
+  // present; ReadAhead starts reading those that are not in the page cache.
+  Status Fill(Lock& lock, Entry& entry, Granules granules);
+  Status ReserveBuffer(Lock& lock, Entry& entry);
+  void ReadAhead(Lock& lock, Entry& entry, Granules granules);
+  // Ends a thread's work at granules, where it found the pages `own` to be our own.
+  void EndWork(Entry& entry, Granules granules, const GranulePages& own);
+  // Returns what is known of the granules' pages.
+  static GranulePages Known(const Entry& entry, Granules granules);
+
+  // Without the lock:
+  void Unpin(Place entry);
+  // Finds the pages that are not in the page cache. Returns the granules that may have such pages.
+  Granules FindOwn(uint64_t number, Granules granules, GranulePages& own) const;
+  void StartReading(uint64_t number, Granules granules) const;
+  Status Populate(uint64_t number, Granules granules) const;
+  Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
+  // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
+  // stayed, as far as the kernel tells.
+  GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
+
+  WindowCache& cache_;
+  const InputFile& input_;
+  const std::optional<FileMap>& map_;
+  std::unordered_map<uint64_t, Place> entries_;  // by number
+};
+
+// Why the byte at `offset` of a mapped file cannot be read.
+Status ExplainFault(const InputFile& input, uint64_t offset);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_IO_WINDOW_CACHE_H_

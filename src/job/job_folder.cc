@@ -1,0 +1,367 @@
+#include "src/job/job_folder.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/job/move_proof.h"
+#include "src/job/target_place.h"
+
+namespace reshard {
+namespace {
+
+constexpr const char* kStaged = "files";
+constexpr const char* kBlockRecords = "block_records";
+constexpr const char* kShardLock = "shard_";
+constexpr const char* kJob = "job";
+constexpr const char* kNewJob = "new_job";
+constexpr const char* kJournal = "journal";
+constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
+
+std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kStaged, path); }
+
+// Named by its first byte: the shares of a job are always the same.
+std::string BlockRecordPath(const std::string& path, ByteRange part) {
+  return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
+}
+
+std::string ShardLockName(const WorkShard& shard) {
+  return fmt::format("{}{}_of_{}", kShardLock, shard.index, shard.count);
+}
+
+std::string FinishedName(const WorkShard& shard) {
+  return fmt::format("finished_{}_of_{}", shard.index, shard.count);
+}
+
+// Those that the files and their part records are staged in.
+std::set<std::string> StagedFolders(const std::vector<ManifestFile>& files) {
+  std::set<std::string> folders;
+  for (const ManifestFile& file : files) {
+    AddFolders(StagedPath(file.path), folders);
+    AddFolders(StagedPath(RecordPath(file.path)), folders);
+  }
+  return folders;
+}
+
+// Moves what is at `from` of one folder to `to` of the other; ok where there is nothing.
+Status Move(const OutputDirectory& folder, const std::string& from, const OutputDirectory& target,
+            const std::string& to) {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(folder, from));
+  if (!place) return {};
+  RESHARD_ASSIGN_OR_RETURN(const auto staged, place->folder.Look(place->name));
+  if (!staged) return {};
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace new_place, MakePlace(target, to));
+  return place->folder.Rename(place->name, new_place.folder, new_place.name);
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
+    const OutputDirectory& target, const std::vector<ManifestFile>& files,
+    const std::string& except) {
+  std::vector<std::pair<std::string, Manifest>> found;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, target.Names());
+  for (const std::string& name : names) {
+    if (name == except || !IsManifestName(name)) continue;
+    const auto bytes = target.ReadFile(name, kMaxManifestBytes);
+    if (!bytes.ok()) continue;
+    auto manifest = ParseManifest(*bytes, target.PathOf(name));
+    if (!manifest.ok() || !ShareAny(manifest->files, files)) continue;
+    found.emplace_back(name, std::move(*manifest));
+  }
+  return found;
+}
+
+Result<JobFolder> JobFolder::Open(const OutputDirectory& parent, const std::string& fingerprint) {
+  RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, parent.OpenFolder(fingerprint));
+  return JobFolder(std::move(folder));
+}
+
+Result<JobFolder> JobFolder::Make(const OutputDirectory& parent, const std::string& fingerprint) {
+  RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, parent.MakeFolder(fingerprint));
+  return JobFolder(std::move(folder));
+}
+
+Status JobFolder::Discard(const OutputDirectory& parent, const std::string& fingerprint) {
+  const auto folder = parent.OpenFolder(fingerprint);
+  if (folder.ok()) {
+    RESHARD_RETURN_IF_ERROR(folder->RemoveFile(kJournal));
+    RESHARD_RETURN_IF_ERROR(folder->Sync());
+  }
+  return parent.RemoveTree(fingerprint);
+}
+
+Status JobFolder::CleanUp(const OutputDirectory& parent, const std::string& fingerprint) {
+  RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder, parent.OpenFolder(fingerprint));
+  RESHARD_RETURN_IF_ERROR(folder.RemoveTree(kStaged));
+  return parent.RemoveTree(fingerprint);
+}
+
+Status JobFolder::WriteJob(const JobText& job) const {
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(kNewJob, EncodeJobText(job)));
+  return folder_.Rename(kNewJob, folder_, kJob);
+}
+
+Result<std::optional<JobText>> JobFolder::ReadJob() const { return ReadJobText(kJob); }
+
+Result<std::optional<JobText>> JobFolder::ReadJournal() const { return ReadJobText(kJournal); }
+
+Result<std::optional<JobText>> JobFolder::ReadJobText(const char* name) const {
+  const auto text = folder_.ReadFile(name, kMaxJobBytes);
+  if (text.status().code() == StatusCode::kNotFound) return std::optional<JobText>();
+  if (!text.ok()) return text.status();
+  RESHARD_ASSIGN_OR_RETURN(JobText job, ParseJobText(*text, folder_.PathOf(name)));
+  return std::optional(std::move(job));
+}
+
+Result<StagedFile> JobFolder::Create(const std::string& path, uint64_t size,
+                                     const WriteOptions& options) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
+  return StagedFile::Create(place.folder, place.name, size, options);
+}
+
+Result<StagedFile> JobFolder::OpenPart(const std::string& path, uint64_t size, ByteRange part,
+                                       const WriteOptions& options) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
+  return StagedFile::OpenPart(place.folder, place.name, size, part, options);
+}
+
+Status JobFolder::WriteRecord(const std::string& path,
+                              const OutputDirectory::ByteSource& record) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, StagedPath(RecordPath(path))));
+  RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));
+  return place.folder.WriteFile(place.name, record);
+}
+
+Result<std::string> JobFolder::ReadRecord(const std::string& path) const {
+  return ReadFileAt(folder_, StagedPath(RecordPath(path)), kMaxRecordBytes);
+}
+
+Result<bool> JobFolder::IsStaged(const ManifestFile& file) const {
+  return IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size});
+}
+
+Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& file) const {
+  RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
+  if (!whole) return std::optional<PartRecordHead>();
+  const auto bytes = ReadRecord(file.path);
+  if (bytes.status().code() == StatusCode::kIo) return bytes.status();
+  if (!bytes.ok()) return std::optional<PartRecordHead>();
+  PartRecordParser parser(RecordPath(file.path));
+  if (!parser.Feed(*bytes).ok() || !parser.Finish().ok()) return std::optional<PartRecordHead>();
+  return parser.head();
+}
+
+Status JobFolder::WriteBlockRecord(const std::string& path, ByteRange part,
+                                   const OutputDirectory::ByteSource& record) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, BlockRecordPath(path, part)));
+  RESHARD_RETURN_IF_ERROR(place.folder.RemoveFile(place.name));  // one that is of no use
+  return place.folder.WriteFile(place.name, record);
+}
+
+Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFile& file,
+                                                                ByteRange part,
+                                                                const std::string& plan) const {
+  const std::optional<BlockRecord> none;
+  RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
+  if (!whole) return none;
+  const std::string path = BlockRecordPath(file.path, part);
+  const auto bytes = ReadFileAt(folder_, path, kMaxRecordBytes);
+  if (bytes.status().code() == StatusCode::kIo) return bytes.status();
+  if (!bytes.ok()) return none;
+  auto record = ParseBlockRecord(*bytes, path);
+  if (!record.ok() || record->plan != plan || record->path != file.path ||
+      record->size != file.size || record->part != part) {
+    return none;
+  }
+  return std::optional(*std::move(record));
+}
+
+Result<FileLock> JobFolder::ShardLock(const WorkShard& shard) const {
+  return FileLock::Open(folder_, ShardLockName(shard));
+}
+
+Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place,
+                           MakePlace(folder_, fmt::format("{}/{}/join", kBlockRecords, path)));
+  return FileLock::Open(place.folder, place.name);
+}
+
+Status JobFolder::WriteFinished(const WorkShard& shard,
+                                const std::vector<ManifestFile>& files) const {
+  RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(shard));
+  if (finished) return {};
+  std::set<std::string> folders = StagedFolders(files);
+  for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(shard), ""));
+  return folder_.Sync();
+}
+
+Result<bool> JobFolder::IsFinished(const WorkShard& shard) const {
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(shard)));
+  return entry.has_value();
+}
+
+Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t shards) const {
+  std::vector<uint64_t> outstanding;
+  for (uint64_t i = 0; i < shards; ++i) {
+    RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished({i, shards}));
+    if (!finished) outstanding.push_back(i);
+  }
+  return outstanding;
+}
+
+Result<std::map<uint64_t, std::string>> JobFolder::LiveShards(uint64_t shards) const {
+  std::map<uint64_t, std::string> live;
+  for (uint64_t i = 0; i < shards; ++i) {
+    const auto lock = FileLock::OpenToAsk(folder_, ShardLockName({i, shards}));
+    if (lock.status().code() == StatusCode::kNotFound) continue;
+    if (!lock.ok()) return lock.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
+    if (!free) live.emplace(i, lock->Holder());
+  }
+  return live;
+}
+
+Result<bool> JobFolder::HasLiveShard() const {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
+  for (const std::string& name : names) {
+    if (!name.starts_with(kShardLock)) continue;
+    const auto lock = FileLock::OpenToAsk(folder_, name);
+    if (lock.status().code() == StatusCode::kNotFound) continue;
+    if (!lock.ok()) return lock.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
+    if (!free) return true;
+  }
+  return false;
+}
+
+Status JobFolder::Remove(const std::string& path) const {
+  for (const std::string& staged : {StagedPath(RecordPath(path)), StagedPath(path)}) {
+    RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(folder_, staged));
+    if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));
+  }
+  return {};
+}
+
+std::string JobFolder::PathOfStaged(const std::string& path) const {
+  return fmt::format("{}/{}", folder_.path(), StagedPath(path));
+}
+
+Result<std::optional<Manifest>> JobFolder::ReadManifest(const JobText& journal) const {
+  const auto bytes = folder_.ReadFile(journal.manifest_name, kMaxManifestBytes);
+  if (bytes.status().code() == StatusCode::kNotFound) return std::optional<Manifest>();
+  if (!bytes.ok()) return bytes.status();
+  RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
+                           ParseManifest(*bytes, folder_.PathOf(journal.manifest_name)));
+  return std::optional(std::move(manifest));
+}
+
+Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
+  for (const ManifestFile& file : files) {
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsStaged(file));
+    RESHARD_ASSIGN_OR_RETURN(const auto record, LookAt(folder_, StagedPath(RecordPath(file.path))));
+    if (whole && record) continue;
+    return IoError(
+        fmt::format("{}: expected a file of {} bytes and its part record; they were written, but "
+                    "something else has removed or changed them",
+                    Escape(PathOfStaged(file.path)), file.size));
+  }
+  return {};
+}
+
+Status JobFolder::ProveMoves(const OutputDirectory& target,
+                             const std::vector<ManifestFile>& files) const {
+  return reshard::ProveMoves(folder_, target, files);
+}
+
+Status JobFolder::Commit(const std::vector<ManifestFile>& files, Manifest manifest,
+                         const std::string& manifest_name, const OutputDirectory& parent,
+                         const OutputDirectory& target) const {
+  const std::string checksums_name = ChecksumsName(manifest_name);
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
+  // What is written is not held any longer.
+  if (const std::string checksums = EncodeChecksums(manifest); !checksums.empty()) {
+    RESHARD_RETURN_IF_ERROR(folder_.WriteFile(checksums_name, checksums));
+  }
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
+  RESHARD_RETURN_IF_ERROR(WriteManifest(std::move(manifest), manifest_name));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(files)));
+  RESHARD_RETURN_IF_ERROR(parent.Sync());
+  RESHARD_RETURN_IF_ERROR(target.Sync());
+  RESHARD_RETURN_IF_ERROR(folder_.Rename(kJob, folder_, kJournal));
+  return folder_.Sync();
+}
+
+Status JobFolder::WriteManifest(Manifest manifest, const std::string& name) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::string bytes, EncodeManifest(std::move(manifest)));
+  Look();
+  return folder_.WriteFile(name, bytes);
+}
+
+Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
+                                   const OutputDirectory& target) const {
+  for (const ManifestFile& file : files) {
+    const ManifestFile record = {RecordPath(file.path), file.record_size};
+    for (const ManifestFile& either : {file, record}) {
+      // What is staged goes into the target, whatever lies there already.
+      RESHARD_ASSIGN_OR_RETURN(const auto staged, LookAt(folder_, StagedPath(either.path)));
+      RESHARD_ASSIGN_OR_RETURN(const bool whole,
+                               staged ? IsStaged(either) : IsWhole(target, either));
+      if (!whole) return false;
+    }
+  }
+  return true;
+}
+
+Status JobFolder::MoveFiles(const Manifest& manifest, const OutputDirectory& target) const {
+  std::set<std::string> folders;
+  for (const ManifestFile& file : manifest.files) {
+    for (const std::string& path : {file.path, RecordPath(file.path)}) {
+      // What is not staged was moved before, or written by an earlier run that this one joins.
+      RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
+      AddFolders(path, folders);
+    }
+  }
+  Look();
+  return SyncFolders(target, folders);
+}
+
+Status JobFolder::Publish(const OutputDirectory& target) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, ReadJournal());
+  assert(journal);
+  const std::string& name = journal->manifest_name;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(*journal));
+  if (!manifest) return {};  // the last step was done
+  RESHARD_RETURN_IF_ERROR(ProveMoves(target, manifest->files));
+  RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, manifest->files, name));
+  for (const auto& [other, listed] : others) {
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(other));
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(ChecksumsName(other)));
+  }
+  RESHARD_RETURN_IF_ERROR(target.RemoveFile(name));
+  const std::string checksums = ChecksumsName(name);
+  RESHARD_ASSIGN_OR_RETURN(const auto staged_checksums, folder_.Look(checksums));
+  // Those in the target folder are old, unless an interrupted publication has moved its own there.
+  if (staged_checksums || EncodeChecksums(*manifest).empty()) {
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(checksums));
+  }
+  // Durable before anything that they list is replaced.
+  RESHARD_RETURN_IF_ERROR(target.Sync());
+  RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
+  RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
+  RESHARD_RETURN_IF_ERROR(target.Sync());
+  RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));
+  return target.Sync();
+}
+
+}  // namespace reshard

@@ -1,0 +1,166 @@
+// JobFolder: the folder `.reshard/FINGERPRINT` in a target folder, where a run stages its files and
+// from where it publishes them.
+//
+//     files/...        the staged files and part records, at the paths that they will have in the
+//                      target folder
+//     manifest.json    the manifest to come (or manifest_partS.json)
+//     checksums.xxh128 the list of checksums to come
+//     block_records/...  records of the parts of files that several shards write
+//     shard_I_of_N, finished_I_of_N   a shard's lock; that it has finished its share
+//     job              what is being staged, from which sources; called `journal` from the moment
+//                      that it may be published
+//
+// Up to then, a staged file that has a part record is whole and durable, and a run of the same job
+// may keep it; everything may be thrown away. Once the journal is there, all files and the manifest
+// are whole and durable, and the renames can be completed at any time, by any process. The manifest
+// leaves last, so a journal without it means that only cleaning up is left.
+//
+// Only holders of the job lock use it; of several shards each has files and parts of its own, and
+// the one that may commit does the rest. Move-only; used by one thread at a time, but for Create,
+// WriteRecord, ReadRecord, Remove and WriteBlockRecord, each of files or parts of its own.
+#ifndef RESHARD_SRC_JOB_JOB_FOLDER_H_
+#define RESHARD_SRC_JOB_JOB_FOLDER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "reshard/work_shard.h"
+#include "src/job/job_text.h"
+#include "src/os/file_lock.h"
+#include "src/os/memory_usage.h"
+#include "src/os/output_directory.h"
+#include "src/os/staged_file.h"
+#include "src/record/block_record.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
+
+namespace reshard {
+
+// Returns the manifests of `target`, but for one called `except`, that list any of `files`: name
+// and content. What cannot be read as a manifest lists nothing.
+Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
+    const OutputDirectory& target, const std::vector<ManifestFile>& files,
+    const std::string& except);
+
+class JobFolder {
+ public:
+  // Opens the folder of `fingerprint` in `parent` (.reshard). Errors: kNotFound, kAlreadyExists for
+  // something else in its place, kIo.
+  static Result<JobFolder> Open(const OutputDirectory& parent, const std::string& fingerprint);
+  // As Open, but makes it where there is none.
+  static Result<JobFolder> Make(const OutputDirectory& parent, const std::string& fingerprint);
+  // `meter`, which has to live as long, or null, is looked at when much is held.
+  void Watch(MemoryMeter* meter) { meter_ = meter; }
+
+  // Throws away whatever is there under this name: the journal first, so that no half of it can be
+  // taken for something that can be published.
+  static Status Discard(const OutputDirectory& parent, const std::string& fingerprint);
+  // Removes it after publication: the journal last, so that it tells until the end what was done.
+  static Status CleanUp(const OutputDirectory& parent, const std::string& fingerprint);
+
+  // Writes what is going to be staged, at once or not at all. Before anything else is.
+  Status WriteJob(const JobText& job) const;
+  // Returns what was being staged, or nothing where the folder was not even begun, or staging is
+  // over. Errors: kCorrupt, kIo.
+  Result<std::optional<JobText>> ReadJob() const;
+  // Returns the journal, or nothing while files are being staged. Errors: kCorrupt, kIo.
+  Result<std::optional<JobText>> ReadJournal() const;
+
+  // Makes a file to be filled, and the folders on its way.
+  Result<StagedFile> Create(const std::string& path, uint64_t size,
+                            const WriteOptions& options = {}) const;
+  // As Create, of a file that several shards write: opens it, to write `part`.
+  Result<StagedFile> OpenPart(const std::string& path, uint64_t size, ByteRange part,
+                              const WriteOptions& options) const;
+  // Stages the part record of the file at `path`, which is whole and durable, in place of one that
+  // is of no use, and makes it durable.
+  Status WriteRecord(const std::string& path, const OutputDirectory::ByteSource& record) const;
+  // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
+  // Errors: kIo.
+  Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;
+  // Returns whether `file` is staged with its size. Errors: kIo.
+  Result<bool> IsStaged(const ManifestFile& file) const;
+  // Removes a staged file and its part record, the record first.
+  Status Remove(const std::string& path) const;
+  // For messages, and to read it.
+  std::string PathOfStaged(const std::string& path) const;
+
+  // Returns the bytes of the part record of `path`, staged here.
+  Result<std::string> ReadRecord(const std::string& path) const;
+
+  // Stages the record of a part of the file at `path`, which is durable, and makes it durable.
+  Status WriteBlockRecord(const std::string& path, ByteRange part,
+                          const OutputDirectory::ByteSource& record) const;
+  // Returns the record of a part of the staged `file`, or nothing unless both are as they should
+  // be. Errors: kIo.
+  Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
+                                                       const std::string& plan) const;
+  // The locks of a shard, and of the process that joins the parts of the file at `path`; not locked
+  // yet. Errors: kIo.
+  Result<FileLock> ShardLock(const WorkShard& shard) const;
+  Result<FileLock> JoinLock(const std::string& path) const;
+  // Says, durably, that a shard has finished its share, which is of `files`. Errors: kIo.
+  Status WriteFinished(const WorkShard& shard, const std::vector<ManifestFile>& files) const;
+  Result<bool> IsFinished(const WorkShard& shard) const;
+  // Returns which of so many shards have not finished. Errors: kIo.
+  Result<std::vector<uint64_t>> Outstanding(uint64_t shards) const;
+  // Returns which of so many shards' locks are held, and by which process as far as that is known
+  // (FileLock::Holder). Only where none can begin meanwhile: it would find its lock held.
+  // Errors: kIo.
+  Result<std::map<uint64_t, std::string>> LiveShards(uint64_t shards) const;
+  // Whether any shard's lock is held, of any number of shards. Errors: kIo.
+  Result<bool> HasLiveShard() const;
+
+  // Returns the manifest to come, or nothing where it has left (or there is no journal).
+  Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;
+
+  // Returns ok when all of `files` are staged with their sizes, and their part records.
+  // Errors: kIo.
+  Status CheckStaged(const std::vector<ManifestFile>& files) const;
+
+  // Proves that what is staged for `files` can be moved into `target` (move_proof.h).
+  Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
+
+  // Makes the staged `files`, for which CheckStaged is ok, publishable: writes `manifest` under
+  // `manifest_name` and its checksums, and turns the job into the journal, all durable in this
+  // order. `parent` and `target` are the folders above.
+  Status Commit(const std::vector<ManifestFile>& files, Manifest manifest,
+                const std::string& manifest_name, const OutputDirectory& parent,
+                const OutputDirectory& target) const;
+
+  // Returns whether each of `files`, those of the manifest to come, and each part record is whole,
+  // here or in `target`.
+  Result<bool> CanPublish(const std::vector<ManifestFile>& files,
+                          const OutputDirectory& target) const;
+
+  // Moves everything into place that is not there yet, once it is proved that this can be done: old
+  // manifests that list any of the files go first, with their checksums, the new one comes last.
+  // Each call goes on where the one before was interrupted.
+  Status Publish(const OutputDirectory& target) const;
+
+ private:
+  explicit JobFolder(OutputDirectory folder) : folder_(std::move(folder)) {}
+
+  Result<std::optional<JobText>> ReadJobText(const char* name) const;
+  Status WriteManifest(Manifest manifest, const std::string& name) const;
+  // Moves the staged files and part records of `manifest` into place.
+  Status MoveFiles(const Manifest& manifest, const OutputDirectory& target) const;
+
+  void Look() const {
+    if (meter_ != nullptr) meter_->Look();
+  }
+
+  OutputDirectory folder_;
+  MemoryMeter* meter_ = nullptr;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_JOB_FOLDER_H_

@@ -1,0 +1,53 @@
+// What earlier runs left in a target's `.reshard`, and what is to become of it.
+//
+// Reads only. No state; any thread.
+#ifndef RESHARD_SRC_JOB_LEFTOVERS_H_
+#define RESHARD_SRC_JOB_LEFTOVERS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/job/job_folder.h"
+#include "src/job/job_spec.h"
+#include "src/os/output_directory.h"
+#include "src/record/manifest_codec.h"
+
+namespace reshard {
+
+enum class Fate {
+  kDiscard,   // staged by a run that never came to publish
+  kContinue,  // staged by an interrupted run of this very job, to be gone on with
+  kComplete,  // an interrupted publication of the same plan, of other files or other sources
+  kResume,    // the interrupted publication of this very run
+  kCleanUp,   // this very run was published and interrupted afterwards, and is not forced
+  kAbandon,   // an interrupted publication of another plan, dropped by force
+};
+
+struct Leftover {
+  std::string fingerprint;  // its folder's name
+  Fate fate = Fate::kDiscard;
+  bool same_files = false;          // it was to write, or had written, the same files
+  std::vector<ManifestFile> files;  // of its manifest, where it was or is being published
+};
+
+// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Anything there
+// that is not called like a job is nobody's. Errors: kAlreadyExists for an interrupted publication
+// of another plan, without force; kChanged, kMismatch for staged files that the spec is to resume
+// with and cannot; kCorrupt, kIo.
+Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
+                                             const OutputDirectory& parent, const JobSpec& spec);
+
+// Returns the files of the target folder's manifest, if it is one of the spec's plan that lists the
+// spec's files, and these are there. Errors: kIo.
+Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
+                                                                const JobSpec& spec);
+
+// Ok when there are manifests in `target`, and all files that they list, with their sizes.
+// Errors: kNotFound; those of ParseManifest; kIo.
+Status CheckPublished(const OutputDirectory& target);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_LEFTOVERS_H_

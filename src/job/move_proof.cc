@@ -1,0 +1,72 @@
+#include "src/job/move_proof.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/output_place.h"
+
+namespace reshard {
+namespace {
+
+constexpr const char* kProbe = ".reshard_probe";
+
+// The folders of `files` and of their part records, those above them included: each path ends with
+// a slash, but for the target folder's, which is empty and comes first.
+std::set<std::string> FoldersOf(const std::vector<ManifestFile>& files) {
+  std::set<std::string> folders = {""};
+  for (const ManifestFile& file : files) {
+    for (const std::string& path : {file.path, RecordPath(file.path)}) {
+      for (size_t slash = path.find('/'); slash != std::string::npos;
+           slash = path.find('/', slash + 1)) {
+        folders.insert(path.substr(0, slash + 1));
+      }
+    }
+  }
+  return folders;
+}
+
+// Removes the probe from the folders in `parent`.
+Status RemoveProbesBelow(const OutputDirectory& parent) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, parent.Names());
+  for (const std::string& name : names) {
+    const auto folder = parent.OpenFolder(name);
+    if (folder.ok()) RESHARD_RETURN_IF_ERROR(folder->RemoveFile(kProbe));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
+                  const std::vector<ManifestFile>& files) {
+  RESHARD_RETURN_IF_ERROR(staging.MakeFile(kProbe));
+  std::optional<OutputDirectory> last;  // where the probe is; nothing: in `staging`
+  for (const std::string& path : FoldersOf(files)) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<TargetPlace> place, FindPlace(target, path + kProbe));
+    if (!place) continue;
+    const OutputDirectory& from = last ? *last : staging;
+    if (Status moved = from.Rename(kProbe, place->folder, kProbe); !moved.ok()) {
+      (void)from.RemoveFile(kProbe);
+      return {moved.code(),
+              fmt::format("{}: staged files cannot be moved there: {}; nothing was replaced",
+                          Escape(place->folder.path()), moved.message())};
+    }
+    last = std::move(place->folder);
+  }
+  return last->RemoveFile(kProbe);
+}
+
+Status RemoveProbes(const OutputDirectory& target) {
+  RESHARD_RETURN_IF_ERROR(target.RemoveFile(kProbe));
+  RESHARD_RETURN_IF_ERROR(RemoveProbesBelow(target));
+  const auto records = target.OpenFolder(std::string(kRecordFolder));
+  return records.ok() ? RemoveProbesBelow(*records) : Status();
+}
+
+}  // namespace reshard

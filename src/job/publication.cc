@@ -1,0 +1,113 @@
+#include "src/job/publication.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "reshard/version.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/job/manifest_builder.h"
+#include "src/job/target_place.h"
+
+namespace reshard {
+namespace {
+
+// Whether a path of an earlier run led nowhere because something else has taken a folder's place.
+bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
+
+// The spec's files, and those of earlier runs of the plan that are still there, as their part
+// records tell.
+Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings,
+                             const JobFolder& folder, const OutputDirectory& target,
+                             PublishReport& report) {
+  ManifestBuilder builder({.tool_version = std::string(kVersion),
+                           .plan = spec.fingerprint,
+                           .source_strategy = spec.source_strategy,
+                           .target_strategy = spec.target_strategy});
+  std::map<std::string_view, const ManifestFile*> files;
+  for (const ManifestFile& file : findings.joined) files.emplace(file.path, &file);
+  std::set<std::string_view> own;
+  for (const ManifestFile& file : spec.files) {
+    files[file.path] = &file;
+    own.insert(file.path);
+  }
+  std::vector<std::string> lost;
+  for (const auto& [path, file] : files) {
+    if (own.contains(path)) {
+      RESHARD_ASSIGN_OR_RETURN(const std::string record, folder.ReadRecord(file->path));
+      RESHARD_RETURN_IF_ERROR(builder.Add(*file, record));
+      continue;
+    }
+    const auto whole = IsWhole(target, *file);
+    if (!whole.ok() && !IsInTheWay(whole.status())) return whole.status();
+    const auto record = ReadFileAt(target, RecordPath(file->path), kMaxRecordBytes);
+    if (!whole.ok() || !*whole || !record.ok() || !builder.Add(*file, *record).ok()) {
+      lost.push_back(file->path);
+    }
+  }
+  if (!lost.empty()) {
+    report.warnings.push_back(fmt::format(
+        "{}: {} files of earlier runs, or their part records, are gone or are not what they were, "
+        "and are no longer listed: {}",
+        Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost)));
+  }
+  if (spec.meter != nullptr) spec.meter->Look();
+  return builder.Finish();
+}
+
+// Files that were in a manifest before, are in none now, and are still there.
+Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
+                       const OutputDirectory& target, PublishReport& report) {
+  std::set<std::string> paths(superseded.findings.abandoned.begin(),
+                              superseded.findings.abandoned.end());
+  paths.insert(superseded.abandoned.begin(), superseded.abandoned.end());
+  for (const ManifestFile& file : spec.files) paths.erase(file.path);
+  for (const ManifestFile& file : superseded.findings.joined) paths.erase(file.path);
+  std::vector<std::string> left;
+  for (const std::string& path : paths) {
+    const auto entry = LookAt(target, path);
+    if (!entry.ok() && !IsInTheWay(entry.status())) return entry.status();
+    if (entry.ok() && *entry) left.push_back(path);
+  }
+  if (!left.empty()) {
+    report.warnings.push_back(
+        fmt::format("{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
+                    Escape(target.path()), left.size(), FirstOf(left)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const JobFolder& folder,
+                       const OutputDirectory& parent, const OutputDirectory& target,
+                       PublishReport& report) {
+  RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
+                           NewManifest(spec, superseded.findings, folder, target, report));
+  RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, target, report));
+  for (const std::string& fingerprint : superseded.abandoned_jobs) {
+    RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
+  }
+  return folder.Commit(spec.files, std::move(manifest), spec.manifest_name, parent, target);
+}
+
+void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,
+                PublishReport& report) {
+  Status cleared = JobFolder::CleanUp(lock.folder(), spec.fingerprint);
+  if (cleared.ok()) {
+    const auto gone = lock.RemoveFolder(target);
+    cleared = gone.status();
+    if (gone.ok() && !*gone) {
+      report.warnings.push_back(
+          fmt::format("{}: stays, because something that is not reshard's is in it",
+                      Escape(lock.folder().path())));
+    }
+  }
+  if (!cleared.ok()) report.warnings.push_back(cleared.message());
+}
+
+}  // namespace reshard

@@ -1,0 +1,42 @@
+// Publication: a staged set put in the place of what was there before.
+//
+// No state; one thread, which holds the right to publish.
+#ifndef RESHARD_SRC_JOB_PUBLICATION_H_
+#define RESHARD_SRC_JOB_PUBLICATION_H_
+
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/job/job_folder.h"
+#include "src/job/job_spec.h"
+#include "src/job/target_check.h"
+#include "src/os/job_lock.h"
+#include "src/os/output_directory.h"
+
+namespace reshard {
+
+struct PublishReport {
+  std::vector<std::string> warnings;
+};
+
+// What the new set replaces.
+struct Superseded {
+  TargetFindings findings;
+  std::vector<std::string> abandoned;       // files of publications that are dropped
+  std::vector<std::string> abandoned_jobs;  // their fingerprints
+};
+
+// Makes the spec's files, all staged in `folder`, publishable: from here on the publication can be
+// completed by any process. Errors: kIo.
+Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const JobFolder& folder,
+                       const OutputDirectory& parent, const OutputDirectory& target,
+                       PublishReport& report);
+
+// Clears up after a publication. What fails now is no failure of the run, but a warning.
+void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,
+                PublishReport& report);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_PUBLICATION_H_

@@ -1,0 +1,384 @@
+#include "src/job/shard_job.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/job/block_joining.h"
+#include "src/job/job_text.h"
+#include "src/job/leftovers.h"
+#include "src/job/recovery.h"
+#include "src/job/staged_check.h"
+#include "src/job/target_check.h"
+
+namespace reshard {
+namespace {
+
+Status CheckShard(const WorkShard& shard) {
+  if (IsShard(shard)) return {};
+  return InvalidArgumentError(
+      fmt::format("shard {} of {}: expected a number from 0 to one less than the number of shards, "
+                  "which is at least 1 and at most {}",
+                  shard.index, shard.count, kMaxShards));
+}
+
+// What shards are doing, or were about to publish, in `folder`; nothing for other runs' jobs.
+Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
+  RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> text, folder.ReadJob());
+  if (!text) {
+    RESHARD_ASSIGN_OR_RETURN(text, folder.ReadJournal());
+  }
+  return text;
+}
+
+}  // namespace
+
+ShardJob::ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory target,
+                   JobLock lock)
+    : spec_(std::move(spec)),
+      shard_(shard),
+      target_(std::move(target)),
+      lock_(std::move(lock)),
+      parts_(PartsOf(spec_.files, spec_.shards)) {}
+
+Result<ShardJob> ShardJob::Begin(JobSpec unchecked, const WorkShard& shard,
+                                 const Patience& patience) {
+  RESHARD_RETURN_IF_ERROR(CheckShard(shard));
+  unchecked.shards = shard.count;
+  unchecked.resume = Resume::kTrust;
+  RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
+  std::vector<std::string> made;
+  auto target = OutputDirectory::Create(spec.target_folder, made);
+  if (!target.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return target.status();
+  }
+  auto lock = JobLock::AcquireAsShard(*target, patience);
+  if (!lock.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return lock.status();
+  }
+  ShardJob job(std::move(spec), shard, std::move(*target), std::move(*lock));
+  Status started = job.Start();
+  if (!started.ok()) {
+    // Nobody is left to tell of a failure to clear up; the next run deals with what stays.
+    if (job.lock_.alone() && !job.folder_) {
+      static_cast<void>(job.lock_.RemoveFolder(job.target_));
+      OutputDirectory::RemoveMade(made);
+    }
+    return started;
+  }
+  return job;
+}
+
+Status ShardJob::Start() {
+  bool same_files = false;
+  const auto is_published = std::exchange(spec_.is_published, nullptr);
+  if (lock_.alone() && is_published) {
+    RESHARD_ASSIGN_OR_RETURN(const bool same_set, is_published());
+    if (same_set) {
+      RESHARD_ASSIGN_OR_RETURN(already_published_, FindPublished());
+    }
+    if (already_published_) return {};
+  }
+  if (lock_.alone()) {
+    RESHARD_ASSIGN_OR_RETURN(Recovered recovered, Recover(target_, lock_.folder(), spec_));
+    folder_ = std::move(recovered.folder);
+    same_files = recovered.same_files;
+  } else {
+    RESHARD_RETURN_IF_ERROR(Join());
+  }
+  const bool begun = folder_.has_value();
+  uint64_t bytes = 0;  // that are to be written: by all shards, or by this one
+  if (begun) {
+    RESHARD_RETURN_IF_ERROR(LookAtShare());
+    for (const FilePart& part : unfinished_) bytes += part.range.length;
+  } else {
+    unfinished_ = ShareOf(spec_.files, *shard_);
+    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.size);
+  }
+  if (!begun || !unfinished_.empty()) {
+    RESHARD_RETURN_IF_ERROR(CheckTarget(target_, spec_, spec_.force || same_files).status());
+    RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
+  }
+  if (!begun) {
+    RESHARD_ASSIGN_OR_RETURN(folder_, JobFolder::Make(lock_.folder(), spec_.fingerprint));
+    RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
+  }
+  if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
+  RESHARD_ASSIGN_OR_RETURN(shard_lock_, folder_->ShardLock(*shard_));
+  RESHARD_ASSIGN_OR_RETURN(const bool had, shard_lock_->Try(FileLock::Mode::kExclusive));
+  if (!had) {
+    const std::string holder = shard_lock_->Holder();
+    return AlreadyExistsError(fmt::format(
+        "shard {}/{} of {} is at work in {}; give each process a number of its own", shard_->index,
+        shard_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
+  }
+  shard_lock_->Sign();
+  return lock_.Admit();
+}
+
+Result<bool> ShardJob::FindPublished() {
+  RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
+  if (!files) return false;
+  const auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
+  if (folder.ok()) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
+    if (job) return false;
+    if (journal) {
+      RESHARD_ASSIGN_OR_RETURN(const auto to_come, folder->ReadManifest(*journal));
+      if (to_come) return false;
+    }
+    RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(lock_.folder(), spec_.fingerprint));
+  } else if (folder.status().code() != StatusCode::kNotFound) {
+    return folder.status();
+  }
+  RESHARD_RETURN_IF_ERROR(lock_.RemoveFolder(target_).status());
+  return true;
+}
+
+// Others hold the lock: then they have to be about the same.
+Status ShardJob::Join() {
+  Status others = AlreadyExistsError(
+      fmt::format("{}: the shards of another conversion are writing there; wait until they have "
+                  "ended, or choose another target folder",
+                  Escape(target_.path())));
+  auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
+  if (folder.status().code() == StatusCode::kNotFound) return others;
+  if (!folder.ok()) return folder.status();
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, ReadEither(*folder));
+  if (!job) return others;
+  std::vector<uint64_t> outstanding;
+  if (job->shards != spec_.shards) {
+    RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->shards));
+  }
+  RESHARD_RETURN_IF_ERROR(
+      CheckSameJob(*job, JobTextOf(spec_), lock_.folder().PathOf(spec_.fingerprint), outstanding));
+  folder_ = std::move(*folder);
+  return {};
+}
+
+Status ShardJob::LookAtShare() {
+  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+    const ManifestFile& file = spec_.files[part.file];
+    bool finished = false;
+    if (IsWhole(part)) {
+      RESHARD_ASSIGN_OR_RETURN(const auto head, folder_->StagedHead(file));
+      finished = head && head->plan == spec_.fingerprint && head->path == file.path &&
+                 head->size == file.size;
+    } else {
+      RESHARD_ASSIGN_OR_RETURN(const auto record,
+                               folder_->StagedBlockRecord(file, part.range, spec_.fingerprint));
+      finished = record.has_value();
+    }
+    (finished ? finished_ : unfinished_).push_back(part);
+  }
+  if (unfinished_.empty()) return {};
+  // Files leave the job folder while they are published; then nothing is left to write.
+  RESHARD_ASSIGN_OR_RETURN(const auto journal, folder_->ReadJournal());
+  if (journal) finished_.insert(finished_.end(), unfinished_.begin(), unfinished_.end());
+  if (journal) unfinished_.clear();
+  return {};
+}
+
+Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
+                                               const Patience& patience) {
+  RESHARD_ASSIGN_OR_RETURN(OutputDirectory target, OutputDirectory::Open(target_folder));
+  const auto nothing = [&]() -> Result<std::optional<ShardJob>> {
+    RESHARD_RETURN_IF_ERROR(CheckPublished(target));
+    return std::optional<ShardJob>();
+  };
+  const auto parent = target.OpenFolder(JobLock::kFolderName);
+  if (parent.status().code() == StatusCode::kNotFound) return nothing();
+  if (!parent.ok()) return parent.status();
+  RESHARD_ASSIGN_OR_RETURN(JobLock lock, JobLock::AcquireAsShard(target, patience));
+  std::optional<JobFolder> folder;
+  std::optional<JobText> text;
+  std::string fingerprint;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, lock.folder().Names());
+  for (const std::string& name : names) {
+    if (!CheckFingerprint(name).ok()) continue;
+    auto job = JobFolder::Open(lock.folder(), name);
+    if (!job.ok()) continue;  // something that is not reshard's
+    RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> found, ReadEither(*job));
+    if (!found || found->shards == 0) continue;
+    if (folder) {
+      return AlreadyExistsError(fmt::format(
+          "{}: shards of two conversions, {} and {}, have left files; run those of one again with "
+          "--force, or remove the folder of the other",
+          Escape(lock.folder().path()), fingerprint, name));
+    }
+    folder = std::move(*job);
+    text = std::move(found);
+    fingerprint = name;
+  }
+  if (!folder) {
+    if (lock.alone()) RESHARD_RETURN_IF_ERROR(lock.RemoveFolder(target).status());
+    return nothing();
+  }
+  RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(*text, target_folder, fingerprint,
+                                                     lock.folder().PathOf(fingerprint)));
+  RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
+  RESHARD_ASSIGN_OR_RETURN(auto at_work, folder->LiveShards(spec.shards));
+  RESHARD_RETURN_IF_ERROR(lock.Admit());
+  ShardJob job(std::move(spec), std::nullopt, std::move(target), std::move(lock));
+  job.folder_ = std::move(folder);
+  job.at_work_ = std::move(at_work);
+  return std::optional(std::move(job));
+}
+
+bool ShardJob::IsWhole(const FilePart& part) const { return parts_[part.file].size() == 1; }
+
+Result<StagedFile> ShardJob::Create(const FilePart& part, const WriteOptions& options) const {
+  const ManifestFile& file = spec_.files[part.file];
+  if (!IsWhole(part)) return folder_->OpenPart(file.path, file.size, part.range, options);
+  RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // what this shard left before
+  return folder_->Create(file.path, file.size, options);
+}
+
+Status ShardJob::Finish(StagedFile file, const FilePart& part,
+                        const OutputDirectory::ByteSource& record) const {
+  RESHARD_RETURN_IF_ERROR(file.Finish());
+  const std::string& path = spec_.files[part.file].path;
+  return IsWhole(part) ? folder_->WriteRecord(path, record)
+                       : folder_->WriteBlockRecord(path, part.range, record);
+}
+
+Status ShardJob::FinishShare() const {
+  std::vector<ManifestFile> files;
+  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+    files.push_back(spec_.files[part.file]);
+  }
+  return folder_->WriteFinished(*shard_, files);
+}
+
+Status ShardJob::JoinFile(size_t number, bool wait, const Patience& patience) const {
+  const ManifestFile& file = spec_.files[number];
+  RESHARD_ASSIGN_OR_RETURN(auto head, folder_->StagedHead(file));
+  if (head) return {};
+  RESHARD_ASSIGN_OR_RETURN(const FileLock lock, folder_->JoinLock(file.path));
+  if (wait) {
+    RESHARD_RETURN_IF_ERROR(lock.Wait(patience));
+  } else {
+    RESHARD_ASSIGN_OR_RETURN(const bool had, lock.Try(FileLock::Mode::kExclusive));
+    if (!had) return {};
+  }
+  RESHARD_ASSIGN_OR_RETURN(head, folder_->StagedHead(file));
+  if (head) return {};
+  const std::string path = folder_->PathOfStaged(file.path);
+  std::vector<BlockRecord> records;
+  for (const ByteRange& part : parts_[number]) {
+    RESHARD_ASSIGN_OR_RETURN(auto record,
+                             folder_->StagedBlockRecord(file, part, spec_.fingerprint));
+    if (!record && !wait) return {};
+    if (!record) {
+      return IoError(fmt::format(
+          "{}: the record of the part at byte {} is gone or is not what its shard wrote; remove "
+          "the folder .reshard there, and run all shards again",
+          Escape(path), part.offset));
+    }
+    records.push_back(*std::move(record));
+  }
+  FileDigests read;
+  if (spec_.checksum) {
+    RESHARD_ASSIGN_OR_RETURN(read, DigestFile(path, patience.stop));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::string record, JoinBlockRecords(records, read, path));
+  return folder_->WriteRecord(
+      file.path, [&record](const OutputDirectory::ByteSink& sink) { return sink(record); });
+}
+
+Status ShardJob::JoinOwnFiles(const Patience& patience) const {
+  if (!shard_) return {};
+  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+    if (IsWhole(part)) continue;
+    Status joined = JoinFile(part.file, false, patience);
+    // Not found: another shard has published.
+    if (!joined.ok() && joined.code() != StatusCode::kNotFound) return joined;
+  }
+  return {};
+}
+
+// As it is now: the shard that publishes need not be the one that began.
+Result<Superseded> ShardJob::FindSuperseded() const {
+  Superseded superseded;
+  RESHARD_ASSIGN_OR_RETURN(superseded.findings, CheckTarget(target_, spec_, true));
+  JobSpec forced = spec_;
+  forced.force = true;
+  forced.resume = Resume::kNo;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
+                           JudgeLeftovers(target_, lock_.folder(), forced));
+  for (const Leftover& leftover : leftovers) {
+    if (leftover.fate != Fate::kAbandon) continue;
+    for (const ManifestFile& file : leftover.files) superseded.abandoned.push_back(file.path);
+    superseded.abandoned_jobs.push_back(leftover.fingerprint);
+  }
+  return superseded;
+}
+
+Status ShardJob::CheckCanComplete(const JobText& journal) const {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, folder_->ReadManifest(journal));
+  bool whole = false;
+  if (manifest) {
+    RESHARD_ASSIGN_OR_RETURN(whole, folder_->CanPublish(manifest->files, target_));
+  } else {  // it was put in place
+    RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
+    whole = files.has_value();
+  }
+  if (whole) return {};
+  return IoError(fmt::format(
+      "{}: the set was being published or had been, but files of it, or its manifest, are gone or "
+      "are not what they were; run all shards again",
+      Escape(target_.path())));
+}
+
+Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
+  ShardOutcome outcome;
+  RESHARD_RETURN_IF_ERROR(JoinOwnFiles(patience));
+  RESHARD_RETURN_IF_ERROR(lock_.WaitToCommit(patience));
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder_->ReadJob());
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder_->ReadJournal());
+  if (!job && !journal) {
+    RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
+    if (!files) {
+      return IoError(
+          fmt::format("{}: what the shards had staged is gone; another program, or "
+                      "another run, has removed it",
+                      Escape(lock_.folder().PathOf(spec_.fingerprint))));
+    }
+    outcome.published = outcome.by_other = true;
+    return outcome;
+  }
+  folder_->Watch(spec_.meter);
+  PublishReport report;
+  if (journal) {
+    RESHARD_RETURN_IF_ERROR(CheckCanComplete(*journal));
+  } else {
+    RESHARD_ASSIGN_OR_RETURN(outcome.outstanding, folder_->Outstanding(spec_.shards));
+    if (!outcome.outstanding.empty()) return outcome;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
+    }
+    RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
+    RESHARD_ASSIGN_OR_RETURN(const Superseded superseded, FindSuperseded());
+    RESHARD_RETURN_IF_ERROR(
+        MakePublishable(spec_, superseded, *folder_, lock_.folder(), target_, report));
+  }
+  RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
+  outcome.published = true;
+  // A shard that begins now finds what is published, not half of what is cleared away.
+  const Status alone = lock_.Dismiss(patience);
+  if (alone.ok()) {
+    ClearAfter(spec_, lock_, target_, report);
+  } else {
+    report.warnings.push_back(alone.message());
+  }
+  outcome.warnings = std::move(report.warnings);
+  return outcome;
+}
+
+}  // namespace reshard

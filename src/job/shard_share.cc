@@ -1,0 +1,134 @@
+#include "src/job/shard_share.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "src/base/checked.h"
+#include "src/record/part_record.h"
+
+namespace reshard {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the digits off the front, without leading zeros.
+std::string_view TakeNumber(std::string_view& text) {
+  size_t end = 0;
+  while (end < text.size() && IsDigit(text[end])) ++end;
+  std::string_view number = text.substr(0, end);
+  text.remove_prefix(end);
+  number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+  return number;
+}
+
+// Whether `a` comes before `b`: "rank_2" before "rank_10".
+bool ByNumbers(std::string_view a, std::string_view b) {
+  const std::string_view whole_a = a;
+  const std::string_view whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    if (IsDigit(a.front()) && IsDigit(b.front())) {
+      const std::string_view number_a = TakeNumber(a);
+      const std::string_view number_b = TakeNumber(b);
+      if (number_a.size() != number_b.size()) return number_a.size() < number_b.size();
+      if (number_a != number_b) return number_a < number_b;
+    } else {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  if (a.empty() != b.empty()) return a.empty();
+  return whole_a < whole_b;
+}
+
+std::vector<size_t> InOrder(const std::vector<ManifestFile>& files) {
+  std::vector<size_t> order(files.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return ByNumbers(files[a].path, files[b].path); });
+  return order;
+}
+
+// A place in the files as they follow each other: `file` counts in their order.
+struct Cut {
+  size_t file = 0;
+  uint64_t offset = 0;
+};
+
+// Moves a cut inside a file to where a shard may begin.
+uint64_t RoundedOffset(uint64_t offset, uint64_t size, uint64_t share) {
+  const auto nearer = [offset](uint64_t low, uint64_t high) {
+    return offset - low < high - offset ? low : high;
+  };
+  if (size <= share) return nearer(0, size);
+  const uint64_t low = offset - offset % kDigestBlockBytes;
+  return nearer(low, std::min(size, low + kDigestBlockBytes));
+}
+
+// Returns where each shard begins, and at last the end.
+std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<size_t>& order,
+                      uint64_t shards) {
+  uint64_t total = 0;  // where it is more than 64 bits count, only the balance suffers
+  for (const ManifestFile& file : files) {
+    total = SaturatingAdd(total, file.size);
+  }
+  const uint64_t share = total / shards;
+  std::vector<Cut> cuts = {{0, 0}};
+  size_t file = 0;
+  uint64_t begin = 0;  // of the file
+  for (uint64_t i = 1; i < shards; ++i) {
+    const uint64_t at = share * i + total % shards * i / shards;
+    while (file < order.size() && files[order[file]].size <= at - begin) {
+      begin += files[order[file++]].size;
+    }
+    if (file == order.size()) {
+      cuts.push_back({file, 0});
+      continue;
+    }
+    const uint64_t size = files[order[file]].size;
+    const uint64_t offset = RoundedOffset(at - begin, size, share);
+    cuts.push_back(offset == size ? Cut{file + 1, 0} : Cut{file, offset});
+  }
+  cuts.push_back({order.size(), 0});
+  return cuts;
+}
+
+// Calls `take` with each part between two cuts: the number of the file, and the range.
+template <typename Take>
+void ForEachPart(const std::vector<ManifestFile>& files, const std::vector<size_t>& order,
+                 const Cut& begin, const Cut& end, const Take& take) {
+  for (size_t i = begin.file; i < order.size() && i <= end.file; ++i) {
+    const uint64_t size = files[order[i]].size;
+    const uint64_t from = i == begin.file ? begin.offset : 0;
+    const uint64_t to = i == end.file ? end.offset : size;
+    if (i == end.file && to == 0) break;
+    if (from < to || size == 0) take(order[i], ByteRange{from, to - from});
+  }
+}
+
+}  // namespace
+
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkShard& shard) {
+  const std::vector<size_t> order = InOrder(files);
+  const std::vector<Cut> cuts = Cuts(files, order, shard.count);
+  std::vector<FilePart> parts;
+  ForEachPart(files, order, cuts[shard.index], cuts[shard.index + 1],
+              [&](size_t file, ByteRange range) {
+                parts.push_back({file, range});
+              });
+  return parts;
+}
+
+std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
+                                            uint64_t shards) {
+  const std::vector<size_t> order = InOrder(files);
+  const std::vector<Cut> cuts = Cuts(files, order, shards);
+  std::vector<std::vector<ByteRange>> parts(files.size());
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    ForEachPart(files, order, cuts[i], cuts[i + 1],
+                [&](size_t file, ByteRange range) { parts[file].push_back(range); });
+  }
+  return parts;
+}
+
+}  // namespace reshard

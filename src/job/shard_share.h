@@ -1,0 +1,38 @@
+// What each of n shards writes: a share of about equally many bytes.
+//
+// Pure functions of the files' paths and sizes, so that shards need not speak with each other. Any
+// thread.
+#ifndef RESHARD_SRC_JOB_SHARD_SHARE_H_
+#define RESHARD_SRC_JOB_SHARD_SHARE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/work_shard.h"
+#include "src/record/manifest_codec.h"
+
+namespace reshard {
+
+struct FilePart {
+  size_t file = 0;  // number in the list of files
+  ByteRange range;  // begins at a multiple of kDigestBlockBytes, ends at one or at the file's end
+
+  friend bool operator==(const FilePart&, const FilePart&) = default;
+};
+
+// Returns the share of `shard`. All shares together are `files`, without overlap. A file is split
+// only where it is larger than the n-th part of all bytes, and then at multiples of
+// kDigestBlockBytes. Files go to the shards in the order of the numbers in their paths, because
+// ranks that lie side by side mostly read the same sources.
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkShard& shard);
+
+// Returns, for each of `files`, in how many parts the shares of `shards` shards have it, in file
+// order: one part for a file that is not split.
+std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
+                                            uint64_t shards);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_SHARD_SHARE_H_

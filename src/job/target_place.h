@@ -1,0 +1,40 @@
+// The files of a target folder, found by their paths without following symbolic links. No state;
+// any thread.
+#ifndef RESHARD_SRC_JOB_TARGET_PLACE_H_
+#define RESHARD_SRC_JOB_TARGET_PLACE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/os/output_place.h"
+#include "src/record/manifest_codec.h"
+
+namespace reshard {
+
+// Returns whether `file` lies below `root` as a regular file of its size. Errors: as FindPlace.
+Result<bool> IsWhole(const OutputDirectory& root, const ManifestFile& file);
+
+// Returns whether any path is in both lists, each sorted by path.
+bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile>& b);
+
+// Adds all folders on the way to `path`.
+void AddFolders(std::string_view path, std::set<std::string>& folders);
+
+// Makes the entries of `root` and of those of `folders` that exist durable. Errors: as FindPlace.
+Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& folders);
+
+// The most bytes of a part record that is read back whole.
+inline constexpr uint64_t kMaxRecordBytes = uint64_t{2} << 30;
+
+// Returns the content of the regular file at `path`. Errors: kNotFound, and those of
+// OutputDirectory::ReadFile.
+Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,
+                               uint64_t max_bytes);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_TARGET_PLACE_H_

@@ -1,0 +1,82 @@
+#include "src/mindspore/choice_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "reshard/glob.h"
+#include "src/base/quote.h"
+
+namespace reshard {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+Names NamesOfStrategies(const ConversionRule& rule) {
+  Names names;
+  for (const Strategy* strategy : {rule.source(), rule.target()}) {
+    if (strategy == nullptr) continue;
+    for (const StrategyStage& stage : strategy->stages()) {
+      for (const LayoutEntry layout : stage.layouts()) names.insert(layout.name);
+    }
+  }
+  return names;
+}
+
+void WarnOfPatterns(std::string_view option, const std::vector<std::string>& patterns,
+                    const Names& names, std::vector<std::string>& warnings) {
+  std::vector<std::string> unused;
+  for (const std::string& pattern : patterns) {
+    const auto matches = [&](std::string_view name) { return GlobMatch(pattern, name); };
+    if (std::none_of(names.begin(), names.end(), matches)) unused.push_back(Quote(pattern));
+  }
+  if (unused.empty()) return;
+  warnings.push_back(fmt::format("{} of the patterns of {} match{} no parameter: {}", unused.size(),
+                                 option, unused.size() == 1 ? "es" : "", FirstOf(unused)));
+}
+
+void WarnOfRenames(const std::map<std::string, std::string>& renames, const Names& names,
+                   std::vector<std::string>& warnings) {
+  std::vector<std::string> unused;
+  for (const auto& [from, to] : renames) {
+    if (!names.contains(from)) unused.push_back(Quote(from));
+  }
+  if (unused.empty()) return;
+  warnings.push_back(fmt::format("{} of the names that --rename replaces {} no parameter's: {}",
+                                 unused.size(), unused.size() == 1 ? "is" : "are",
+                                 FirstOf(unused)));
+}
+
+}  // namespace
+
+Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
+                                  const PlanNotes& notes) {
+  ChoiceFindings findings;
+  if (choice.include().empty() && choice.exclude().empty() && choice.renames().empty()) {
+    return findings;
+  }
+  Names names = NamesOfStrategies(rule);
+  const bool others_are_left = std::any_of(
+      names.begin(), names.end(), [&](std::string_view name) { return choice.Takes(name); });
+  if (notes.parameters.empty() && !notes.left_out.empty() && !others_are_left) {
+    return InvalidArgumentError(fmt::format(
+        "nothing is left to be written: --include and --exclude leave out all {} parameters; a "
+        "pattern has to match a whole name, such as {}",
+        notes.left_out.size(), Quote(*notes.left_out.begin())));
+  }
+  findings.left_out = notes.left_out.size();
+  names.insert(notes.left_out.begin(), notes.left_out.end());
+  for (const auto& [name, parameter] : notes.parameters) {
+    names.insert(parameter.source_name);
+    if (parameter.source_name != name) ++findings.renamed;
+  }
+  WarnOfPatterns("--include", choice.include(), names, findings.warnings);
+  WarnOfPatterns("--exclude", choice.exclude(), names, findings.warnings);
+  WarnOfRenames(choice.renames(), names, findings.warnings);
+  return findings;
+}
+
+}  // namespace reshard

@@ -1,0 +1,36 @@
+// JoinedSlices: where the slices of one parameter lie in the tensor that they are joined to.
+//
+// Arithmetic on shapes; pure functions.
+#ifndef RESHARD_SRC_MINDSPORE_JOINED_SLICES_H_
+#define RESHARD_SRC_MINDSPORE_JOINED_SLICES_H_
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/mindspore/parameter_layout.h"
+
+namespace reshard {
+
+struct JoinedSlices {
+  Shape full;              // that the boxes lie in
+  Shape dims;              // of the tensor: the same elements in the same order
+  std::vector<Box> boxes;  // of each slice; equal boxes are replicas
+};
+
+// In both, `shapes` are those of the slices, at least one, in the order of the ranks, with equally
+// many dimensions, not none; `where` begins the messages. Errors: kMismatch, naming the slice by
+// its number, counted from 0.
+
+// Concatenated along axis 0.
+Result<JoinedSlices> JoinRows(std::span<const Shape> shapes, std::string_view where);
+
+// Joined as `layout` says, for as many devices as there are slices (merge_plan.h).
+Result<JoinedSlices> JoinByLayout(std::span<const Shape> shapes, const ParameterLayout& layout,
+                                  std::string_view where);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_JOINED_SLICES_H_

@@ -1,0 +1,234 @@
+#include "src/mindspore/merge_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/joined_slices.h"
+#include "src/mindspore/optimizer_copy.h"
+#include "src/plan/append_parameter.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// One parameter as one of the files has it.
+struct Slice {
+  const ParameterInfo* parameter = nullptr;
+  FileId file = 0;
+};
+
+std::string DescribeType(const ParameterInfo& parameter) {
+  if (parameter.kind == ParameterKind::kMap)
+    return fmt::format("a map of {} bytes", parameter.bytes);
+  if (parameter.kind == ParameterKind::kString) {
+    return fmt::format("a note of {} bytes", parameter.bytes);
+  }
+  return fmt::format("{} {}", DTypeName(parameter.dtype), ToString(parameter.shape));
+}
+
+// The bytes that tell all of the parameter: of a map, types and shapes are in its headers.
+StoredContent ContentOf(const Slice& slice) {
+  const ParameterInfo& parameter = *slice.parameter;
+  return {slice.file, parameter.kind == ParameterKind::kMap ? parameter.values : parameter.content};
+}
+
+uint64_t BytesOf(const StoredContent& content) {
+  uint64_t bytes = 0;
+  for (const ByteRange& range : content.ranges) bytes += range.length;
+  return bytes;
+}
+
+class MergePlanner {
+ public:
+  explicit MergePlanner(const MergeFiles& files) : files_(files) {
+    plan_.target.path = files.target;
+  }
+
+  Status AddSlices(const ParameterInfo& parameter, const Strategy* strategy);
+  // Takes a parameter that is the same in all of these, once.
+  Status AddEqual(const std::vector<Slice>& slices);
+  MergePlan Take();
+
+ private:
+  std::string Where(FileId file, std::string_view name) const {
+    return fmt::format("{}: parameter {}", Escape(files_.names.path(file)), Quote(name));
+  }
+  // Returns the parameter of this name in every file.
+  Result<std::vector<Slice>> SlicesOf(const std::string& name) const;
+  Status AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined);
+  Status OtherType(const Slice& first, const Slice& slice) const;
+
+  const MergeFiles& files_;
+  MergePlan plan_;
+};
+
+Result<std::vector<Slice>> MergePlanner::SlicesOf(const std::string& name) const {
+  std::vector<Slice> slices;
+  std::vector<std::string> without;
+  for (const IndexHandle& index : files_.indexes) {
+    if (const ParameterInfo* parameter = index->Find(name)) {
+      slices.push_back({parameter, index->file()});
+    } else {
+      without.push_back(Escape(files_.names.path(index->file())));
+    }
+  }
+  if (without.empty()) return slices;
+  return MismatchError(fmt::format(
+      "parameter {}: is in {} of the {} files, not in {}; every file has to hold a slice of every "
+      "parameter (files with parameters of their own are merged with --segments)",
+      Quote(name), slices.size(), files_.indexes.size(), FirstOf(without)));
+}
+
+Status MergePlanner::OtherType(const Slice& first, const Slice& slice) const {
+  return MismatchError(
+      fmt::format("{}: expected {} as in {}, found {}; are these files of one checkpoint?",
+                  Where(slice.file, slice.parameter->name), DescribeType(*first.parameter),
+                  Escape(files_.names.path(first.file)), DescribeType(*slice.parameter)));
+}
+
+Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
+  const Slice& first = slices.front();
+  const ParameterInfo& parameter = *first.parameter;
+  EqualContents equal{parameter.name, {ContentOf(first)}};
+  for (size_t i = 1; i < slices.size(); ++i) {
+    const ParameterInfo& other = *slices[i].parameter;
+    StoredContent content = ContentOf(slices[i]);
+    if (other.kind != parameter.kind || other.dtype != parameter.dtype ||
+        other.shape != parameter.shape || BytesOf(content) != BytesOf(equal.contents.front())) {
+      return OtherType(first, slices[i]);
+    }
+    equal.contents.push_back(std::move(content));
+  }
+  if (equal.contents.size() > 1) plan_.equal.push_back(std::move(equal));
+  if (parameter.kind != ParameterKind::kTensor) {
+    return AppendWholeValues(parameter, parameter.name, first.file, plan_.target);
+  }
+  const Box box = Box::Whole(parameter.shape);
+  return AppendTensor(SourceShards::Standalone(parameter, 0, first.file), parameter.name,
+                      {{0, first.file, box, parameter.content}}, box, parameter.shape,
+                      plan_.target);
+}
+
+Status MergePlanner::AddSlices(const ParameterInfo& parameter, const Strategy* strategy) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
+  const ParameterLayout* layout = nullptr;
+  if (strategy != nullptr) {
+    const StrategyStage& layouts = strategy->stages().front();
+    layout = layouts.Find(parameter.name);
+    const auto copied = ParameterOfCopy(parameter.name);
+    if (layout == nullptr && copied) layout = layouts.Find(*copied);
+  }
+  const bool is_cut = strategy == nullptr || layout != nullptr;
+  if (parameter.kind != ParameterKind::kTensor || parameter.shape.empty() || !is_cut) {
+    return AddEqual(slices);
+  }
+  std::vector<Shape> shapes;
+  for (const Slice& slice : slices) {
+    const ParameterInfo& other = *slice.parameter;
+    if (other.kind != parameter.kind || other.dtype != parameter.dtype ||
+        other.shape.size() != parameter.shape.size()) {
+      return OtherType(slices.front(), slice);
+    }
+    shapes.push_back(other.shape);
+  }
+  if (layout == nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(const JoinedSlices joined,
+                             JoinRows(shapes, fmt::format("parameter {}", Quote(parameter.name))));
+    return AddJoined(slices, joined);
+  }
+  RESHARD_ASSIGN_OR_RETURN(const JoinedSlices joined,
+                           JoinByLayout(shapes, *layout,
+                                        fmt::format("{}: parameter {}", Escape(strategy->path()),
+                                                    Quote(parameter.name))));
+  return AddJoined(slices, joined);
+}
+
+Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
+  const ParameterInfo& parameter = *slices.front().parameter;
+  SourceTensor tensor = SourceShards::Standalone(parameter, 0, slices.front().file);
+  tensor.full_shape = joined.full;
+  if (!TensorBytes(joined.full, parameter.dtype)) {
+    return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",
+                                     Quote(parameter.name), ToString(joined.dims)));
+  }
+  std::vector<SourceShard> shards;  // one of each box
+  // By where the box begins and how large it is: that of an empty slice begins where another does.
+  std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, std::vector<size_t>> replicas;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const Box& box = joined.boxes[i];
+    std::vector<size_t>& same = replicas[{box.begin, box.extent}];
+    same.push_back(i);
+    if (same.size() > 1) continue;
+    shards.push_back({static_cast<int64_t>(i), slices[i].file, box, slices[i].parameter->content});
+  }
+  for (const auto& [box, same] : replicas) {
+    if (same.size() == 1) continue;
+    EqualContents equal{parameter.name, {}};
+    for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
+    plan_.equal.push_back(std::move(equal));
+  }
+  return AppendTensor(tensor, parameter.name, shards, Box::Whole(joined.full), joined.dims,
+                      plan_.target);
+}
+
+MergePlan MergePlanner::Take() {
+  std::vector<FileId>& sources = plan_.target.sources;
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  return std::move(plan_);
+}
+
+}  // namespace
+
+Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) {
+  if (strategy != nullptr) {
+    const auto stages = strategy->stages().size();
+    if (stages > 1) {
+      return MismatchError(fmt::format(
+          "{}: has {} stages, but the slices of one stage are merged; give the strategy of that "
+          "stage, or convert the whole checkpoint without a target strategy",
+          Escape(strategy->path()), stages));
+    }
+    if (strategy->devices_per_stage() != static_cast<int64_t>(files.indexes.size())) {
+      return MismatchError(fmt::format(
+          "{}: is for {} devices, but there are {} files; name the "
+          "files of all ranks, in their order",
+          Escape(strategy->path()), strategy->devices_per_stage(), files.indexes.size()));
+    }
+  }
+  MergePlanner planner(files);
+  const CheckpointIndex& first = *files.indexes.front();
+  for (const IndexHandle& index : files.indexes) {
+    for (const ParameterInfo& parameter : index->parameters()) {
+      if (&*index != &first && first.Find(parameter.name) != nullptr) continue;
+      RESHARD_RETURN_IF_ERROR(planner.AddSlices(parameter, strategy));
+    }
+  }
+  return planner.Take();
+}
+
+Result<MergePlan> PlanSegments(const MergeFiles& files) {
+  MergePlanner planner(files);
+  std::unordered_set<std::string_view> seen;
+  for (const IndexHandle& index : files.indexes) {
+    for (const ParameterInfo& parameter : index->parameters()) {
+      if (!seen.insert(parameter.name).second) continue;
+      std::vector<Slice> holders;
+      for (const IndexHandle& other : files.indexes) {
+        if (const ParameterInfo* found = other->Find(parameter.name)) {
+          holders.push_back({found, other->file()});
+        }
+      }
+      RESHARD_RETURN_IF_ERROR(planner.AddEqual(holders));
+    }
+  }
+  return planner.Take();
+}
+
+}  // namespace reshard

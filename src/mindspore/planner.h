@@ -1,0 +1,151 @@
+// Planner: makes the TargetPlan of one target rank.
+//
+// Which parameters the rank gets, in which order, with which headers, and from which source bytes.
+// Arithmetic on boxes; files are opened only to learn their indexes. Thread-safe; the SourceShards
+// must outlive it.
+#ifndef RESHARD_SRC_MINDSPORE_PLANNER_H_
+#define RESHARD_SRC_MINDSPORE_PLANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "reshard/unmatched_policy.h"
+#include "src/mindspore/cut_parameters.h"
+#include "src/mindspore/grid_cache.h"
+#include "src/mindspore/rank_list.h"
+#include "src/mindspore/source_shards.h"
+#include "src/plan/parameter_choice.h"
+#include "src/plan/plan_notes.h"
+#include "src/plan/target_plan.h"
+#include "src/tensor/block_copy.h"
+
+namespace reshard {
+
+class Planner {
+ public:
+  Planner(const SourceShards& sources, std::string prefix, UnmatchedPolicy unmatched,
+          ParameterChoice choice = {})
+      : sources_(sources),
+        prefix_(std::move(prefix)),
+        unmatched_(unmatched),
+        choice_(std::move(choice)) {}
+
+  const ParameterChoice& choice() const { return choice_; }
+
+  // Returns the path of a target rank's file, relative to the target folder.
+  std::string TargetPath(int64_t rank) const;
+
+  // Opens and indexes the source files that a target rank needs and that were not yet, several at a
+  // time, for PlanTarget to find them there; on at most `workers` threads, the calling one
+  // included. What fails is tried again by PlanTarget, which says so.
+  void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const;
+
+  // Plans one target rank and adds what there is to say to `notes`. The plan is proved: the copies
+  // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
+  // no target rank; kMismatch when layouts, shards and full shapes do not fit, a byte stays
+  // uncovered, or two parameters would have one name; those of opening files.
+  // Where `visit` is not empty, it is called with each segment, in file order, and the plan that is
+  // returned has none: very many need not be in memory together.
+  using SegmentVisitor = std::function<void(const Segment& segment)>;
+  Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes,
+                                const SegmentVisitor& visit = {}) const;
+
+  // Returns the names of the parameters in the files that a target rank needs, in the order in
+  // which MindSpore first sees them: files in descending order of rank (for a stage alone:
+  // ascending). A few files tell it, unless they show that the files of a stage differ. Errors:
+  // those of opening files.
+  Result<std::vector<std::string>> NamesInOrder(int64_t rank) const;
+
+  // The parameters of a target rank's file: first those that are cut anew, then those that are
+  // taken as they stand, each in the order of the file. Names are the source's.
+  struct Selection {
+    std::vector<std::string> converted;
+    std::vector<std::string> copied;
+    std::vector<int64_t> stages;  // the source stages that they come from, ascending
+  };
+  // Selects them and adds what there is to say to `notes`. Errors: as PlanTarget.
+  Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
+
+ private:
+  // What ranks of a target stage have in common whose source files hold the same.
+  struct Recipe {
+    Selection selection;      // without those that are converted
+    CutParameters converted;  // in their order
+    PlanNotes findings;
+  };
+  struct Stage {
+    RankLists needed;
+    std::optional<Recipe> recipe;  // for ranks of these tables; once there, it never changes
+    std::vector<uint64_t> tables;
+  };
+
+  // Returns the target stage of a rank. Errors: those of RankLists::Make.
+  Result<Stage*> StageOf(int64_t rank) const;
+  // Returns the table of each source stage (SourceShards::TableOf), which all files that the rank
+  // needs of that stage have in common; nothing where some do not or are not there.
+  Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
+  // Returns the rank's recipe: that of its stage, or its own, then in `own`.
+  Result<const Recipe*> RecipeOf(int64_t rank, PlanNotes& notes, std::optional<Recipe>& own) const;
+  Result<Recipe> MakeRecipe(int64_t rank, PlanNotes& notes) const;
+  Status Cut(const ParameterLayout* layout, CutParameter& converted) const;
+
+  // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
+  // nothing where a file is missing or they do not hold the same.
+  Result<std::optional<std::vector<std::string>>> NamesInFiles(const std::vector<int64_t>& locals,
+                                                               int64_t stage,
+                                                               int64_t target_stage) const;
+  // Fails where no file of a source stage is there that the target stage gets parameters from.
+  Status CheckStages(int64_t target_stage) const;
+  Status CheckMissingRanks(int64_t target_stage,
+                           const std::unordered_set<std::string_view>& seen) const;
+  // Without a source strategy, of the ranks that by a list hold the same full tensors.
+  Status CheckMissingReplicas() const;
+  // Returns what is known of a parameter; adds it to `notes` where that is nothing yet. Fails where
+  // another one is written by its name.
+  Result<const PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
+  // As Note; fails, too, where target ranks planned before found another dtype or full shape.
+  Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
+  Status AddConverted(const CutParameter& converted, int64_t rank, const Selection& selection,
+                      TargetPlan& plan, PlanNotes& notes) const;
+  // Notes a tensor that is copied although a strategy might have been expected to cut it.
+  Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
+  Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
+                   TargetPlan& plan, PlanNotes& notes) const;
+
+  const SourceShards& sources_;
+  const std::string prefix_;
+  const UnmatchedPolicy unmatched_;
+  const ParameterChoice choice_;
+  mutable GridCache grids_;  // of the target
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay
+};
+
+// Copies, and for each the shard that it reads from, placed in its file.
+struct ShardCopies {
+  std::vector<BlockCopy> copies;
+  std::vector<PlacedBox> shards;
+};
+
+// Returns the copies that gather `box` (in elements) of `tensor` from `shards`: its row-major bytes
+// `part` (of the box) go to `target_offset` and on. Proved to write each byte once; ordered by
+// target offset. Errors: kMismatch when the shards do not cover the box.
+Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+                               const Box& box, ByteRange part, uint64_t target_offset);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_PLANNER_H_

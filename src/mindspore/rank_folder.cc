@@ -1,0 +1,253 @@
+#include "src/mindspore/rank_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/rank_pattern.h"
+#include "src/os/directory_listing.h"
+
+namespace reshard {
+namespace {
+
+// Messages list at most this many things.
+constexpr size_t kListed = 20;
+
+// Joins up to kListed things and says how many more there are.
+class Enumeration {
+ public:
+  explicit Enumeration(std::string_view separator = ", ") : separator_(separator) {}
+
+  void Add(std::string_view thing) {
+    if (count_ > 0 && count_ < kListed) text_ += separator_;
+    if (count_ < kListed) text_ += thing;
+    ++count_;
+  }
+  size_t count() const { return count_; }
+  std::string ToString() const {
+    return count_ <= kListed ? text_ : fmt::format("{} and {} more", text_, count_ - kListed);
+  }
+
+ private:
+  std::string_view separator_;
+  size_t count_ = 0;
+  std::string text_;
+};
+
+std::optional<int64_t> RankOf(std::string_view folder) {
+  constexpr std::string_view kPrefix = "rank_";
+  if (!folder.starts_with(kPrefix)) return std::nullopt;
+  return ParseNumber(folder.substr(kPrefix.size()));
+}
+
+// Says what could be meant by a folder without rank folders.
+std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& entries) {
+  const std::string guess = GuessPattern(entries);
+  if (!guess.empty()) {
+    return fmt::format("; are its ranks named otherwise? Then give a pattern: {}",
+                       Escape(PathIn(folder, guess)));
+  }
+  const bool has_files = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry.is_regular && entry.name.ends_with(kCheckpointExtension);
+  });
+  return fmt::format("; files or folders of other names are given by a pattern, such as {}{}",
+                     Escape(PathIn(folder, "node{rank}")),
+                     has_files ? ", and one file with full tensors by its own path" : "");
+}
+
+// Returns the rank folders of `folder` by rank.
+Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::map<int64_t, std::string> names;
+  for (const DirectoryEntry& entry : entries) {
+    const auto rank = entry.is_directory ? RankOf(entry.name) : std::nullopt;
+    if (!rank) continue;
+    const auto [place, added] = names.emplace(*rank, entry.name);
+    if (!added) {
+      return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one of them",
+                                       Escape(folder), place->second, entry.name, *rank));
+    }
+  }
+  if (names.empty()) {
+    return NotFoundError(fmt::format("{}: expected folders rank_N with .ckpt files, found none{}",
+                                     Escape(folder), Hint(folder, entries)));
+  }
+  std::vector<RankListing> ranks;
+  ranks.reserve(names.size());
+  for (const auto& [rank, name] : names) {
+    RESHARD_ASSIGN_OR_RETURN(RankListing listing, ListRankFolder(folder, rank, name));
+    ranks.push_back(std::move(listing));
+  }
+  return ranks;
+}
+
+// Says which is the greatest step that all rank folders with files have.
+std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
+  std::map<TrainingStep, size_t, std::greater<>> folders;
+  size_t with_files = 0;
+  for (const RankListing& rank : ranks) {
+    if (!rank.candidates.empty()) ++with_files;
+    std::vector<TrainingStep> steps;
+    for (const Candidate& candidate : rank.candidates) {
+      if (candidate.step) steps.push_back(*candidate.step);
+    }
+    std::sort(steps.begin(), steps.end());
+    steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+    for (const TrainingStep& step : steps) ++folders[step];
+  }
+  for (const auto& [step, count] : folders) {
+    if (count == with_files) {
+      return fmt::format("the greatest step that all have is {0} (--suffix={0})", StepName(step));
+    }
+  }
+  return "no step is in all of them";
+}
+
+// Returns the candidates among which the choice is: one at most, where it is not open.
+std::vector<const Candidate*> Eligible(const RankListing& rank, const std::string& suffix) {
+  std::vector<const Candidate*> eligible;
+  if (!suffix.empty()) {
+    for (const Candidate& candidate : rank.candidates) {
+      if (Stem(candidate.name).ends_with(suffix)) eligible.push_back(&candidate);
+    }
+    return eligible;
+  }
+  // An absent step is less than any.
+  std::optional<TrainingStep> latest;
+  for (const Candidate& candidate : rank.candidates) latest = std::max(latest, candidate.step);
+  for (const Candidate& candidate : rank.candidates) {
+    if (candidate.step == latest) eligible.push_back(&candidate);
+  }
+  return eligible;
+}
+
+// Which ranks, by label, are at which step.
+using Steps = std::map<std::optional<TrainingStep>, Enumeration, std::greater<>>;
+
+Status CheckSameStep(const std::string& source, const Steps& steps,
+                     const std::vector<RankListing>& ranks) {
+  if (steps.size() <= 1) return {};
+  Enumeration list("; ");
+  for (const auto& [step, where] : steps) {
+    list.Add(fmt::format("{} in {}", StepName(step), where.ToString()));
+  }
+  return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
+                                   Escape(source), list.ToString(), GreatestCommonStep(ranks)));
+}
+
+// Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
+void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
+                  std::set<std::string>& prefixes) {
+  const std::string number = std::to_string(rank);
+  std::set<std::string> found;
+  for (const Candidate* candidate : eligible) {
+    const std::string stem(Stem(candidate->name));
+    if (candidate->step || !stem.ends_with(number)) continue;
+    found.insert(stem.substr(0, stem.size() - number.size()));
+  }
+  if (!first) std::erase_if(found, [&](const auto& prefix) { return !prefixes.contains(prefix); });
+  prefixes = std::move(found);
+}
+
+// Chooses among what each rank has. `base` is the folder that the listings' folders lie in.
+Result<RankFolder> Choose(const std::string& source, const std::string& base,
+                          const std::vector<RankListing>& ranks, const std::string& suffix) {
+  RankFolder found;
+  Enumeration open("; ");
+  Enumeration empty;
+  Enumeration other;  // those where MindSpore takes another file
+  Steps steps;
+  std::string example;
+  std::set<std::string> prefixes;
+  for (const RankListing& rank : ranks) {
+    const std::vector<const Candidate*> eligible = Eligible(rank, suffix);
+    if (eligible.empty()) {
+      empty.Add(Escape(rank.label));
+      continue;
+    }
+    if (eligible.size() > 1) {
+      Enumeration names;
+      for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
+      open.Add(fmt::format("{} ({})", Escape(rank.label), names.ToString()));
+      example = Stem(eligible.front()->name);
+      KeepPrefixes(eligible, rank.rank, open.count() == 1, prefixes);
+      continue;
+    }
+    const Candidate& chosen = *eligible.front();
+    const std::string relative = PathIn(rank.folder, chosen.name);
+    found.files.push_back({rank.rank, PathIn(base, relative), relative, chosen.step});
+    steps[chosen.step].Add(Escape(rank.label));
+    if (suffix.empty() && !rank.last_by_name.empty() && chosen.name != rank.last_by_name) {
+      other.Add(
+          Escape(fmt::format("{}/{} instead of {}", rank.folder, rank.last_by_name, chosen.name)));
+    }
+  }
+
+  if (open.count() > 0) {
+    std::string advice = fmt::format("choose by the end of the name, such as --suffix={}; {}",
+                                     Escape(example), GreatestCommonStep(ranks));
+    if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
+      const std::string name =
+          fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), kCheckpointExtension);
+      advice = fmt::format("name them by a pattern, such as {}", Escape(PathIn(source, name)));
+    }
+    return MismatchError(fmt::format(
+        "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",
+        Escape(source), open.ToString(), advice));
+  }
+  const std::string wanted = fmt::format("*{}{}", Escape(suffix), kCheckpointExtension);
+  const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
+  if (found.files.empty()) {
+    return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
+                                     Escape(source), wanted, empty.count(), places,
+                                     empty.ToString(),
+                                     suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
+  }
+  RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));
+  if (empty.count() > 0) {
+    found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}",
+                                         Escape(source), wanted, empty.count(), ranks.size(),
+                                         places, empty.ToString()));
+  }
+  if (other.count() > 0) {
+    found.warnings.push_back(
+        fmt::format("{}: MindSpore, which goes by the order of names and not by epoch and step, "
+                    "would take other files in {} of {} {}: {}",
+                    Escape(source), other.count(), ranks.size(), places, other.ToString()));
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<RankFolder> FindRankFiles(const std::string& source, const RankFolderOptions& options) {
+  if (IsRankPattern(source)) {
+    RESHARD_ASSIGN_OR_RETURN(const PatternListing listing, ListPattern(source));
+    return Choose(source, listing.base, listing.ranks, options.suffix);
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<RankListing> ranks, ListRanks(source));
+  return Choose(source, source, ranks, options.suffix);
+}
+
+Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
+                                 const RankFolderOptions& options) {
+  std::vector<RankListing> ranks;
+  for (const auto& [rank, path] : paths) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    RESHARD_RETURN_IF_ERROR(CheckNotSafetensors(path, name));
+    ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
+  }
+  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("--source", "", ranks, options.suffix));
+  for (RankFile& file : taken.files) file.path = paths.at(file.rank);
+  return taken;
+}
+
+}  // namespace reshard

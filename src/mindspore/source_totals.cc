@@ -1,0 +1,155 @@
+#include "src/mindspore/source_totals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "reshard/optimizer_names.h"
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+bool IsFloatingPoint(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kHiFloat8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class ParameterCounting {
+ public:
+  ParameterCounting(const SourceShards& shards, TotalsLimits& limits, const std::stop_token& stop)
+      : shards_(shards), rule_(shards.rule()), limits_(limits), stop_(stop) {}
+
+  Status AddStage(int64_t stage) {
+    std::vector<int64_t> locals = shards_.LocalRanks(stage);
+    if (locals.empty()) return Untold(fmt::format("no file of stage {} is there", stage));
+    // Files that were opened come first.
+    std::stable_partition(locals.begin(), locals.end(),
+                          [&](int64_t local) { return !shards_.HasNewFile(stage, local); });
+    std::set<uint64_t> tables;
+    for (const int64_t local : locals) {
+      if (stop_.stop_requested()) return CancelledError("stopped while counting parameters");
+      RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(stage, local));
+      if (!tables.insert(index->table().id()).second) continue;
+      const bool tells_all = tables.size() == 1 && TellsAll(stage, *index, locals.size());
+      RESHARD_RETURN_IF_ERROR(AddFile(stage, *index, tells_all));
+      if (tells_all) return {};
+    }
+    if (AllAreThere(locals.size()) || (rule_.source() == nullptr && tables.size() == 1)) return {};
+    return Untold(fmt::format(
+        "the files of stage {} do not all hold the same parameters, and some are missing", stage));
+  }
+
+  const ParameterTotals& totals() const { return totals_; }
+
+ private:
+  static Status Untold(std::string_view why) {
+    return InvalidArgumentError(
+        fmt::format("how many parameters the source has cannot be told: {}", why));
+  }
+
+  // Whether `files` of a stage are all that it has.
+  bool AllAreThere(size_t files) const {
+    if (rule_.source() != nullptr) return static_cast<int64_t>(files) == rule_.source_devices();
+    const auto holders = shards_.groups().HoldersLike(0);
+    return std::all_of(holders.begin(), holders.end(),
+                       [&](int64_t rank) { return shards_.rank_files().contains(rank); });
+  }
+
+  Result<IndexHandle> Open(int64_t stage, int64_t local) {
+    const bool is_new = shards_.HasNewFile(stage, local);
+    if (is_new && (limits_.files == 0 || limits_.headers < headers_of_last_)) {
+      return Untold("too many files would have to be opened for that alone");
+    }
+    auto index = shards_.IndexOf(stage, local);
+    if (!index.ok()) return Untold(index.status().message());
+    headers_of_last_ = (*index)->parameters().size();
+    if (is_new) {
+      --limits_.files;
+      limits_.headers -= std::min(limits_.headers, headers_of_last_);
+    }
+    return index;
+  }
+
+  // Whether the file, one of `files`, has each parameter that counts in its stage.
+  bool TellsAll(int64_t stage, const CheckpointIndex& index, size_t files) const {
+    if (rule_.source() == nullptr) return files == 1;
+    const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)].layouts();
+    return std::all_of(layouts.begin(), layouts.end(), [&](const LayoutEntry& layout) {
+      return index.Find(layout.name) != nullptr || rule_.LowestSourceStage(layout.name) != stage;
+    });
+  }
+
+  // Adds what was not counted yet. Where `alone`, no other file is asked for what layouts cut.
+  Status AddFile(int64_t stage, const CheckpointIndex& index, bool alone) {
+    const Strategy* strategy = rule_.source();
+    const bool last = alone && rule_.source_stages() == 1;
+    for (const ParameterInfo& parameter : index.parameters()) {
+      if (parameter.kind != ParameterKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
+      Shape shape = parameter.shape;
+      if (strategy != nullptr && strategy->Contains(parameter.name)) {
+        if (rule_.LowestSourceStage(parameter.name) != stage) continue;
+        if (!alone && !counted_.insert(parameter.name).second) continue;
+        const std::string where = shards_.Where(index.file(), parameter.name);
+        const auto& layouts = strategy->stages()[static_cast<size_t>(stage)];
+        const auto grid = ShardGrid::Make(*layouts.Find(parameter.name), shape.size(), where);
+        if (!grid.ok()) return Untold(grid.status().message());
+        auto full = grid->FullShape(shape, where);
+        if (!full.ok()) return Untold(full.status().message());
+        shape = *std::move(full);
+      } else if (!last && !counted_.insert(parameter.name).second) {
+        continue;
+      }
+      RESHARD_RETURN_IF_ERROR(Add(parameter.name, shape));
+    }
+    return {};
+  }
+
+  Status Add(std::string_view name, const Shape& shape) {
+    const auto elements = ElementCount(shape);
+    uint64_t& total = OptimizerGroup(name).empty() ? totals_.weights : totals_.optimizer;
+    const auto sum = elements ? CheckedAdd(total, static_cast<uint64_t>(*elements)) : std::nullopt;
+    if (!sum) return Untold(fmt::format("parameter {} has too many elements", Quote(name)));
+    if (*elements > 1) total = *sum;
+    return {};
+  }
+
+  const SourceShards& shards_;
+  const ConversionRule& rule_;
+  TotalsLimits& limits_;
+  const std::stop_token& stop_;
+  size_t headers_of_last_ = 0;
+  std::unordered_set<std::string> counted_;  // that another file may have, too
+  ParameterTotals totals_;
+};
+
+}  // namespace
+
+Result<ParameterTotals> CountParameters(const SourceShards& shards, TotalsLimits& limits,
+                                        const std::stop_token& stop) {
+  ParameterCounting count(shards, limits, stop);
+  for (int64_t stage = 0; stage < shards.rule().source_stages(); ++stage) {
+    RESHARD_RETURN_IF_ERROR(count.AddStage(stage));
+  }
+  return count.totals();
+}
+
+}  // namespace reshard

@@ -1,0 +1,73 @@
+// StrategySpec: layouts as a user states them (docs/strategies.md), and what they come to.
+//
+// Values without I/O; a codec of format/ yields the spec. Pure functions; any thread.
+#ifndef RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_
+#define RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/mindspore/parameter_layout.h"
+#include "src/mindspore/strategy.h"
+
+namespace reshard {
+
+struct SpecEntry {
+  std::string place;      // in the file, for messages: "stages[0][2]"
+  std::string parameter;  // a glob pattern, or a name
+  // Parts of each dimension; none: the parameter is not cut, whatever its dimensions.
+  std::optional<std::vector<int64_t>> cuts;
+  int64_t optimizer_shards = 1;  // parts of dimension 0 beyond that, over the replicas
+};
+
+struct SpecStage {
+  int64_t number = 0;
+  std::vector<SpecEntry> entries;  // the first that matches counts
+};
+
+struct StrategySpec {
+  std::string path;     // for messages
+  int64_t devices = 1;  // of a stage
+  bool is_pipeline = false;
+  std::vector<SpecStage> stages;  // of a pipeline 0, 1 and so on; else one
+};
+
+// A parameter to be cut.
+struct FullTensor {
+  std::string name;
+  Shape shape;
+};
+
+struct SpecLayouts {
+  std::vector<StageLayouts> stages;
+  std::vector<std::string> warnings;  // entries that match nothing
+  std::vector<std::string> notes;     // parameters without a layout
+};
+
+// Returns the layout of a tensor that is cut so over the ranks of a stage: device matrix [replicas,
+// cuts other than 1], so that replicas are the slowest axis. The cuts times `optimizer_shards`
+// divide `devices`.
+ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
+                             int64_t optimizer_shards);
+
+// Fails with kCorrupt unless the cuts and shards of `entry` fit so many devices.
+Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry);
+
+// Returns layouts for those of `parameters` that an entry matches, in their order. An optimizer's
+// copy is also matched where its parameter is. `checkpoint` is for messages.
+// Errors: kMismatch when dimensions do not agree or divide, or when a stage stays without layouts.
+Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string& checkpoint,
+                                     const std::vector<FullTensor>& parameters);
+
+// Returns layouts for the parameters that the entries name.
+// Errors: kInvalidArgument for an entry with a glob pattern or without cuts.
+Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_

@@ -1,0 +1,119 @@
+#include "src/mindspore/strategy_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/foreign_file.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/os/directory_listing.h"
+#include "src/os/input_file.h"
+
+namespace reshard {
+namespace {
+
+Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck& memory) {
+  RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  if (file.size() > kMaxStrategyFileBytes) {
+    std::string head(kForeignHeadBytes, '\0');
+    RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(head))));
+    RESHARD_RETURN_IF_ERROR(ForeignFileError(path, head));
+    return CorruptError(
+        fmt::format("{}: expected a strategy file, of at most {} bytes, found {} bytes",
+                    Escape(path), kMaxStrategyFileBytes, file.size()));
+  }
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size()));
+  std::string bytes(file.size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  return bytes;
+}
+
+// Returns the strategy files of a folder by name, those with the same bytes once.
+Result<std::vector<StageFile>> ReadStageFiles(const std::string& folder,
+                                              const MemoryCheck& memory) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::vector<StageFile> files;
+  std::unordered_multimap<size_t, size_t> by_hash;  // of the bytes, to the place in `files`
+  for (const DirectoryEntry& entry : entries) {
+    const std::string_view name = entry.name;
+    if (!entry.is_regular || name.starts_with('.')) continue;
+    if (!name.ends_with(".ckpt") && !name.ends_with(".json")) continue;
+    std::string path = (std::filesystem::path(folder) / entry.name).string();
+    RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
+    const size_t hash = std::hash<std::string>()(bytes);
+    const auto [first, last] = by_hash.equal_range(hash);
+    const auto same = std::find_if(
+        first, last, [&](const auto& place) { return files[place.second].bytes == bytes; });
+    if (same != last) {
+      files[same->second].copies.push_back(std::move(path));
+    } else {
+      by_hash.emplace(hash, files.size());
+      files.push_back({std::move(path), std::move(bytes), {}});
+    }
+  }
+  if (files.empty()) {
+    return NotFoundError(fmt::format(
+        "{}: expected a folder with the strategy files of all stages (*.ckpt or *.json), found "
+        "none in it",
+        Escape(folder)));
+  }
+  return files;
+}
+
+Result<PathKind> KindOfStrategy(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind != PathKind::kMissing) return kind;
+  return NotFoundError(fmt::format(
+      "{}: expected a strategy file or a folder with the strategy files of all stages, found "
+      "nothing",
+      Escape(path)));
+}
+
+}  // namespace
+
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
+  if (kind != PathKind::kDirectory) {
+    RESHARD_ASSIGN_OR_RETURN(std::string bytes, ReadStrategyFile(path, memory));
+    RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(path, bytes, memory));
+    std::string().swap(bytes);  // to assign an empty one would keep the memory
+    return Strategy::FromFile(std::move(file));
+  }
+  RESHARD_ASSIGN_OR_RETURN(std::vector<StageFile> files, ReadStageFiles(path, memory));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<StrategyFile> parsed, ParseStageFiles(files, memory));
+  files = {};
+  if (parsed.size() == 1 && IsMerged(parsed.front().layouts)) {
+    return Strategy::FromFile(std::move(parsed.front()));
+  }
+  return Strategy::FromStageFiles(path, std::move(parsed));
+}
+
+Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOfStrategy(path));
+  if (kind != PathKind::kDirectory) return ReadStrategyFile(path, {});
+  RESHARD_ASSIGN_OR_RETURN(MergedStrategy merged, MergeStrategyFolder(path));
+  notes = std::move(merged.notes);
+  return std::move(merged.bytes);
+}
+
+Result<MergedStrategy> MergeStrategyFolder(const std::string& folder) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  if (kind != PathKind::kDirectory) {
+    return NotFoundError(
+        fmt::format("{}: expected a folder with the strategy files of all stages, found {}",
+                    Escape(folder), kind == PathKind::kMissing ? "nothing" : "a file"));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<StageFile> files, ReadStageFiles(folder, {}));
+  return MergeStageFiles(folder, files);
+}
+
+}  // namespace reshard

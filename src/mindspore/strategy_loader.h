@@ -1,0 +1,36 @@
+// Strategies from the disk: a strategy file, or a folder of the strategy files of all stages.
+//
+// Of a folder, every regular file counts whose name ends in .ckpt or .json, but for hidden ones; it
+// is not searched further down. Files with the same bytes are parsed once. What a file holds is
+// told by its content, never by its name. Any number of threads may call these functions.
+#ifndef RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
+#define RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
+
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/base/memory_check.h"
+#include "src/mindspore/strategy.h"
+#include "src/mindspore/strategy_merge.h"
+
+namespace reshard {
+
+// Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
+// there is one only; a merged file that lies alone in a folder is taken itself.
+// Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
+// Strategy::FromStageFiles; kIo; those of `memory`.
+Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
+
+// Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
+// `path` merged; adds what there is to say to `notes`.
+// Errors: kNotFound; as MergeStageFiles; kIo.
+Result<std::string> ReadStrategyBytes(const std::string& path, std::vector<std::string>& notes);
+
+// Merges the stage files of `folder` to the bytes of one strategy file.
+// Errors: kNotFound; as MergeStageFiles; kIo.
+Result<MergedStrategy> MergeStrategyFolder(const std::string& folder);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_

@@ -1,0 +1,50 @@
+// Steps through the items of a strategy in protobuf, and writes them; shared by reading, merging
+// and writing.
+#ifndef RESHARD_SRC_MINDSPORE_STRATEGY_WIRE_H_
+#define RESHARD_SRC_MINDSPORE_STRATEGY_WIRE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+#include "src/mindspore/strategy.pb.h"
+
+namespace reshard {
+
+// Keys (number << 3 | wire type) of a ParallelStrategyMap.
+inline constexpr char kCurrentStageKey = 0x08;
+inline constexpr char kStrategyItemKey = 0x12;
+inline constexpr char kLayoutItemKey = 0x1a;
+
+// What current_stage of a merged file says, however many stages there are.
+inline constexpr char kMergedCurrentStage = 1;
+
+// An item of more bytes is refused: its parsed form may be 30 times as large. A layout that lists
+// the slices of 16,384 ranks has about 150 KB.
+inline constexpr uint64_t kMaxStrategyItemBytes = uint64_t{1} << 20;
+
+struct StrategyItemVisitor {
+  // Called for each item in file order; may change it. `offset` is that of its key in the file.
+  std::function<Status(uint64_t offset, ParallelStrategyItem& item)> on_strategy;
+  std::function<Status(uint64_t offset, ParallelLayoutItem& item)> on_layout;
+  // Called with the value of current_stage, where it is not empty.
+  std::function<void(uint64_t stage)> on_current_stage = {};
+};
+
+// Visits the items of `bytes`, at most 2 GiB; other fields are skipped. `path` is for messages.
+// Errors: kCorrupt (path, offset), and what the visitor returns.
+Status VisitStrategyItems(const std::string& path, std::string_view bytes,
+                          const StrategyItemVisitor& visitor);
+
+// Append a field whose value is `item`, encoded anew: fields in the order of their numbers, those
+// that the schema does not know behind them.
+void AppendItem(const ParallelStrategyItem& item, std::string* out);
+void AppendItem(const ParallelLayoutItem& item, std::string* out);
+
+void AppendVarint(uint64_t number, std::string* out);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_STRATEGY_WIRE_H_

@@ -1,0 +1,59 @@
+// StrategyWriter: puts the items of a strategy together to a file, in either encoding.
+//
+// Opens nothing. One thread at a time.
+#ifndef RESHARD_SRC_MINDSPORE_STRATEGY_WRITER_H_
+#define RESHARD_SRC_MINDSPORE_STRATEGY_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/mindspore/strategy.h"
+#include "src/mindspore/strategy.pb.h"
+#include "src/mindspore/strategy_codec.h"
+#include "src/mindspore/strategy_json_items.h"
+
+namespace reshard {
+
+class StrategyWriter {
+ public:
+  explicit StrategyWriter(StrategyEncoding encoding) : encoding_(encoding) {}
+
+  // Add an item. In JSON, where a name stands once, the last item of a name counts, at the place of
+  // the first. Errors: kMismatch for a name that JSON cannot hold.
+  Status Add(const ParallelStrategyItem& item);
+  Status Add(const ParallelLayoutItem& item);
+
+  // The items that took the place of another one of their name.
+  size_t replaced() const { return replaced_; }
+
+  // Returns the whole file; only once.
+  std::string TakeBytes(uint32_t current_stage);
+
+ private:
+  Status Set(JsonItems& items, const std::string& name, std::string value);
+
+  const StrategyEncoding encoding_;
+  std::string strategies_;  // protobuf
+  std::string layouts_;
+  JsonItems json_strategies_;
+  JsonItems json_layouts_;
+  size_t replaced_ = 0;
+};
+
+// Returns the encoding that MindSpore expects in a file of this name: JSON where it ends in .json.
+StrategyEncoding StrategyEncodingOfName(const std::string& path);
+
+// Returns a strategy file: of one stage, or with `merged`, of a pipeline's stages 0, 1 and so on.
+// Each stage has one strategy item, from which readers learn its number; what training tells of
+// operators there is not known.
+// Errors: kMismatch for names that the encoding cannot hold, numbers beyond the format's, and for
+// one stage whose names would all be read as those of a pipeline's stages.
+Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
+                                   StrategyEncoding encoding);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_STRATEGY_WRITER_H_

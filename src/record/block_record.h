@@ -1,0 +1,57 @@
+// Block record: what a shard has written of a target file that several shards write (SPEC.md).
+//
+// Plain values; no file is touched. Digests are 32 lower-case hexadecimal digits, or empty where
+// there is none; in one record either everything that can have a digest has one or nothing has.
+#ifndef RESHARD_SRC_RECORD_BLOCK_RECORD_H_
+#define RESHARD_SRC_RECORD_BLOCK_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
+
+namespace reshard {
+
+// The logical digest of what was taken from one source.
+struct TakenDigest {
+  uint64_t source = 0;  // its number in BlockRecord::sources
+  std::string digest = {};
+
+  friend bool operator==(const TakenDigest&, const TakenDigest&) = default;
+};
+
+// What the part holds of one Value.
+struct PartialValue {
+  RecordedValue value;  // the whole Value, with the digest of what the part has of it
+  std::vector<TakenDigest> taken = {};  // sorted by source
+
+  friend bool operator==(const PartialValue&, const PartialValue&) = default;
+};
+
+struct BlockRecord {
+  std::string plan = {};                 // the plan's fingerprint
+  std::string path;                      // of the target file, relative to the target folder
+  uint64_t size = 0;                     // of the target file
+  ByteRange part;                        // from a block's beginning to a block's or the file's end
+  std::vector<std::string> blocks = {};  // digests of the part's blocks; empty: no digests
+  std::vector<ManifestSource> sources = {};  // of the whole file, without digests, sorted by path
+  std::vector<PartialValue> values = {};     // those that the part has bytes of, in file order
+
+  friend bool operator==(const BlockRecord&, const BlockRecord&) = default;
+};
+
+// Returns the record's bytes. Errors: kInvalidArgument for what no block record may hold.
+Result<std::string> EncodeBlockRecord(const BlockRecord& record);
+
+// Parses a whole record; `path` names it in messages. Any byte that is not as it was written is
+// noticed. Errors: kCorrupt; kUnsupported for another schema_version.
+Result<BlockRecord> ParseBlockRecord(std::string_view bytes, const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_RECORD_BLOCK_RECORD_H_

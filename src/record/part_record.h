@@ -1,0 +1,120 @@
+// Part record: what one target file holds, with the digests that prove it (SPEC.md).
+//
+// Encoder and parser stream: neither holds more than the head and one line. Move-only; one thread
+// at a time. Digests are 32 lower-case hexadecimal digits, or empty where there is none; in one
+// record either everything that can have a digest has one or nothing has.
+#ifndef RESHARD_SRC_RECORD_PART_RECORD_H_
+#define RESHARD_SRC_RECORD_PART_RECORD_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/dtype.h"
+#include "reshard/status.h"
+#include "src/digest/xxh3.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/sealed_lines.h"
+
+namespace reshard {
+
+// The bytes of a target file that have a digest of their own; its last block may be shorter.
+inline constexpr uint64_t kDigestBlockBytes = uint64_t{64} << 20;
+
+// The most bytes of one line, its end included.
+inline constexpr uint64_t kMaxRecordLineBytes = uint64_t{64} << 20;
+
+struct PartRecordHead {
+  std::string plan = {};  // the plan's fingerprint
+  std::string path;       // of the target file, relative to the target folder
+  uint64_t size = 0;
+  std::string digest = {};                   // of the target file
+  std::vector<std::string> blocks = {};      // digests of its blocks, in file order
+  std::vector<ManifestSource> sources = {};  // that something was taken from, sorted by path
+
+  friend bool operator==(const PartRecordHead&, const PartRecordHead&) = default;
+};
+
+// The content of one Value of the target file.
+struct RecordedValue {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape full_shape = {};
+  Box box = {};         // of the parameter on this rank, of which the Value may be a part
+  uint64_t offset = 0;  // bytes of the target file
+  uint64_t length = 0;
+  std::string digest = {};  // partial logical digest of these bytes
+
+  friend bool operator==(const RecordedValue&, const RecordedValue&) = default;
+};
+
+class PartRecordEncoder {
+ public:
+  // Takes the record's bytes, piece by piece.
+  using Sink = std::function<Status(std::string_view bytes)>;
+
+  explicit PartRecordEncoder(Sink sink);
+
+  // First the head, then each Value in file order, then Finish.
+  // Errors: the sink's; kInvalidArgument for what no part record may hold.
+  Status WriteHead(const PartRecordHead& head);
+  Status WriteValue(const RecordedValue& value);
+  Status Finish();
+
+  // Of all bytes of the record, once it is finished: what the manifest says of it.
+  uint64_t size() const { return size_; }
+  std::string HexDigest() const { return whole_.HexDigest(); }
+
+ private:
+  Status Write(const std::string& line);
+
+  Sink sink_;
+  Xxh3 whole_;
+  uint64_t size_ = 0;
+  uint64_t values_ = 0;
+  std::string path_;  // what follows is of the head
+  uint64_t target_size_ = 0;
+  bool has_digests_ = false;
+  uint64_t end_ = 0;  // of the last Value's content
+};
+
+class PartRecordParser {
+ public:
+  using ValueSink = std::function<void(const RecordedValue& value)>;
+
+  // `path` names the record in messages. `on_value` gets each Value as it is read; only a Finish
+  // that is ok proves what it got. Where nobody asks for the Values, `on_value` empty, their lines
+  // are not parsed: the digest of the last line speaks for them.
+  explicit PartRecordParser(std::string path, ValueSink on_value = {});
+
+  // Takes the record's next bytes, cut anywhere. After an error nothing more may be fed.
+  // Errors: kCorrupt; kUnsupported for another schema_version.
+  Status Feed(std::string_view bytes);
+
+  // After the last bytes. Any byte that is not as it was written is noticed by now.
+  // Errors: kCorrupt.
+  Status Finish() const;
+
+  // There once the first Value came, or the record is finished.
+  const std::optional<PartRecordHead>& head() const { return head_; }
+  // Of all bytes fed.
+  uint64_t size() const { return lines_.size(); }
+  std::string HexDigest() const { return lines_.HexDigest(); }
+
+ private:
+  Status TakeHead(std::string_view line, const std::string& where);
+  Status TakeValue(std::string_view line, const std::string& where);
+
+  ValueSink on_value_;
+  SealedLines lines_;
+  std::optional<PartRecordHead> head_;
+  uint64_t end_ = 0;  // of the last Value's content
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_RECORD_PART_RECORD_H_

@@ -1,0 +1,135 @@
+// What manifests, part records and block records have in common: the head of a record, the Value,
+// and how members are read.
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_RECORD_RECORD_FIELDS_H_
+#define RESHARD_SRC_RECORD_RECORD_FIELDS_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/record/manifest_check.h"
+#include "src/record/part_record.h"
+#include "src/record/strict_json.h"
+
+namespace reshard {
+
+// The members of a Value. Fields of other shapes in the same document begin at kAfterValueFields.
+enum ValueField : int {
+  kValueObject,
+  kValueName,
+  kValueDType,
+  kValueFullShape,
+  kValueBoxBegin,
+  kValueBoxExtent,
+  kValueOffset,
+  kValueLength,
+  kValueDigest,
+  kValueOther,
+  kAfterValueFields,
+};
+
+inline constexpr JsonShape kValueDimElement[] = {{nullptr, JsonKind::kUnsigned, kValueFullShape}};
+inline constexpr JsonShape kValueBeginElement[] = {{nullptr, JsonKind::kUnsigned, kValueBoxBegin}};
+inline constexpr JsonShape kValueExtentElement[] = {
+    {nullptr, JsonKind::kUnsigned, kValueBoxExtent}};
+inline constexpr JsonShape kValueBoxMembers[] = {
+    {"begin", JsonKind::kArray, kValueOther, kValueBeginElement},
+    {"extent", JsonKind::kArray, kValueOther, kValueExtentElement}};
+inline constexpr JsonShape kValueMembers[] = {
+    {"name", JsonKind::kBytes, kValueName},
+    {"dtype", JsonKind::kString, kValueDType},
+    {"full_shape", JsonKind::kArray, kValueOther, kValueDimElement},
+    {"box", JsonKind::kObject, kValueOther, kValueBoxMembers},
+    {"offset", JsonKind::kUnsigned, kValueOffset},
+    {"length", JsonKind::kUnsigned, kValueLength},
+    {"digest", JsonKind::kStringOrNull, kValueDigest},
+};
+
+// Takes a member of a Value into `out`. Errors: kCorrupt.
+Status TakeValueField(int field, const JsonValue& value, RecordedValue& out);
+
+// The members of a head that all records have. Other members' fields begin at kAfterHeadFields.
+enum HeadField : int {
+  kHead,
+  kHeadSchemaVersion,
+  kHeadPlan,
+  kHeadPath,
+  kHeadSize,
+  kHeadBlockBytes,
+  kHeadBlock,
+  kHeadSourcePath,
+  kHeadSourceSize,
+  kHeadSource,
+  kHeadOther,
+  kAfterHeadFields,
+};
+
+inline constexpr JsonShape kHeadBlockElement[] = {{nullptr, JsonKind::kString, kHeadBlock}};
+
+// Takes a member of a head into `out`, a PartRecordHead or a BlockRecord; `source` is the one that
+// is being read. Errors: kCorrupt; kUnsupported for another schema_version.
+template <typename Head>
+Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source);
+
+Status CorruptIf(const Fault& fault);
+// Takes a digest, or none. Errors: kCorrupt.
+Status SetDigest(const JsonValue& value, std::string& digest);
+// Errors: kUnsupported for any but ours.
+Status CheckSchemaVersion(const JsonValue& value);
+Status CheckBlockBytes(const JsonValue& value);
+// Of the last one read, which the next has to follow; empty before the first.
+template <typename Entry>
+std::string_view LastPath(const std::vector<Entry>& entries) {
+  return entries.empty() ? std::string_view() : entries.back().path;
+}
+
+// Reads a manifest, or a line of a record. Errors: those of ReadStrictJson, with what to do.
+Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
+                      const JsonSink& sink);
+
+// Returns the object of a Value, one line without its end.
+std::string ValueAsJson(const RecordedValue& value);
+std::string DigestOrNull(const std::string& digest);
+// Ok for none.
+Fault OptionalDigestFault(const std::string& digest);
+
+template <typename Head>
+Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source) {
+  switch (field) {
+    case kHeadSchemaVersion:
+      return CheckSchemaVersion(value);
+    case kHeadPlan:
+      out.plan = std::move(*value.text);
+      return CorruptIf(FingerprintFault(out.plan));
+    case kHeadPath:
+      out.path = std::move(*value.text);
+      return CorruptIf(TargetPathFault(out.path));
+    case kHeadSize:
+      out.size = value.number;
+      return {};
+    case kHeadBlockBytes:
+      return CheckBlockBytes(value);
+    case kHeadBlock:
+      out.blocks.emplace_back();
+      return SetDigest(value, out.blocks.back());
+    case kHeadSourcePath:
+      source.path = std::move(*value.text);
+      return CorruptIf(SourceFault(source, LastPath(out.sources)));
+    case kHeadSourceSize:
+      source.size = value.number;
+      return {};
+    case kHeadSource:
+      out.sources.push_back(std::exchange(source, {}));
+      return {};
+    default:
+      return {};
+  }
+}
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_RECORD_RECORD_FIELDS_H_

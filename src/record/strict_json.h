@@ -1,0 +1,53 @@
+// Strict JSON: documents whose members are known, all there, and in one order.
+//
+// Read without a tree of the document: each value goes to a sink as it comes, and input that has
+// not the shape ends the reading where it goes wrong. No state; any thread.
+#ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
+#define RESHARD_SRC_RECORD_STRICT_JSON_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reshard/status.h"
+
+namespace reshard {
+
+enum class JsonKind : uint8_t {
+  kUnsigned,
+  kString,
+  kStringOrNull,
+  kBytes,  // a string that stands for any bytes (byte_text.h)
+  kObject,
+  kArray,
+};
+
+// What may stand in one place of a document.
+struct JsonShape {
+  const char* name;  // of the member; null for the elements of an array
+  JsonKind kind;
+  int field;  // handed to the sink
+  // The members of an object, or the one shape of an array's elements.
+  std::span<const JsonShape> parts = {};
+};
+
+struct JsonValue {
+  uint64_t number = 0;  // of kUnsigned
+  // Of kString and kStringOrNull, and the bytes of kBytes; to be moved from. Null for null.
+  std::string* text = nullptr;
+};
+
+// Takes each value, and each object once its members have been taken; never an array. An error ends
+// the reading.
+using JsonSink = std::function<Status(int field, const JsonValue& value)>;
+
+// Reads one document; `where` names it in messages, and `shape` is that of an object.
+// Errors: kCorrupt, naming the byte and the member; the sink's, with the same in front.
+Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
+                      const JsonSink& sink);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_RECORD_STRICT_JSON_H_

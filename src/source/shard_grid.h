@@ -1,0 +1,95 @@
+// ShardGrid: what a ParameterLayout means for a tensor: which box each rank of the stage holds.
+//
+// The full tensor is cut into a grid of equal boxes, cuts()[d] parts along dimension d; a rank
+// holds one of them, and ranks that hold the same one are replicas. Ranks here are local to the
+// stage. Immutable, so any number of threads may read it. Rules: docs/layouts.md; source:
+// MindSpore 2.10.0's behaviour.
+#ifndef RESHARD_SRC_SOURCE_SHARD_GRID_H_
+#define RESHARD_SRC_SOURCE_SHARD_GRID_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/mindspore/parameter_layout.h"
+
+namespace reshard {
+
+class ShardGrid {
+ public:
+  // Gives `layout` its meaning for a tensor of `dims` dimensions; `where` begins the messages
+  // ("src.ckpt: parameter
+  // \"w\"").
+  // Errors: kMismatch when the tensor map does not fit the dims or the device matrix, or when
+  // optimizer sharding cannot be placed.
+  static Result<ShardGrid> Make(const ParameterLayout& layout, size_t dims, std::string_view where);
+
+  // The grid of one rank that holds the whole tensor.
+  static ShardGrid Whole(size_t dims);
+
+  int64_t devices() const { return devices_; }
+  const std::vector<int64_t>& cuts() const { return cuts_; }
+  // How many parts there are in all.
+  int64_t parts() const;
+  // The least number of ranks that hold a part.
+  int64_t replicas() const;
+
+  // Returns the full shape of a tensor whose shards have this shape.
+  // Errors: kMismatch when a size does not fit 63 bits.
+  Result<Shape> FullShape(const Shape& shard, std::string_view where) const;
+
+  // Returns the shape of each shard of a tensor of this full shape.
+  // Errors: kMismatch when a dimension does not divide (dimension, size, parts).
+  Result<Shape> ShardShape(const Shape& full, std::string_view where) const;
+
+  // Returns which part along each dimension `rank` holds.
+  std::vector<int64_t> PartsOf(int64_t rank) const;
+
+  // Returns the box of the part `parts`, or of a rank's, in a tensor whose shards have the shape
+  // `shard`.
+  static Box BoxOfParts(const std::vector<int64_t>& parts, const Shape& shard);
+  Box BoxOf(int64_t rank, const Shape& shard) const { return BoxOfParts(PartsOf(rank), shard); }
+
+  // Returns the rank that holds `parts` and shares the most coordinates in the device matrix with
+  // `preferred`; the lowest of several.
+  int64_t RankOf(const std::vector<int64_t>& parts, int64_t preferred) const;
+
+  // Returns all ranks that hold `parts`, ascending.
+  std::vector<int64_t> Replicas(const std::vector<int64_t>& parts) const;
+
+  // Calls visit(parts) for each part of the grid that shares elements with `box`, in row-major
+  // order, until one of the calls returns false. Costs as many calls, however many ranks there are.
+  // `shard` is the shape of a shard; sizes of 0 overlap nothing.
+  void ForEachOverlap(const Box& box, const Shape& shard,
+                      const std::function<bool(const std::vector<int64_t>& parts)>& visit) const;
+
+ private:
+  static constexpr int kFree = -1;
+
+  // A digit of a rank: (rank / stride) % size. The digits of one dimension, slowest first, say
+  // which part a rank holds.
+  struct Digit {
+    int64_t size = 1;
+    int64_t stride = 1;
+    int dim = kFree;
+    int64_t weight = 1;  // of the digit in the part: (part / weight) % size
+  };
+
+  Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& axes,
+                              std::string_view where);
+
+  int64_t devices_ = 1;
+  std::vector<int64_t> cuts_;
+  std::vector<Digit> digits_;  // of size > 1, for each dimension slowest first
+  // Where no axis fits the optimizer shards of a fully replicated tensor: the part of dimension 0
+  // is rank % modulus_. 0 elsewhere.
+  int64_t modulus_ = 0;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_SHARD_GRID_H_

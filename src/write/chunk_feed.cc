@@ -1,0 +1,252 @@
+#include "src/write/chunk_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/status_macros.h"
+#include "src/os/memory_usage.h"
+
+namespace reshard {
+namespace {
+
+constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
+// A plan of so many holds some MiB in small pieces, which the next one need not find.
+constexpr size_t kManySegments = 10'000;
+
+// So many bytes that what all parts of a group read in one step fits half of the windows.
+uint64_t ChunkBytes(const LaneOptions& options, size_t parts) {
+  const uint64_t share = options.window_bytes / 2 / std::max<size_t>(parts, 1);
+  const uint64_t bytes = std::min(options.chunk_bytes, std::max(share, kSmallestChunk));
+  return bytes - bytes % StagedFile::kAlignment;
+}
+
+}  // namespace
+
+ChunkFeed::ChunkFeed(const PartWork& work, const LaneOptions& options)
+    : work_(work), options_(options) {}
+
+ChunkFeed::~ChunkFeed() = default;
+
+TargetPart& ChunkFeed::Chunk::part() const { return *entry_->part; }
+
+bool ChunkFeed::done() const {
+  return next_group_ == work_.groups.size() && groups_.empty() && open_.empty();
+}
+
+std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (std::optional<Chunk> chunk = NextChunk()) return chunk;
+    if (failed_) {
+      if (!IsWantedBeingOpened()) return std::nullopt;
+      changed_.wait(lock);
+    } else if (next_group_ < work_.groups.size()) {
+      if (alive_ >= options_.most_open) {
+        changed_.wait(lock);  // other lanes, and writers, finish those that are open
+      } else {
+        OpenNext(lock);
+      }
+    } else if (groups_.empty()) {
+      return std::nullopt;
+    } else {
+      changed_.wait(lock);  // other lanes are opening the last parts
+    }
+  }
+}
+
+std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
+  for (auto group = groups_.begin(); group != groups_.end();) {
+    if (group->missing > 0) {  // they begin together
+      ++group;
+      continue;
+    }
+    if (group->entries.empty()) {
+      group = groups_.erase(group);
+      continue;
+    }
+    const auto behind = std::min_element(
+        group->entries.begin(), group->entries.end(),
+        [](const Entry* a, const Entry* b) { return PlaceOf(*a, a->next) < PlaceOf(*b, b->next); });
+    Entry* const entry = *behind;
+    if (!IsPlaceWanted(PlaceOf(*entry, entry->next))) return std::nullopt;
+    const ByteRange part = entry->part->range;
+    const uint64_t length = std::min(entry->chunk_bytes, part.length - entry->next);
+    Chunk chunk;
+    chunk.entry_ = entry;
+    chunk.number_ = entry->taken++;
+    chunk.range_ = {part.offset + entry->next, length};
+    entry->next += length;
+    // As many chunks later as lanes come back to this part before this one does.
+    const uint64_t ahead = (options_.lanes - 1) / group->entries.size();
+    const uint64_t later = entry->next + ahead * entry->chunk_bytes;
+    if (later < part.length) {
+      chunk.later_ = {part.offset + later, std::min(entry->chunk_bytes, part.length - later)};
+    }
+    if (entry->next == part.length) group->entries.erase(behind);
+    return chunk;
+  }
+  return std::nullopt;
+}
+
+void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
+  const std::vector<size_t>& parts = work_.groups[next_group_];
+  if (next_part_ == 0) {
+    Group group;
+    group.entries.reserve(parts.size());
+    group.chunk_bytes = ChunkBytes(options_, parts.size());
+    group.missing = parts.size();
+    group.number = next_group_;
+    groups_.push_back(std::move(group));
+  }
+  // A group is erased only when none of its parts is missing.
+  Group& group = groups_.back();
+  const size_t number = parts[next_part_++];
+  const size_t group_number = next_group_;
+  if (next_part_ == parts.size()) {
+    next_part_ = 0;
+    ++next_group_;
+  }
+  ++alive_;
+  lock.unlock();
+  auto entry = CatchOutOfMemory([&] { return Open(number, group_number, group.chunk_bytes); });
+  if (!entry.ok()) {
+    FailAtPlace({group_number, -1.0, number}, entry.status());  // before its group begins
+    lock.lock();
+    return;
+  }
+  lock.lock();
+  if (*entry) {
+    group.entries.push_back(entry->get());
+    Entry* const key = entry->get();
+    open_.emplace(key, std::move(*entry));
+  } else {
+    --alive_;
+  }
+  --group.missing;
+  changed_.notify_all();
+}
+
+// Returns null where there is nothing to hand out: a part that is not written, or an empty one.
+Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, size_t group,
+                                                          uint64_t chunk_bytes) {
+  RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<TargetPart> part, work_.open(number, stop_.get_token()));
+  if (part == nullptr) return std::unique_ptr<Entry>();
+  if (part->range.length == 0) {
+    RESHARD_RETURN_IF_ERROR(work_.finish(number, *part));
+    return std::unique_ptr<Entry>();
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->number = number;
+  entry->group = group;
+  entry->part = std::move(part);
+  entry->chunk_bytes = chunk_bytes;
+  return entry;
+}
+
+bool ChunkFeed::WaitForBaton(const Chunk& chunk) {
+  const Place place = PlaceOf(chunk, chunk.range_.offset);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock,
+                [&] { return !IsPlaceWanted(place) || chunk.entry_->digested == chunk.number_; });
+  return IsPlaceWanted(place);
+}
+
+void ChunkFeed::PassBaton(const Chunk& chunk) {
+  const std::scoped_lock lock(mutex_);
+  ++chunk.entry_->digested;
+  changed_.notify_all();
+}
+
+void ChunkFeed::Written(const Chunk& chunk) {
+  Entry* const entry = chunk.entry_;
+  {
+    const std::scoped_lock lock(mutex_);
+    entry->written += chunk.range_.length;
+    if (entry->written < entry->part->range.length) return;
+  }
+  FinishPart(entry);
+}
+
+void ChunkFeed::FinishPart(Entry* entry) {
+  Status status = CatchOutOfMemory([&] { return work_.finish(entry->number, *entry->part); });
+  if (!status.ok()) {
+    return FailAtPlace(PlaceOf(*entry, entry->part->range.length), std::move(status));
+  }
+  std::unique_ptr<Entry> finished;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = open_.find(entry);
+    finished = std::move(found->second);
+    open_.erase(found);
+  }
+  const bool large = finished->part->plan.segments.size() >= kManySegments;
+  finished.reset();
+  if (large) ReturnFreeMemory();
+  const std::scoped_lock lock(mutex_);
+  --alive_;
+  changed_.notify_all();
+}
+
+ChunkFeed::Place ChunkFeed::PlaceOf(const Entry& entry, uint64_t done) {
+  return {entry.group, static_cast<double>(done) / static_cast<double>(entry.part->range.length),
+          entry.number};
+}
+
+ChunkFeed::Place ChunkFeed::PlaceOf(const Chunk& chunk, uint64_t offset) {
+  const uint64_t begin = chunk.part().range.offset;
+  return PlaceOf(*chunk.entry_, offset - std::min(offset, begin));
+}
+
+bool ChunkFeed::IsPlaceWanted(const Place& place) const { return !failed_ || place < failed_at_; }
+
+bool ChunkFeed::IsWantedBeingOpened() const {
+  return std::any_of(groups_.begin(), groups_.end(), [this](const Group& group) {
+    return group.missing > 0 && group.number < std::get<0>(failed_at_);
+  });
+}
+
+bool ChunkFeed::IsWanted(const Chunk& chunk) const {
+  const std::scoped_lock lock(mutex_);
+  return IsPlaceWanted(PlaceOf(chunk, chunk.range_.offset));
+}
+
+void ChunkFeed::FailAt(const Chunk& chunk, uint64_t offset, Status status) {
+  FailAtPlace(PlaceOf(chunk, offset), std::move(status));
+}
+
+void ChunkFeed::FailAtPlace(const Place& place, Status status) {
+  const std::scoped_lock lock(mutex_);
+  if (!IsPlaceWanted(place)) return;
+  failed_ = true;
+  failed_at_ = place;
+  failure_ = std::move(status);
+  changed_.notify_all();
+}
+
+void ChunkFeed::Fail(Status status) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!failed_) failure_ = std::move(status);
+    EndAtOnce();
+  }
+  stop_.request_stop();
+}
+
+void ChunkFeed::Cancel() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (done()) return;
+    if (!failed_) failure_ = std::move(cancelled_);
+    EndAtOnce();
+  }
+  stop_.request_stop();
+}
+
+void ChunkFeed::EndAtOnce() {
+  failed_ = true;
+  failed_at_ = {0, -1.0, 0};
+  changed_.notify_all();
+}
+
+}  // namespace reshard

@@ -1,0 +1,144 @@
+// ChunkFeed: hands out the chunks of all parts that a run writes, and keeps account of them.
+//
+// Parts are opened group by group, when their turn comes, by the lanes that find nothing else to
+// do. In a group, the part that is furthest behind goes on, so that all read about the same places
+// of their sources. The chunks of one part come in order; their file digest is a baton that goes
+// from chunk to chunk.
+//
+// After a failure everything is still done whose place comes before its own, and nothing else: so
+// the first failure by place is reported, whatever the number of lanes and the size of chunks.
+// Places are ordered by group, by how much of the part lies before them, and by part. A failure to
+// write has no place and ends everything at once.
+//
+// Thread-safe. No deadlock: of the chunks handed out and not digested, the lowest one of each part
+// waits for nobody, as long as a lane holds a buffer before it takes a chunk.
+#ifndef RESHARD_SRC_WRITE_CHUNK_FEED_H_
+#define RESHARD_SRC_WRITE_CHUNK_FEED_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "src/write/part_writer.h"
+#include "src/write/target_part.h"
+
+namespace reshard {
+
+class ChunkFeed {
+ private:
+  struct Entry;
+
+ public:
+  // A part of a TargetPart's range, handed out to one lane.
+  class Chunk {
+   public:
+    TargetPart& part() const;
+    ByteRange range() const { return range_; }
+    // A later chunk of the same part, which some lane will take after about as many others as
+    // there are lanes; empty at the end of the part.
+    ByteRange later() const { return later_; }
+
+   private:
+    friend class ChunkFeed;
+    Entry* entry_ = nullptr;
+    uint64_t number_ = 0;  // within the part
+    ByteRange range_;
+    ByteRange later_;
+  };
+
+  // `work` must outlive the feed.
+  ChunkFeed(const PartWork& work, const LaneOptions& options);
+  ~ChunkFeed();
+  ChunkFeed(const ChunkFeed&) = delete;
+  ChunkFeed& operator=(const ChunkFeed&) = delete;
+
+  // Returns the next chunk; opens parts, or waits for other lanes that do. Nothing when all are
+  // handed out, or after a failure.
+  std::optional<Chunk> Take();
+
+  // Waits until the chunks before this one have passed the baton. Returns false after a failure.
+  bool WaitForBaton(const Chunk& chunk);
+  void PassBaton(const Chunk& chunk);
+
+  // The chunk is in its file. With the last one of its part, finishes the part.
+  void Written(const Chunk& chunk);
+
+  // The chunk cannot be filled, from byte `offset` of the target file on.
+  void FailAt(const Chunk& chunk, uint64_t offset, Status status);
+  // These end everything at once; an earlier failure stays. Cancel's message needs no memory.
+  void Fail(Status status);
+  void Cancel();
+  // Whether a failure leaves the chunk to be done.
+  bool IsWanted(const Chunk& chunk) const;
+
+  // Only when no lane is at work any more.
+  Status TakeFailure() { return std::move(failure_); }
+
+ private:
+  // A part that is open.
+  struct Entry {
+    size_t number = 0;  // of the part
+    size_t group = 0;
+    std::unique_ptr<TargetPart> part;
+    uint64_t chunk_bytes = 0;
+    uint64_t next = 0;      // offset of the next chunk, from the part's beginning
+    uint64_t taken = 0;     // chunks
+    uint64_t digested = 0;  // chunks: the number of the one that has the baton
+    uint64_t written = 0;   // bytes
+  };
+  // Where something is: group, how much of the part lies before it, part.
+  using Place = std::tuple<size_t, double, size_t>;
+  struct Group {
+    size_t number = 0;
+    std::vector<Entry*> entries;  // with chunks to hand out
+    uint64_t chunk_bytes = 0;
+    size_t missing = 0;  // parts that are not open yet
+  };
+
+  // These want the lock to be held, and hold it when they return.
+  std::optional<Chunk> NextChunk();
+  bool done() const;
+  void OpenNext(std::unique_lock<std::mutex>& lock);
+
+  static Place PlaceOf(const Entry& entry, uint64_t done);
+  static Place PlaceOf(const Chunk& chunk, uint64_t offset);
+  bool IsPlaceWanted(const Place& place) const;
+  // Whether others are opening parts of a group that is to be done in spite of a failure.
+  bool IsWantedBeingOpened() const;
+
+  void EndAtOnce();
+
+  void FailAtPlace(const Place& place, Status status);
+  Result<std::unique_ptr<Entry>> Open(size_t number, size_t group, uint64_t chunk_bytes);
+  void FinishPart(Entry* entry);
+
+  const PartWork& work_;
+  const LaneOptions options_;
+  std::stop_source stop_;     // for the functions of work_
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  size_t next_group_ = 0;    // the one to open parts of next, in work_.groups
+  size_t next_part_ = 0;     // in that group
+  std::list<Group> groups_;  // those begun, with parts to open or chunks to hand out
+  std::map<Entry*, std::unique_ptr<Entry>> open_;
+  size_t alive_ = 0;  // parts that are open or being opened or finished
+  bool failed_ = false;
+  Place failed_at_{};  // with a failure: nothing from there on is wanted
+  Status failure_;
+  // Made before any lane is at work: making it could fail for want of memory.
+  Status cancelled_ = CancelledError("stopped on request");
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_WRITE_CHUNK_FEED_H_

@@ -1,0 +1,134 @@
+#include "src/write/chunk_lane.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/status_macros.h"
+#include "src/os/thread.h"
+#include "src/write/gather.h"
+
+namespace reshard {
+
+ChunkLane::ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed,
+                     const LaneOptions& options)
+    : files_(files), work_(work), feed_(feed) {
+  for (size_t i = 0; i < (options.writer_threads ? 2 : 1); ++i) {
+    buffers_[i].reset(static_cast<std::byte*>(
+        ::operator new (options.chunk_bytes, std::align_val_t{StagedFile::kAlignment})));
+  }
+}
+
+void ChunkLane::Run() {
+  std::optional<Thread> writer;
+  Status status = CatchOutOfMemory([&]() -> Status {
+    if (buffers_[1] == nullptr) return {};
+    auto started = Thread::Start([this] { WriteAll(); });
+    if (started.ok()) writer.emplace(std::move(*started));  // else this thread does it all
+    return {};
+  });
+  if (status.ok()) {
+    status = CatchOutOfMemory([&] { return FillAll(writer.has_value()); });
+  }
+  if (!status.ok()) feed_.Fail(std::move(status));
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+Status ChunkLane::FillAll(bool hand_over) {
+  for (uint64_t number = 0;;) {  // of those that are handed over
+    const size_t at = hand_over ? number % buffers_.size() : 0;
+    if (hand_over) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return handed_over_ - written_ < buffers_.size(); });
+    }
+    const std::optional<ChunkFeed::Chunk> chunk = feed_.Take();
+    if (!chunk) return {};
+    const std::span<std::byte> out(buffers_[at].get(), chunk->range().length);
+    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
+    if (!useful) continue;
+    if (work_.gathered) work_.gathered(out.size());
+    if (!hand_over) {
+      RESHARD_RETURN_IF_ERROR(Write({*chunk, out}));
+      continue;
+    }
+    const std::scoped_lock lock(mutex_);
+    filled_[at] = {*chunk, out};
+    ++handed_over_;
+    ++number;
+    changed_.notify_all();
+  }
+}
+
+void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
+                            Status status) {
+  // By steps that end at the same places whatever the chunks are.
+  constexpr uint64_t kStep = uint64_t{64} << 10;
+  const ByteRange range = chunk.range();
+  uint64_t failing = range.offset;
+  for (uint64_t offset = range.offset; offset < range.end();) {
+    const uint64_t end = std::min(range.end(), (offset / kStep + 1) * kStep);
+    Status filled = FillTarget(files_, chunk.part().plan, offset, out.first(end - offset), nullptr);
+    if (!filled.ok()) {
+      failing = offset - offset % kStep;
+      status = std::move(filled);
+      break;
+    }
+    offset = end;
+  }
+  feed_.FailAt(chunk, failing, std::move(status));
+}
+
+Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
+  TargetPart& part = chunk.part();
+  const uint64_t offset = chunk.range().offset;
+  // The disk reads it while this one is dealt with, which tells what is wrong with a file.
+  if (chunk.later().length > 0) {
+    static_cast<void>(PrefetchTarget(files_, part.plan, chunk.later()));
+  }
+  // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
+  // disk.
+  if (part.digest) sums_.Begin(part.plan, chunk.range());
+  Status filled = FillTarget(files_, part.plan, offset, out, part.digest ? &sums_ : nullptr);
+  if (!filled.ok()) {
+    FailFilling(chunk, out, std::move(filled));
+    return false;
+  }
+  if (!part.digest) return true;
+  sums_.AddTarget(offset, out);
+  if (!feed_.WaitForBaton(chunk)) return false;
+  part.digest->AddChunk(out, sums_);
+  feed_.PassBaton(chunk);
+  return true;
+}
+
+Status ChunkLane::Write(const Filled& filled) {
+  RESHARD_RETURN_IF_ERROR(
+      filled.chunk.part().file.WriteAt(filled.chunk.range().offset, filled.bytes));
+  if (work_.progress) work_.progress(filled.bytes.size());
+  feed_.Written(filled.chunk);
+  return {};
+}
+
+void ChunkLane::WriteAll() {
+  while (true) {
+    Filled filled;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return handed_over_ > written_ || closed_; });
+      if (handed_over_ == written_) return;
+      filled = filled_[written_ % buffers_.size()];
+    }
+    if (feed_.IsWanted(filled.chunk)) {  // after a failure, buffers only go back
+      Status status = CatchOutOfMemory([&] { return Write(filled); });
+      if (!status.ok()) feed_.Fail(std::move(status));
+    }
+    const std::scoped_lock lock(mutex_);
+    ++written_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace reshard

@@ -1,0 +1,345 @@
+#include "src/write/gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <optional>
+#include <variant>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// Bytes between two runs that are made present for nothing rather than opening another window.
+constexpr uint64_t kMaxGap = uint64_t{64} << 10;
+
+// Equally long runs at equal distances.
+struct RunRow {
+  uint64_t source = 0;  // offset in the source file
+  uint64_t target = 0;  // offset in the output
+  uint64_t length = 0;  // of a run
+  uint64_t count = 1;
+  uint64_t source_stride = 0;
+  uint64_t target_stride = 0;
+};
+
+template <size_t kLength>
+void CopyFixed(const std::byte* from, std::byte* to, const RunRow& row) {
+  for (uint64_t i = 0; i < row.count; ++i) {
+    std::memcpy(to + i * row.target_stride, from + i * row.source_stride, kLength);
+  }
+}
+
+// Runs of a few elements are common (a last dimension cut), and there the call of memcpy would cost
+// more than the copying.
+void CopyRow(const std::byte* from, std::byte* to, const RunRow& row) {
+  switch (row.length) {
+    case 1:
+      return CopyFixed<1>(from, to, row);
+    case 2:
+      return CopyFixed<2>(from, to, row);
+    case 4:
+      return CopyFixed<4>(from, to, row);
+    case 8:
+      return CopyFixed<8>(from, to, row);
+    case 16:
+      return CopyFixed<16>(from, to, row);
+    case 32:
+      return CopyFixed<32>(from, to, row);
+    case 64:
+      return CopyFixed<64>(from, to, row);
+    default:
+      for (uint64_t i = 0; i < row.count; ++i) {
+        std::memcpy(to + i * row.target_stride, from + i * row.source_stride, row.length);
+      }
+  }
+}
+
+// Copies a row and adds it to `digest`, a little at a time, so that it is still in the core's cache
+// when it is read for the second time.
+void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, CopyDigest& digest) {
+  constexpr uint64_t kLittle = uint64_t{256} << 10;
+  RunRow part = row;
+  if (row.count == 1) {
+    for (uint64_t at = 0; at < row.length; at += part.length) {
+      part.length = std::min(kLittle, row.length - at);
+      std::memcpy(to + row.target + at, from + at, part.length);
+      digest.Add(from + at, part.length, row.source + at);
+    }
+    return;
+  }
+  for (uint64_t i = 0; i < row.count; i += part.count) {
+    part.source = row.source + i * row.source_stride;
+    part.target = row.target + i * row.target_stride;
+    part.count = std::min(row.count - i, std::max<uint64_t>(1, kLittle / row.length));
+    const std::byte* const first = from + i * row.source_stride;
+    CopyRow(first, to + part.target, part);
+    digest.AddRow(first, part.length, part.count, part.source_stride, part.source);
+  }
+}
+
+// Collects rows of ascending source offsets until they fill a window, then copies them together.
+class WindowCopier {
+ public:
+  // What is copied is added to `digest` too, unless it is null.
+  WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out, CopyDigest* digest)
+      : files_(files), file_(file), out_(out), digest_(digest) {}
+
+  Status Add(const RunRow& row) {
+    copied_ += row.length * row.count;
+    return AddRow(row);
+  }
+
+  Status Flush() {
+    if (size_ == 0) return {};
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, begin_, end_ - begin_));
+    RESHARD_RETURN_IF_ERROR(
+        window.Read([rows = std::span(rows_).first(size_), begin = begin_, to = out_.data(),
+                     digest = digest_](const std::byte* data) {
+          for (const RunRow& row : rows) {
+            const std::byte* const from = data + (row.source - begin);
+            if (digest != nullptr) {
+              CopyAndDigest(from, to, row, *digest);
+            } else {
+              CopyRow(from, to + row.target, row);
+            }
+          }
+        }));
+    size_ = 0;
+    return {};
+  }
+
+  // Bytes added so far.
+  uint64_t copied() const { return copied_; }
+
+ private:
+  // Windows are cut at the same places for everybody, so that those who read about the same bytes
+  // share them.
+  static uint64_t WindowEnd(uint64_t source) { return (source / kWindowBytes + 1) * kWindowBytes; }
+
+  // How many runs of the row end within `room` bytes from the first one's beginning, without gaps
+  // that are too large. The first one does.
+  static uint64_t CountThatFits(const RunRow& row, uint64_t room) {
+    if (row.source_stride > row.length + kMaxGap) return 1;
+    return 1 + (room - row.length) / row.source_stride;
+  }
+
+  Status AddRow(RunRow row) {
+    while (row.count > 0) {
+      RunRow part = row;
+      part.count = 1;
+      const uint64_t room = WindowEnd(row.source) - row.source;
+      if (row.length > room) {  // reaches over the boundary
+        part.length = room;
+        RESHARD_RETURN_IF_ERROR(AddPart(part));
+        if (row.count == 1) {
+          row.source += room;
+          row.target += room;
+          row.length -= room;
+          continue;
+        }
+        RESHARD_RETURN_IF_ERROR(AddRow({.source = row.source + room,
+                                        .target = row.target + room,
+                                        .length = row.length - room}));
+      } else {
+        if (row.count > 1) part.count = std::min(row.count, CountThatFits(row, room));
+        RESHARD_RETURN_IF_ERROR(AddPart(part));
+      }
+      row.source += part.count * row.source_stride;
+      row.target += part.count * row.target_stride;
+      row.count -= part.count;
+    }
+    return {};
+  }
+
+  // Adds runs that end within one window.
+  Status AddPart(const RunRow& part) {
+    assert(size_ == 0 || part.source >= end_);
+    const uint64_t end = part.source + (part.count - 1) * part.source_stride + part.length;
+    if (size_ > 0 &&
+        (size_ == rows_.size() || end > WindowEnd(begin_) || part.source - end_ > kMaxGap)) {
+      RESHARD_RETURN_IF_ERROR(Flush());
+    }
+    if (size_ == 0) begin_ = part.source;
+    rows_[size_++] = part;
+    end_ = end;
+    return {};
+  }
+
+  SourceFiles& files_;
+  const FileId file_;
+  const std::span<std::byte> out_;
+  CopyDigest* const digest_;
+  std::array<RunRow, 128> rows_;
+  size_t size_ = 0;
+  uint64_t begin_ = 0;  // the window so far
+  uint64_t end_ = 0;
+  uint64_t copied_ = 0;
+};
+
+// Walks the innermost loop of a copy whose first run goes from `source` to `target`, cut to
+// `range`, as at most three rows: a run cut in front, whole runs, a run cut at the end.
+Status AddInnerLoop(const CopyDim& inner, uint64_t source, uint64_t target, uint64_t run_length,
+                    ByteRange range, WindowCopier& copier) {
+  const auto run_at = [&](uint64_t i) {
+    const uint64_t begin = std::max(range.offset, target + i * inner.target_stride);
+    const uint64_t end = std::min(range.end(), target + i * inner.target_stride + run_length);
+    return RunRow{
+        .source = source + i * inner.source_stride + (begin - target - i * inner.target_stride),
+        .target = begin - range.offset,
+        .length = end > begin ? end - begin : 0};
+  };
+  // Runs that begin before the range: the last of them may reach into it.
+  uint64_t next = 0;
+  if (target < range.offset) {
+    next = std::min(inner.count, (range.offset - target - 1) / inner.target_stride + 1);
+    if (const RunRow run = run_at(next - 1); run.length > 0)
+      RESHARD_RETURN_IF_ERROR(copier.Add(run));
+  }
+  // Runs that begin within it: the last of them may reach out of it.
+  uint64_t stop = next;
+  if (target < range.end()) {
+    stop = std::min(inner.count, (range.end() - target - 1) / inner.target_stride + 1);
+  }
+  if (stop <= next) return {};
+  const uint64_t whole = run_at(stop - 1).length == run_length ? stop : stop - 1;
+  if (run_length > kWindowBytes) {
+    for (; next < whole; ++next) RESHARD_RETURN_IF_ERROR(copier.Add(run_at(next)));
+  } else if (next < whole) {
+    RunRow row = run_at(next);
+    row.count = whole - next;
+    row.source_stride = inner.source_stride;
+    row.target_stride = inner.target_stride;
+    RESHARD_RETURN_IF_ERROR(copier.Add(row));
+  }
+  return whole < stop ? copier.Add(run_at(whole)) : Status();
+}
+
+// Adds the runs of `copy` whose target bytes lie in `range`, which lies within its span.
+Status AddRuns(const BlockCopy& copy, ByteRange range, WindowCopier& copier) {
+  if (copy.dims.empty()) {
+    return AddInnerLoop(
+        {.count = 1, .source_stride = copy.run_length, .target_stride = copy.run_length},
+        copy.source_offset, copy.target_offset, copy.run_length, range, copier);
+  }
+  // The outer loops are walked as a copy whose "run" is the innermost loop, gaps included.
+  BlockCopy outer = copy;
+  const CopyDim inner = outer.dims.back();
+  outer.dims.pop_back();
+  outer.run_length = (inner.count - 1) * inner.target_stride + copy.run_length;
+  // Beginning so much earlier that no innermost loop that reaches into `range` gets cut in front.
+  const uint64_t earlier = std::min(range.offset, outer.run_length - 1);
+  const ByteRange reach{range.offset - earlier, range.length + earlier};
+  for (RunCursor loop(outer, reach); !loop.done(); loop.Next()) {
+    const Run& run = loop.run();
+    if (run.target_offset + run.length <= range.offset) continue;
+    RESHARD_RETURN_IF_ERROR(
+        AddInnerLoop(inner, run.source_offset, run.target_offset, copy.run_length, range, copier));
+  }
+  return {};
+}
+
+// The source bytes from the first run to the last one that have target bytes in `range`, or would
+// if there were no gaps. The range reaches into the copy's span.
+ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
+  // The run that holds the byte at `target`, or is the last one before it.
+  const auto source_of = [&copy](uint64_t target) {
+    uint64_t source = copy.source_offset;
+    target -= std::min(target, copy.target_offset);
+    for (const CopyDim& dim : copy.dims) {
+      const uint64_t i = std::min(target / dim.target_stride, dim.count - 1);
+      source += i * dim.source_stride;
+      target -= i * dim.target_stride;
+    }
+    return source + std::min(target, copy.run_length - 1);
+  };
+  const uint64_t begin = source_of(range.offset);
+  return {begin, source_of(range.end() - 1) + 1 - begin};
+}
+
+// Gather, telling digest_of(i), where it is not empty, what copy number i takes.
+template <typename DigestOf>
+Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+                    std::span<std::byte> out, DigestOf digest_of) {
+  const ByteRange range{offset, out.size()};
+  uint64_t gathered = 0;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const BlockCopy& copy = copies[i];
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= range.end()) break;
+    if (span.length == 0 || span.end() <= range.offset) continue;
+    std::optional<CopyDigest> digest = digest_of(i);
+    WindowCopier copier(files, copy.source, out, digest ? &*digest : nullptr);
+    RESHARD_RETURN_IF_ERROR(AddRuns(copy, range, copier));
+    RESHARD_RETURN_IF_ERROR(copier.Flush());
+    gathered += copier.copied();
+  }
+  if (gathered != out.size()) {
+    return InternalError(fmt::format("the copies write {} of the {} bytes at target offset {}",
+                                     gathered, out.size(), offset));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+              std::span<std::byte> out) {
+  return GatherCopies(files, copies, offset, out,
+                      [](size_t) -> std::optional<CopyDigest> { return std::nullopt; });
+}
+
+Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range) {
+  auto segment = std::partition_point(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() <= range.offset; });
+  for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
+    const auto* const content = std::get_if<Content>(&*segment);
+    if (content == nullptr) continue;
+    for (const BlockCopy& copy : content->copies) {
+      const ByteRange span = copy.TargetSpan();
+      if (span.offset >= range.end()) break;
+      if (span.end() <= range.offset) continue;
+      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap)
+        continue;
+      const ByteRange source = SourceSpanOf(copy, range);
+      RESHARD_RETURN_IF_ERROR(files.Prefetch(copy.source, source.offset, source.length));
+    }
+  }
+  return {};
+}
+
+Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
+                  std::span<std::byte> out, ChunkDigest* digest) {
+  auto segment = std::partition_point(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
+  for (; !out.empty(); ++segment) {
+    if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {
+      return InternalError(fmt::format("the plan of {} has no bytes at offset {} of {}",
+                                       Escape(plan.path), offset, plan.size));
+    }
+    const uint64_t length = std::min<uint64_t>(out.size(), TargetRange(*segment).end() - offset);
+    if (const auto* literal = std::get_if<Literal>(&*segment)) {
+      std::memcpy(out.data(), literal->bytes.data() + (offset - literal->offset), length);
+    } else {
+      const auto number = static_cast<size_t>(segment - plan.segments.begin());
+      RESHARD_RETURN_IF_ERROR(
+          GatherCopies(files, std::get<Content>(*segment).copies, offset, out.first(length),
+                       [digest, number](size_t copy) -> std::optional<CopyDigest> {
+                         if (digest == nullptr) return std::nullopt;
+                         return digest->OfCopy(number, copy);
+                       }));
+    }
+    offset += length;
+    out = out.subspan(length);
+  }
+  return {};
+}
+
+}  // namespace reshard
