@@ -17,7 +17,6 @@ namespace reshard {
 namespace {
 
 // Messages list at most this many things.
-constexpr size_t kListed = 20;
 constexpr size_t kListedCandidates = 4;
 
 // What became of one parameter.
@@ -97,12 +96,6 @@ Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence)
   return same ? followed : own;
 }
 
-std::string List(const std::vector<std::string>& items) {
-  std::string list;
-  for (size_t i = 0; i < std::min(items.size(), kListed); ++i) list += "\n  " + items[i];
-  return items.size() > kListed ? list + "\n  ..." : list;
-}
-
 }  // namespace
 
 Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>& parameters,
@@ -129,7 +122,7 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
   }
 
   std::vector<NamedLayout> layouts;
-  std::vector<std::string> problems;
+  FirstFew problems;
   std::vector<std::string> open;
   std::vector<std::string> left_out;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -140,16 +133,16 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
     } else if (findings[i].left_out) {
       left_out.push_back(Quote(name));
     } else {
-      problems.push_back(fmt::format("{}: full shape {}, shards {}: {}", Quote(name),
-                                     ToString(parameters[i].full_shape),
-                                     ToString(parameters[i].shard_shape), findings[i].problem));
+      problems.Add(fmt::format("{}: full shape {}, shards {}: {}", Quote(name),
+                               ToString(parameters[i].full_shape),
+                               ToString(parameters[i].shard_shape), findings[i].problem));
     }
   }
-  if (!problems.empty()) {
+  if (problems.count() > 0) {
     return MismatchError(fmt::format(
         "the layouts of {} of {} parameters are not to be told from their shards; give a reference "
         "that holds the same values, or write them into a specification (strategy make):{}",
-        problems.size(), parameters.size(), List(problems)));
+        problems.count(), parameters.size(), problems.Lines()));
   }
   if (!open.empty()) {
     warnings.push_back(fmt::format(

@@ -1,13 +1,9 @@
 #include "src/base/quote.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace reshard {
 namespace {
-
-// Lists in messages are cut to this many items.
-constexpr size_t kShown = 20;
 
 void AppendEscaped(std::string_view name, std::string& out) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -52,26 +48,40 @@ std::string Escape(std::string_view name) {
   return out;
 }
 
-std::string FirstNumbers(const std::vector<int64_t>& numbers) {
-  std::string list = "[";
-  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
-    if (i != 0) list += ", ";
-    list += std::to_string(numbers[i]);
-  }
-  if (numbers.size() > kShown) list += " and " + std::to_string(numbers.size() - kShown) + " more";
-  return list + "]";
-}
+std::string Quote(std::string_view name) { return '"' + Escape(name) + '"'; }
 
-std::string FirstOf(const std::vector<std::string>& items) {
+std::string FirstFew::Joined(std::string_view separator) const {
   std::string list;
-  for (size_t i = 0; i < std::min(items.size(), kShown); ++i) {
-    if (i != 0) list += ", ";
-    list += items[i];
+  for (const std::string& item : items_) {
+    if (&item != &items_.front()) list += separator;
+    list += item;
   }
-  if (items.size() > kShown) list += " and " + std::to_string(items.size() - kShown) + " more";
+  if (more() > 0) list += " and " + std::to_string(more()) + " more";
   return list;
 }
 
-std::string Quote(std::string_view name) { return '"' + Escape(name) + '"'; }
+std::string FirstFew::Dotted() const {
+  std::string list;
+  for (const std::string& item : items_) list += (list.empty() ? "" : ", ") + item;
+  return more() > 0 ? list + ", ..." : list;
+}
+
+std::string FirstFew::Lines(std::string_view rest) const {
+  std::string lines;
+  for (const std::string& item : items_) lines += "\n  " + item;
+  return more() > 0 ? lines.append("\n  ").append(rest) : lines;
+}
+
+std::string FirstNumbers(const std::vector<int64_t>& numbers) {
+  FirstFew first;
+  for (const int64_t number : numbers) first.Add(number);
+  return '[' + first.Joined() + ']';
+}
+
+std::string FirstOf(const std::vector<std::string>& items) {
+  FirstFew first;
+  for (const std::string& item : items) first.Add(item);
+  return first.Joined();
+}
 
 }  // namespace reshard

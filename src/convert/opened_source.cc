@@ -1,7 +1,6 @@
 #include "src/convert/opened_source.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,26 +20,6 @@ namespace {
 // About as many files as a target file is often put together from.
 constexpr size_t kLeastIndexes = 16;
 
-// Ranks to be listed in a message: how many, and the first of them.
-class RankTally {
- public:
-  void Add(int64_t rank) {
-    ++count_;
-    if (first_.size() < kMost) first_.push_back(rank);
-  }
-  int64_t count() const { return count_; }
-  std::string Words() const {
-    const int64_t more = count_ - static_cast<int64_t>(first_.size());
-    return fmt::format("{}{}", fmt::join(first_, ", "),
-                       more > 0 ? fmt::format(" and {} more", more) : "");
-  }
-
- private:
-  static constexpr size_t kMost = 20;
-  int64_t count_ = 0;
-  std::vector<int64_t> first_;
-};
-
 Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
                    std::optional<Strategy>& strategy, std::vector<std::string>& warnings) {
   if (path.empty()) return {};
@@ -51,15 +30,15 @@ Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
 
 // Returns the ranks from `first` up to `end` without files of their own or of a rank that holds the
 // same weights.
-RankTally MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
-                       const HolderGroups& groups) {
+FirstFew MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
+                      const HolderGroups& groups) {
   const auto has_file = [&](int64_t rank) {
     const auto place = std::lower_bound(
         chosen.begin(), chosen.end(), rank,
         [](const OpenedSource::File& file, int64_t wanted) { return file.rank < wanted; });
     return place != chosen.end() && place->rank == rank;
   };
-  RankTally missing;
+  FirstFew missing;
   for (int64_t rank = first; rank < end; ++rank) {
     if (has_file(rank)) continue;
     const auto holders = groups.HoldersLike(rank);
@@ -139,7 +118,7 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
   const int64_t first = rule_->SourceRank(0, 0);
   const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
   const auto replicas = source_strategy_ ? std::span<const int64_t>() : groups.HoldersLike(first);
-  RankTally extra;
+  FirstFew extra;
   for (const RankFile& file : folder.files) {
     if ((file.rank < first || file.rank >= end) &&
         std::find(replicas.begin(), replicas.end(), file.rank) == replicas.end()) {
@@ -150,28 +129,28 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
     step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
   }
-  const RankTally missing = MissingRanks(chosen_, first, end, groups);
+  const FirstFew missing = MissingRanks(chosen_, first, end, groups);
 
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (extra.count() > 0 && !paths.source_files.empty()) {
     return InvalidArgumentError(
         fmt::format("--source: expected source ranks from {} to {} (by {}), found {}", first,
-                    end - 1, by, extra.Words()));
+                    end - 1, by, extra.Joined()));
   }
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     SourceName(paths), first, end - 1, by, extra.Words()));
+                                     SourceName(paths), first, end - 1, by, extra.Joined()));
   }
   if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
                                     SourceName(paths), missing.count(), first, end - 1, by,
-                                    missing.Words()));
+                                    missing.Joined()));
   }
   if (extra.count() == 0) return {};
   const std::string beyond =
       fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(paths),
                   extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), first,
-                  end - 1, by, extra.Words());
+                  end - 1, by, extra.Joined());
   if (rule_->stage_alone()) {  // they are of other stages
     warnings_.push_back(beyond + "; not used");
     return {};

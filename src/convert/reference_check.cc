@@ -10,8 +10,6 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kListedFaults = 20;
-
 // "Float32 [2, 3]", "a note" or "a map": all that has to be equal.
 std::string TypeText(ParameterKind kind, DType dtype, const Shape& full_shape) {
   switch (kind) {
@@ -33,8 +31,7 @@ Status CheckReference(const std::string& file, const PlanNotes& notes,
   RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex reference,
                            CheckpointIndex::Make(files, files.Add(file)));
   std::vector<std::string> unknown;
-  std::string list;
-  size_t differing = 0;
+  FirstFew differing;
   for (const auto& [target_name, parameter] : notes.parameters) {
     const std::string& name = parameter.source_name;
     const ParameterInfo* known = reference.Find(name);
@@ -45,16 +42,14 @@ Status CheckReference(const std::string& file, const PlanNotes& notes,
     const std::string expected = TypeText(known->kind, known->dtype, known->shape);
     const std::string found = TypeText(parameter.kind, parameter.dtype, parameter.full_shape);
     if (expected == found) continue;
-    ++differing;
-    if (differing > kListedFaults) continue;
-    list += fmt::format("\n  {}: expected {}, found {}", Quote(name), expected, found);
+    differing.Add(fmt::format("{}: expected {}, found {}", Quote(name), expected, found));
   }
-  if (differing > kListedFaults) list += fmt::format("\n  and {} more", differing - kListedFaults);
-  if (differing > 0) {
+  if (differing.count() > 0) {
     return MismatchError(fmt::format(
         "{} of {} parameters are in full not what they are in the reference {}: the strategies do "
         "not belong to this source, or the reference is of another model:{}",
-        differing, notes.parameters.size(), Escape(file), list));
+        differing.count(), notes.parameters.size(), Escape(file),
+        differing.Lines(fmt::format("and {} more", differing.more()))));
   }
   if (!unknown.empty()) {
     warnings.push_back(

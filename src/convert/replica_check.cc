@@ -1,7 +1,6 @@
 #include "src/convert/replica_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <set>
 #include <string>
@@ -12,17 +11,16 @@ namespace reshard {
 namespace {
 
 std::string Words(const ReplicaDifference& difference) {
-  std::vector<std::string> pairs;
+  FirstFew pairs;
   for (const ReplicaPair& pair : difference.pairs) {
-    pairs.push_back(pair.other_type
-                        ? fmt::format("rank {} has another dtype or shape than rank {}", pair.rank,
-                                      pair.reference)
-                        : fmt::format("rank {} differs from rank {} from byte {} of the shard on",
-                                      pair.rank, pair.reference, pair.offset));
+    pairs.Add(pair.other_type
+                  ? fmt::format("rank {} has another dtype or shape than rank {}", pair.rank,
+                                pair.reference)
+                  : fmt::format("rank {} differs from rank {} from byte {} of the shard on",
+                                pair.rank, pair.reference, pair.offset));
   }
-  const uint64_t more = difference.pair_count - pairs.size();
-  return fmt::format("\n  {}: {}{}", Quote(difference.parameter), fmt::join(pairs, ", "),
-                     more > 0 ? fmt::format(" and {} more", more) : "");
+  pairs.AddUnnamed(difference.pair_count - difference.pairs.size());
+  return fmt::format("{}: {}", Quote(difference.parameter), pairs.Joined());
 }
 
 }  // namespace
@@ -56,16 +54,16 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
 
 Status CheckNoneDiffer(const ReplicaReport& replicas) {
   if (replicas.differing == 0) return {};
-  std::string list;
-  for (const ReplicaDifference& difference : replicas.differences) list += Words(difference);
-  if (replicas.differing > replicas.differences.size()) list += "\n  ...";
+  FirstFew list;
+  for (const ReplicaDifference& difference : replicas.differences) list.Add(Words(difference));
+  list.AddUnnamed(replicas.differing - replicas.differences.size());
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
       "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
       "not right (their replicas stand in for them), or pass --check-replicas=none, which takes "
       "the shards of any:{}",
-      replicas.differing, replicas.compared, list));
+      replicas.differing, replicas.compared, list.Lines()));
 }
 
 }  // namespace reshard

@@ -128,7 +128,7 @@ std::optional<int64_t> RankToBlame(const std::vector<SampledDifference>& differe
 
 std::string Words(const SampledDifference& difference) {
   return fmt::format(
-      "\n  {}: rank {} {}", Quote(difference.parameter), difference.rank,
+      "{}: rank {} {}", Quote(difference.parameter), difference.rank,
       difference.other_type
           ? fmt::format("has another dtype or shape than rank {}", difference.reference)
           : fmt::format("differs from rank {} at byte {} of the shard", difference.reference,
@@ -148,10 +148,10 @@ std::string List(const std::vector<SampledDifference>& differences) {
       order.push_back(&difference);
     }
   }
-  std::string list;
-  for (size_t i = 0; i < std::min(order.size(), kListedDifferences); ++i) list += Words(*order[i]);
-  if (differences.size() > kListedDifferences) list += "\n  ...";
-  return list;
+  FirstFew first(kListedDifferences);
+  for (const SampledDifference* difference : order) first.Add(Words(*difference));
+  first.AddUnnamed(differences.size() - order.size());
+  return first.Lines();
 }
 
 // Whether the differences, of which there are some, are more than one rank or what is each rank's

@@ -193,21 +193,16 @@ Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
 }
 
 Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
-  constexpr size_t kMostListed = 20;
-  size_t count = 0;
-  std::string list;
+  FirstFew changed;
   for (const Entry* entry : used) {
     // Of a file that was used, neither path nor identity is ever written again: no lock.
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
                              Compare(*entry->pinned, IdentityOf(entry->path)));
-    if (change && ++count <= kMostListed) {
-      list += fmt::format("\n  {}: {}", Escape(entry->path), *change);
-    }
+    if (change) changed.Add(fmt::format("{}: {}", Escape(entry->path), *change));
   }
-  if (count == 0) return {};
-  if (count > kMostListed) list += "\n  ...";
+  if (changed.count() == 0) return {};
   return ChangedError(fmt::format("{} of {} source files changed while they were in use; {}:{}",
-                                  count, used.size(), kAdvice, list));
+                                  changed.count(), used.size(), kAdvice, changed.Lines()));
 }
 
 }  // namespace reshard

@@ -18,30 +18,6 @@
 namespace reshard {
 namespace {
 
-// Messages list at most this many things.
-constexpr size_t kListed = 20;
-
-// Joins up to kListed things and says how many more there are.
-class Enumeration {
- public:
-  explicit Enumeration(std::string_view separator = ", ") : separator_(separator) {}
-
-  void Add(std::string_view thing) {
-    if (count_ > 0 && count_ < kListed) text_ += separator_;
-    if (count_ < kListed) text_ += thing;
-    ++count_;
-  }
-  size_t count() const { return count_; }
-  std::string ToString() const {
-    return count_ <= kListed ? text_ : fmt::format("{} and {} more", text_, count_ - kListed);
-  }
-
- private:
-  std::string_view separator_;
-  size_t count_ = 0;
-  std::string text_;
-};
-
 std::optional<int64_t> RankOf(std::string_view folder) {
   constexpr std::string_view kPrefix = "rank_";
   if (!folder.starts_with(kPrefix)) return std::nullopt;
@@ -130,17 +106,17 @@ std::vector<const Candidate*> Eligible(const RankListing& rank, const std::strin
 }
 
 // Which ranks, by label, are at which step.
-using Steps = std::map<std::optional<TrainingStep>, Enumeration, std::greater<>>;
+using Steps = std::map<std::optional<TrainingStep>, FirstFew, std::greater<>>;
 
 Status CheckSameStep(const std::string& source, const Steps& steps,
                      const std::vector<RankListing>& ranks) {
   if (steps.size() <= 1) return {};
-  Enumeration list("; ");
+  FirstFew list;
   for (const auto& [step, where] : steps) {
-    list.Add(fmt::format("{} in {}", StepName(step), where.ToString()));
+    list.Add(fmt::format("{} in {}", StepName(step), where.Joined()));
   }
   return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
-                                   Escape(source), list.ToString(), GreatestCommonStep(ranks)));
+                                   Escape(source), list.Joined("; "), GreatestCommonStep(ranks)));
 }
 
 // Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
@@ -161,9 +137,9 @@ void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, b
 Result<RankFolder> Choose(const std::string& source, const std::string& base,
                           const std::vector<RankListing>& ranks, const std::string& suffix) {
   RankFolder found;
-  Enumeration open("; ");
-  Enumeration empty;
-  Enumeration other;  // those where MindSpore takes another file
+  FirstFew open;
+  FirstFew empty;
+  FirstFew other;  // those where MindSpore takes another file
   Steps steps;
   std::string example;
   std::set<std::string> prefixes;
@@ -174,9 +150,9 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
       continue;
     }
     if (eligible.size() > 1) {
-      Enumeration names;
+      FirstFew names;
       for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
-      open.Add(fmt::format("{} ({})", Escape(rank.label), names.ToString()));
+      open.Add(fmt::format("{} ({})", Escape(rank.label), names.Joined()));
       example = Stem(eligible.front()->name);
       KeepPrefixes(eligible, rank.rank, open.count() == 1, prefixes);
       continue;
@@ -201,27 +177,26 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
     }
     return MismatchError(fmt::format(
         "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",
-        Escape(source), open.ToString(), advice));
+        Escape(source), open.Joined("; "), advice));
   }
   const std::string wanted = fmt::format("*{}{}", Escape(suffix), kCheckpointExtension);
   const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
   if (found.files.empty()) {
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
-                                     Escape(source), wanted, empty.count(), places,
-                                     empty.ToString(),
+                                     Escape(source), wanted, empty.count(), places, empty.Joined(),
                                      suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
   RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));
   if (empty.count() > 0) {
     found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}",
                                          Escape(source), wanted, empty.count(), ranks.size(),
-                                         places, empty.ToString()));
+                                         places, empty.Joined()));
   }
   if (other.count() > 0) {
     found.warnings.push_back(
         fmt::format("{}: MindSpore, which goes by the order of names and not by epoch and step, "
                     "would take other files in {} of {} {}: {}",
-                    Escape(source), other.count(), ranks.size(), places, other.ToString()));
+                    Escape(source), other.count(), ranks.size(), places, other.Joined()));
   }
   return found;
 }

@@ -16,9 +16,6 @@
 namespace reshard {
 namespace {
 
-// Messages list at most this many things.
-constexpr size_t kListedMisfits = 20;
-
 std::vector<int64_t> CutsOf(const SpecEntry& entry, size_t dims) {
   return entry.cuts ? *entry.cuts : std::vector<int64_t>(dims, 1);
 }
@@ -65,11 +62,8 @@ class StageCutter {
     used_[*number] = true;
     const SpecEntry* const entry = &stage_.entries[*number];
     if (const auto misfit = Misfit(*entry, tensor.shape)) {
-      ++misfit_count_;
-      if (misfits_.size() < kListedMisfits) {
-        misfits_.push_back(fmt::format("\n  {}: shape {}: {}: {}", Quote(tensor.name),
-                                       ToString(tensor.shape), entry->place, *misfit));
-      }
+      misfits_.Add(fmt::format("{}: shape {}: {}: {}", Quote(tensor.name), ToString(tensor.shape),
+                               entry->place, *misfit));
       return true;
     }
     layouts_.layouts.push_back(
@@ -80,12 +74,11 @@ class StageCutter {
 
   // Ends the stage. Errors: kMismatch.
   Status Finish(const std::string& checkpoint, SpecLayouts& out) {
-    if (misfit_count_ > 0) {
+    if (misfits_.count() > 0) {
       return MismatchError(fmt::format(
           "{}: {} of the parameters of {} cannot be cut as it says; an entry before those may say "
-          "otherwise for them (shapes here are taken for full ones: is this one rank's file?):{}{}",
-          Escape(spec_.path), misfit_count_, Escape(checkpoint), fmt::join(misfits_, ""),
-          misfit_count_ > misfits_.size() ? "\n  ..." : ""));
+          "otherwise for them (shapes here are taken for full ones: is this one rank's file?):{}",
+          Escape(spec_.path), misfits_.count(), Escape(checkpoint), misfits_.Lines()));
     }
     if (layouts_.layouts.empty()) {
       return MismatchError(
@@ -117,8 +110,7 @@ class StageCutter {
   const GlobList patterns_;
   StageLayouts layouts_;
   std::vector<bool> used_;  // as entries
-  std::vector<std::string> misfits_;
-  size_t misfit_count_ = 0;
+  FirstFew misfits_;
 };
 
 }  // namespace

@@ -17,9 +17,6 @@
 namespace reshard {
 namespace {
 
-// Messages list at most this many things.
-constexpr size_t kListed = 20;
-
 Result<int64_t> DevicesOf(const std::string& path, const LayoutEntry& named) {
   const std::vector<int64_t>& matrix = named.layout.device_matrix;
   const auto error = [&](std::string_view what) {
@@ -70,21 +67,20 @@ Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_s
 Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& stages) {
   const auto count = static_cast<int64_t>(stages.size());
   if (stages.back() == count - 1) return {};
-  std::vector<int64_t> missing;
+  FirstFew missing;
+  FirstFew found;
   int64_t expected = 0;
   for (const int64_t stage : stages) {
-    for (; expected < stage && missing.size() < kListed; ++expected) missing.push_back(expected);
-    if (missing.size() == kListed) break;
-    ++expected;
+    for (; expected < stage && !missing.full(); ++expected) missing.Add(expected);
+    if (expected == stage) ++expected;
+    found.Add(stage);
   }
-  const int64_t more = stages.back() - (count - 1) - static_cast<int64_t>(missing.size());
+  const bool one = missing.count() == 1;
+  missing.AddUnnamed(static_cast<uint64_t>(stages.back() - (count - 1)) - missing.count());
   return MismatchError(fmt::format(
-      "{}: missing stage{} {}{}; found {}{}, expected 0, 1, 2 and so on; give a folder with the "
+      "{}: missing stage{} {}; found {}, expected 0, 1, 2 and so on; give a folder with the "
       "strategy files of all stages (or, to convert one stage alone, its file itself)",
-      Escape(path), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "),
-      more == 0 ? "" : fmt::format(" and {} more", more),
-      fmt::join(stages.begin(), stages.begin() + std::min<int64_t>(count, kListed), ", "),
-      stages.size() <= kListed ? "" : ", ..."));
+      Escape(path), one ? "" : "s", missing.Joined(), found.Dotted()));
 }
 
 // Returns what makes two stages differ, or nothing; the order of layouts does not.
@@ -102,23 +98,12 @@ std::optional<std::string> Difference(const StrategyStage& a, const StrategyStag
   return std::nullopt;
 }
 
-// Files that are left out, for one reason, and its note.
-class Skipped {
- public:
-  void Add(const std::string& path) {
-    if (count_++ < kListed) list_ += (list_.empty() ? "" : ", ") + Escape(path);
-  }
-  void Note(std::string_view reason, std::vector<std::string>& notes) const {
-    if (count_ == 0) return;
-    notes.push_back(fmt::format("skipped {} strategy file{}, {}: {}{}", count_,
-                                count_ == 1 ? "" : "s", reason, list_,
-                                count_ <= kListed ? "" : ", ..."));
-  }
-
- private:
-  size_t count_ = 0;
-  std::string list_;
-};
+// Notes the files that are left out for one reason.
+void NoteSkipped(const FirstFew& paths, std::string_view reason, std::vector<std::string>& notes) {
+  if (paths.count() == 0) return;
+  notes.push_back(fmt::format("skipped {} strategy file{}, {}: {}", paths.count(),
+                              paths.count() == 1 ? "" : "s", reason, paths.Dotted()));
+}
 
 }  // namespace
 
@@ -217,14 +202,14 @@ Result<Strategy> Strategy::FromFile(StrategyFile file) {
 }
 
 Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<StrategyFile> files) {
-  Skipped merged;
-  Skipped repeated;
+  FirstFew merged;
+  FirstFew repeated;
   std::map<int64_t, StrategyStage> by_stage;
   for (StrategyFile& file : files) {
     const bool is_merged = IsMerged(file.layouts);
-    for (const std::string& copy : file.copies) (is_merged ? merged : repeated).Add(copy);
+    for (const std::string& copy : file.copies) (is_merged ? merged : repeated).Add(Escape(copy));
     if (is_merged) {
-      merged.Add(file.path);
+      merged.Add(Escape(file.path));
       continue;
     }
     if (!file.first_item_stage) {
@@ -245,7 +230,7 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
           "{} and {} are both of stage {} but differ: {}; remove the one that is not of this run",
           Escape(place->second.path()), Escape(stage.path()), place->first, *difference));
     }
-    repeated.Add(stage.path());
+    repeated.Add(Escape(stage.path()));
   }
   if (by_stage.empty()) {
     return MismatchError(fmt::format(
@@ -263,8 +248,8 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
   RESHARD_RETURN_IF_ERROR(CheckNoneMissing(folder, numbers));
   Strategy strategy(std::move(folder), true);
   RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  merged.Note("merged already", strategy.notes_);
-  repeated.Note("the same as another of their stage", strategy.notes_);
+  NoteSkipped(merged, "merged already", strategy.notes_);
+  NoteSkipped(repeated, "the same as another of their stage", strategy.notes_);
   return strategy;
 }
 

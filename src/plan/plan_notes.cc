@@ -9,12 +9,6 @@
 #include "src/base/quote.h"
 
 namespace reshard {
-namespace {
-
-// As FirstOf lists.
-constexpr size_t kListedNames = 20;
-
-}  // namespace
 
 const PlanNotes::Parameter* PlanNotes::Find(const std::string& target_name) const {
   const auto own = parameters.find(target_name);
@@ -91,16 +85,15 @@ std::vector<std::string> PlanNotes::Warnings() const {
   add(not_in_target_strategy,
       "without a layout in the target strategy, written in full for each rank");
   if (!absent.empty()) {
-    std::vector<std::string> first;
+    FirstFew names;
     for (const std::string_view name : absent) {
-      if (first.size() == kListedNames) break;
-      first.push_back(Quote(name));
+      if (names.full()) break;
+      names.Add(Quote(name));
     }
-    const size_t more = absent.size() - first.size();
+    names.AddUnnamed(absent.size() - names.count());
     warnings.push_back(
-        fmt::format("{} parameter{} of the strategies that no source file holds, left out: {}{}",
-                    absent.size(), absent.size() == 1 ? "" : "s", FirstOf(first),
-                    more == 0 ? "" : fmt::format(" and {} more", more)));
+        fmt::format("{} parameter{} of the strategies that no source file holds, left out: {}",
+                    absent.size(), absent.size() == 1 ? "" : "s", names.Joined()));
   }
   add(other_shapes, "of other full shapes than the tensor_shape of a strategy says");
   if (!empty_files.empty()) {

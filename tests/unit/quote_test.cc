@@ -27,6 +27,25 @@ TEST(QuoteTest, ListsShowTheFirstTwenty) {
   EXPECT_TRUE(numbers.ends_with("7, 7 and 199980 more]")) << numbers;
 }
 
+TEST(QuoteTest, WhatIsNotShownIsCounted) {
+  FirstFew few(2);
+  EXPECT_EQ(few.Joined(), "");
+  EXPECT_EQ(few.Lines(), "");
+  few.Add("a");
+  EXPECT_FALSE(few.full());
+  few.Add(7);
+  EXPECT_TRUE(few.full());
+  EXPECT_EQ(few.Joined("; "), "a; 7");
+  EXPECT_EQ(few.Dotted(), "a, 7");
+  few.Add("c");
+  few.AddUnnamed(1'000'000);
+  EXPECT_EQ(few.count(), 1'000'003u);
+  EXPECT_EQ(few.Joined(), "a, 7 and 1000001 more");
+  EXPECT_EQ(few.Dotted(), "a, 7, ...");
+  EXPECT_EQ(few.Lines(), "\n  a\n  7\n  ...");
+  EXPECT_EQ(few.Lines("and others"), "\n  a\n  7\n  and others");
+}
+
 TEST(QuoteTest, LongNamesKeepBothEnds) {
   const std::string path = "/root/" + std::string(1000, 'x') + "/net.ckpt";
   const std::string escaped = Escape(path);
