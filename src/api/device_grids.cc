@@ -13,6 +13,7 @@
 #include "reshard/optimizer_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 
 namespace reshard {
@@ -29,8 +30,8 @@ Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parame
       strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
   const size_t dims = what.full_shape.size();
   if (layout == nullptr) return ShardGrid::Whole(dims);
-  return ShardGrid::Make(*layout, dims,
-                         fmt::format("{}: parameter {}", Escape(strategy->path()), Quote(name)));
+  return MakeGrid(*layout, dims,
+                  fmt::format("{}: parameter {}", Escape(strategy->path()), Quote(name)));
 }
 
 // The shard that a local rank holds, as a number in row-major order.

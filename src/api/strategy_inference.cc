@@ -15,6 +15,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/strategy.h"
@@ -162,7 +163,7 @@ Status CheckParts(const std::vector<StageParameter>& parameters, int64_t devices
 // Fails where what is written would not be what was found.
 Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
-                           ShardGrid::Make(layout, parameter.shard_shape.size(), "inferred"));
+                           MakeGrid(layout, parameter.shard_shape.size(), "inferred"));
   if (grid.cuts() == parameter.evidence.cuts) return {};
   return InternalError(
       fmt::format("parameter {}: the layout found has other cuts", Quote(parameter.name)));

@@ -13,6 +13,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 #include "src/verify/shard_sample.h"
 
@@ -43,8 +44,7 @@ std::optional<std::string> DifferentPart(const OpenedSource& source, const Param
     if (!seen.insert(&named.layout).second) continue;
     // Parts differ for a tensor of other dimensions where they do for this one.
     const auto& map = named.layout.tensor_map;
-    const auto grid =
-        ShardGrid::Make(named.layout, map.size() == 1 ? map[0].size() : map.size(), "");
+    const auto grid = MakeGrid(named.layout, map.size() == 1 ? map[0].size() : map.size(), "");
     if (!grid.ok()) continue;  // whoever needs it says so
     const int64_t begin = first + stage * devices;
     if (grid->PartsOf(a - begin) != grid->PartsOf(b - begin)) return std::string(named.name);

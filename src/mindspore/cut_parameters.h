@@ -17,8 +17,8 @@
 #include "reshard/dtype.h"
 #include "reshard/parameter.h"
 #include "src/base/name_arena.h"
-#include "src/mindspore/grid_cache.h"
-#include "src/mindspore/source_shards.h"
+#include "src/source/placement.h"
+#include "src/source/shard_grid.h"
 
 namespace reshard {
 

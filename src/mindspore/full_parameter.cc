@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/mindspore/planner.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/laid_out.h"
 
@@ -23,8 +23,8 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
   const ParameterInfo& parameter = *holder.index->Find(name);
   const FileId file = holder.index->file();
   FullParameter full{
-      SourceShards::Standalone(parameter, holder.stage, file), 0,
-      SourceShard{holder.rank, file, Box::Whole(parameter.shape),
+      StandaloneTensor(parameter, holder.stage, file), 0,
+      PlacedPiece{holder.rank, file, Box::Whole(parameter.shape),
                   parameter.kind == ParameterKind::kMap ? parameter.values : parameter.content}};
   for (const ByteRange& range : full.whole->content) full.bytes += range.length;
   return full;
@@ -45,7 +45,7 @@ Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullPa
                                         const Box& box) {
   const SourceTensor& tensor = parameter.tensor;
   if (tensor.kind != ParameterKind::kTensor) return LayOut(tensor.file, parameter.whole->content);
-  std::vector<SourceShard> pieces;
+  std::vector<PlacedPiece> pieces;
   if (parameter.whole) {
     pieces.push_back(*parameter.whole);
   } else {

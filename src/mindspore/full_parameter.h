@@ -24,7 +24,7 @@ struct FullParameter {
   uint64_t bytes = 0;
   // Where it is taken from as it stands, where no layout cuts it. The content of a note is its
   // text's, that of a map its Values', headers included: they tell types and shapes.
-  std::optional<SourceShard> whole;
+  std::optional<PlacedPiece> whole;
 };
 
 // Describes `name` as a target without strategy gets it: whole from the shards of the lowest stage

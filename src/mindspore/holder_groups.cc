@@ -8,6 +8,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 
 namespace reshard {
@@ -30,7 +31,7 @@ Status CheckLayout(const HolderGroups::List& list, int64_t first, const LayoutEn
   const std::string where = fmt::format("{}: parameter {}", Escape(strategy), Quote(named.name));
   RESHARD_ASSIGN_OR_RETURN(
       const ShardGrid grid,
-      ShardGrid::Make(named.layout, map.size() == 1 ? map[0].size() : map.size(), where));
+      MakeGrid(named.layout, map.size() == 1 ? map[0].size() : map.size(), where));
   const std::vector<int64_t> parts = grid.PartsOf(list.ranks.front() - first);
   for (const int64_t rank : list.ranks) {
     if (grid.PartsOf(rank - first) == parts) continue;

@@ -9,6 +9,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 
 namespace reshard {
@@ -138,8 +139,7 @@ Result<JoinedSlices> JoinByLayout(std::span<const Shape> shapes, const Parameter
   const bool uneven =
       !layout.param_split_shape.empty() && !layout.param_split_shape.front().empty();
   if (!uneven && layout.field > 0) return JoinFields(shapes, layout.field, where);
-  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
-                           ShardGrid::Make(layout, shapes.front().size(), where));
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid, MakeGrid(layout, shapes.front().size(), where));
   if (!uneven) return JoinGrid(shapes, grid, where);
   // Some training code puts the full shape there.
   const auto full = grid.FullShape(shapes.front(), where);

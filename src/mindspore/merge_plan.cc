@@ -110,7 +110,7 @@ Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
     return AppendWholeValues(parameter, parameter.name, first.file, plan_.target);
   }
   const Box box = Box::Whole(parameter.shape);
-  return AppendTensor(SourceShards::Standalone(parameter, 0, first.file), parameter.name,
+  return AppendTensor(StandaloneTensor(parameter, 0, first.file), parameter.name,
                       {{0, first.file, box, parameter.content}}, box, parameter.shape,
                       plan_.target);
 }
@@ -151,13 +151,13 @@ Status MergePlanner::AddSlices(const ParameterInfo& parameter, const Strategy* s
 
 Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
   const ParameterInfo& parameter = *slices.front().parameter;
-  SourceTensor tensor = SourceShards::Standalone(parameter, 0, slices.front().file);
+  SourceTensor tensor = StandaloneTensor(parameter, 0, slices.front().file);
   tensor.full_shape = joined.full;
   if (!TensorBytes(joined.full, parameter.dtype)) {
     return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",
                                      Quote(parameter.name), ToString(joined.dims)));
   }
-  std::vector<SourceShard> shards;  // one of each box
+  std::vector<PlacedPiece> shards;  // one of each box
   // By where the box begins and how large it is: that of an empty slice begins where another does.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, std::vector<size_t>> replicas;
   for (size_t i = 0; i < slices.size(); ++i) {

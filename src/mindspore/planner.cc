@@ -252,7 +252,7 @@ Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
   const Box box = converted.grid->BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
   RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, rule.CopyRank(rank)));
   size_t pieces = 0;
-  for (const SourceShard& shard : shards) pieces += 1 + shard.content.size();
+  for (const PlacedPiece& shard : shards) pieces += 1 + shard.content.size();
   const uint64_t making = pieces * kOfPiece;
   if (pieces >= kMemoryCheckInterval) {
     RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), making));
@@ -291,8 +291,7 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
       const SourceShards::Holder holder,
       sources_.FindWhole(name, selection.stages, sources_.rule().CopyRank(rank)));
   const ParameterInfo& parameter = *holder.index->Find(name);
-  const SourceTensor tensor =
-      SourceShards::Standalone(parameter, holder.stage, holder.index->file());
+  const SourceTensor tensor = StandaloneTensor(parameter, holder.stage, holder.index->file());
   const std::string& target_name = choice_.TargetName(name);
   if (!notes.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());

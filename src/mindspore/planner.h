@@ -24,13 +24,12 @@
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
 #include "src/mindspore/cut_parameters.h"
-#include "src/mindspore/grid_cache.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/source_shards.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"
-#include "src/tensor/block_copy.h"
 
 namespace reshard {
 
@@ -133,18 +132,6 @@ class Planner {
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay
 };
-
-// Copies, and for each the shard that it reads from, placed in its file.
-struct ShardCopies {
-  std::vector<BlockCopy> copies;
-  std::vector<PlacedBox> shards;
-};
-
-// Returns the copies that gather `box` (in elements) of `tensor` from `shards`: its row-major bytes
-// `part` (of the box) go to `target_offset` and on. Proved to write each byte once; ordered by
-// target offset. Errors: kMismatch when the shards do not cover the box.
-Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
-                               const Box& box, ByteRange part, uint64_t target_offset);
 
 }  // namespace reshard
 

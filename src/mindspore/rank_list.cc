@@ -10,6 +10,7 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 
 namespace reshard {
 namespace {
@@ -87,11 +88,11 @@ Status RankLists::AddStage(int64_t number, int64_t target_stage) {
     const std::string where =
         fmt::format("{}: parameter {}", Escape(rule_->source()->path()), Quote(name));
     Pair pair{ShardGrid::Whole(dims), ShardGrid::Whole(dims), {}, {}};
-    RESHARD_ASSIGN_OR_RETURN(pair.source, ShardGrid::Make(layout, dims, where));
+    RESHARD_ASSIGN_OR_RETURN(pair.source, MakeGrid(layout, dims, where));
     if (target_layout != nullptr) {
       const std::string target_where =
           fmt::format("{}: parameter {}", Escape(rule_->target()->path()), Quote(name));
-      RESHARD_ASSIGN_OR_RETURN(pair.target, ShardGrid::Make(*target_layout, dims, target_where));
+      RESHARD_ASSIGN_OR_RETURN(pair.target, MakeGrid(*target_layout, dims, target_where));
     }
     RESHARD_ASSIGN_OR_RETURN(const Shape full, LeastShape(pair.source, pair.target, where));
     RESHARD_ASSIGN_OR_RETURN(pair.source_shard, pair.source.ShardShape(full, where));

@@ -206,7 +206,7 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
     parameter = index->Find(name);
   }
 
-  SourceTensor tensor = Standalone(*parameter, stage, index->file());
+  SourceTensor tensor = StandaloneTensor(*parameter, stage, index->file());
   tensor.table = index->table().id();
   tensor.content = parameter->content;
   if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
@@ -249,22 +249,9 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name,
   return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
 }
 
-SourceTensor SourceShards::Standalone(const ParameterInfo& parameter, int64_t stage, FileId file) {
-  SourceTensor tensor;
-  tensor.name = parameter.name;
-  tensor.kind = parameter.kind;
-  tensor.dtype = parameter.dtype;
-  tensor.full_shape = parameter.shape;
-  tensor.shard_shape = parameter.shape;
-  tensor.stage = stage;
-  tensor.file = file;
-  tensor.grid = WholeGrid(parameter.shape.size());
-  return tensor;
-}
-
-Result<std::vector<SourceShard>> SourceShards::Cover(const SourceTensor& tensor, const Box& box,
+Result<std::vector<PlacedPiece>> SourceShards::Cover(const SourceTensor& tensor, const Box& box,
                                                      int64_t preferred) const {
-  std::vector<SourceShard> shards;
+  std::vector<PlacedPiece> shards;
   Status status;
   tensor.grid->ForEachOverlap(box, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
     auto shard = Locate(tensor, parts, preferred);
@@ -291,7 +278,7 @@ Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
   return ranks;
 }
 
-Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
+Result<PlacedPiece> SourceShards::Locate(const SourceTensor& tensor,
                                          const std::vector<int64_t>& parts,
                                          int64_t preferred) const {
   const int64_t rank = rule_.SourceRank(tensor.stage, tensor.grid->RankOf(parts, preferred));
@@ -299,7 +286,7 @@ Result<SourceShard> SourceShards::Locate(const SourceTensor& tensor,
   if (entry == nullptr) return LocateElsewhere(tensor, parts, preferred);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
   if (table != tensor.table) return LocateElsewhere(tensor, parts, preferred);
-  return SourceShard{rank, entry->file, ShardGrid::BoxOfParts(parts, tensor.shard_shape),
+  return PlacedPiece{rank, entry->file, ShardGrid::BoxOfParts(parts, tensor.shard_shape),
                      tensor.content};
 }
 
@@ -323,7 +310,7 @@ std::vector<int64_t> SourceShards::FilesOf(const SourceTensor& tensor,
   return locals;
 }
 
-Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
+Result<PlacedPiece> SourceShards::LocateElsewhere(const SourceTensor& tensor,
                                                   const std::vector<int64_t>& parts,
                                                   int64_t preferred) const {
   const Box box = ShardGrid::BoxOfParts(parts, tensor.shard_shape);
@@ -361,7 +348,7 @@ Result<SourceShard> SourceShards::LocateElsewhere(const SourceTensor& tensor,
         parameter->kind == ParameterKind::kMap ? "a map" : DTypeName(parameter->dtype),
         ToString(parameter->shape)));
   }
-  return SourceShard{rule_.SourceRank(tensor.stage, local), index->file(), box, parameter->content};
+  return PlacedPiece{rule_.SourceRank(tensor.stage, local), index->file(), box, parameter->content};
 }
 
 }  // namespace reshard

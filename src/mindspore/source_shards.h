@@ -20,43 +20,16 @@
 #include <vector>
 
 #include "reshard/box.h"
-#include "reshard/byte_range.h"
-#include "reshard/dtype.h"
-#include "reshard/parameter.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
-#include "src/mindspore/grid_cache.h"
 #include "src/mindspore/holder_groups.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/index_cache.h"
-#include "src/source/shard_grid.h"
+#include "src/source/placement.h"
 
 namespace reshard {
-
-// A parameter of the source as a whole. Boxes and shapes count elements.
-struct SourceTensor {
-  std::string name;
-  ParameterKind kind = ParameterKind::kTensor;  // a note or a map has neither shape nor grid
-  DType dtype = DType::kFloat32;
-  Shape full_shape;
-  Shape shard_shape;
-  int64_t stage = 0;  // the source stage that its values come from
-  FileId file = 0;    // whose shard tells dtype and shapes
-  // The table of that file, ParameterTable::id(), and where the Values' content is there: equal
-  // tables say the same of all files that have them.
-  uint64_t table = 0;
-  std::vector<ByteRange> content;
-  SharedGrid grid = WholeGrid(0);
-};
-
-// A box of a parameter and where its bytes lie.
-struct SourceShard {
-  int64_t rank = 0;
-  FileId file = 0;
-  Box box;
-  std::vector<ByteRange> content;  // one for each Value; together the row-major bytes of `box`
-};
 
 class SourceShards {
  public:
@@ -137,13 +110,10 @@ class SourceShards {
   // that of local rank `preferred` if it can be. Errors: kMismatch, and those of opening a file.
   Result<SourceTensor> Describe(std::string_view name, int64_t preferred) const;
 
-  // Returns the tensor of a parameter that stands whole in `file`.
-  static SourceTensor Standalone(const ParameterInfo& parameter, int64_t stage, FileId file);
-
   // Returns shards that together hold `box`, one replica of each overlapping part, near `preferred`
   // if it can be. Errors: kMismatch when shards disagree in dtype or shape, or when no file holds a
   // part (names the ranks that would).
-  Result<std::vector<SourceShard>> Cover(const SourceTensor& tensor, const Box& box,
+  Result<std::vector<PlacedPiece>> Cover(const SourceTensor& tensor, const Box& box,
                                          int64_t preferred) const;
 
   // Returns the ranks whose files hold the part `parts` of a tensor that a layout cuts, ascending.
@@ -179,10 +149,10 @@ class SourceShards {
   void FindStrays(const RankEntry& entry, const CheckpointIndex& index) const;
   // Returns the local ranks whose grid part is `parts` and whose files are there, ascending.
   std::vector<int64_t> FilesOf(const SourceTensor& tensor, const std::vector<int64_t>& parts) const;
-  Result<SourceShard> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
+  Result<PlacedPiece> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
                              int64_t preferred) const;
   // Looks for another replica where the file of the preferred one does not have the tensor.
-  Result<SourceShard> LocateElsewhere(const SourceTensor& tensor, const std::vector<int64_t>& parts,
+  Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, const std::vector<int64_t>& parts,
                                       int64_t preferred) const;
 
   SourceFiles& files_;

@@ -14,6 +14,7 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 
 namespace reshard {
 namespace {
@@ -110,7 +111,7 @@ class ParameterCounting {
         if (!alone && !counted_.insert(parameter.name).second) continue;
         const std::string where = shards_.Where(index.file(), parameter.name);
         const auto& layouts = strategy->stages()[static_cast<size_t>(stage)];
-        const auto grid = ShardGrid::Make(*layouts.Find(parameter.name), shape.size(), where);
+        const auto grid = MakeGrid(*layouts.Find(parameter.name), shape.size(), where);
         if (!grid.ok()) return Untold(grid.status().message());
         auto full = grid->FullShape(shape, where);
         if (!full.ok()) return Untold(full.status().message());

@@ -12,7 +12,7 @@
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/mindspore/planner.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -83,7 +83,7 @@ std::vector<Piece> RenamedPieces(const ParameterInfo& parameter, const std::stri
 }  // namespace
 
 Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
-                    const std::vector<SourceShard>& shards, const Box& box, const Shape& dims,
+                    const std::vector<PlacedPiece>& shards, const Box& box, const Shape& dims,
                     TargetPlan& plan) {
   const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
   const KeptNames names = KeepNames(tensor.name, target_name, plan);
@@ -108,7 +108,7 @@ Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
     begin += length;
   } while (begin < bytes);
   ++plan.parameters;
-  for (const SourceShard& shard : shards) plan.sources.push_back(shard.file);
+  for (const PlacedPiece& shard : shards) plan.sources.push_back(shard.file);
   return {};
 }
 

@@ -11,8 +11,8 @@
 #include "reshard/parameter.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/source_shards.h"
 #include "src/plan/target_plan.h"
+#include "src/source/placement.h"
 
 namespace reshard {
 
@@ -20,7 +20,7 @@ namespace reshard {
 // `target_name` and `dims`, and, where there are bytes, its content. Errors: kMismatch when the
 // shards do not cover the box exactly once, or when no file can be so large.
 Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
-                    const std::vector<SourceShard>& shards, const Box& box, const Shape& dims,
+                    const std::vector<PlacedPiece>& shards, const Box& box, const Shape& dims,
                     TargetPlan& plan);
 
 // Appends the Values of a note or a map: as they stand in their file, headers included, where

@@ -1,3 +1,5 @@
+#include "src/plan/make_copies.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <utility>
 
 #include "src/base/quote.h"
-#include "src/mindspore/planner.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/coverage.h"
 
@@ -19,7 +20,7 @@ struct SourcePiece {
   int64_t offset = 0;  // of the whole shard, placed so that the piece's bytes are where they are
 };
 
-std::vector<SourcePiece> PiecesOf(const SourceShard& shard, const Box& whole) {
+std::vector<SourcePiece> PiecesOf(const PlacedPiece& shard, const Box& whole) {
   std::vector<SourcePiece> pieces;
   uint64_t begin = 0;  // of the Value in the bytes of the shard
   for (const ByteRange& value : shard.content) {
@@ -56,7 +57,7 @@ void SortByTarget(ShardCopies& out) {
 
 }  // namespace
 
-Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<SourceShard>& shards,
+Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<PlacedPiece>& shards,
                                const Box& box, ByteRange part, uint64_t target_offset) {
   const Box target = ToByteBox(box, tensor.dtype);
   const PlacedBox placed = {
@@ -67,7 +68,7 @@ Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<Sou
   out.copies.reserve(shards.size());
   out.shards.reserve(shards.size());
   std::vector<std::vector<Box>> written(target_boxes.size());
-  for (const SourceShard& shard : shards) {
+  for (const PlacedPiece& shard : shards) {
     const Box whole = ToByteBox(shard.box, tensor.dtype);
     for (const SourcePiece& piece : PiecesOf(shard, whole)) {
       for (size_t i = 0; i < target_boxes.size(); ++i) {

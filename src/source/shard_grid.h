@@ -1,32 +1,40 @@
-// ShardGrid: what a ParameterLayout means for a tensor: which box each rank of the stage holds.
+// ShardGrid: which box of a tensor each rank of a stage holds.
 //
 // The full tensor is cut into a grid of equal boxes, cuts()[d] parts along dimension d; a rank
 // holds one of them, and ranks that hold the same one are replicas. Ranks here are local to the
-// stage. Immutable, so any number of threads may read it. Rules: docs/layouts.md; source:
-// MindSpore 2.10.0's behaviour.
+// stage. Immutable, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_SHARD_GRID_H_
 #define RESHARD_SRC_SOURCE_SHARD_GRID_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "reshard/box.h"
 #include "reshard/status.h"
-#include "src/mindspore/parameter_layout.h"
 
 namespace reshard {
 
 class ShardGrid {
  public:
-  // Gives `layout` its meaning for a tensor of `dims` dimensions; `where` begins the messages
-  // ("src.ckpt: parameter
-  // \"w\"").
-  // Errors: kMismatch when the tensor map does not fit the dims or the device matrix, or when
-  // optimizer sharding cannot be placed.
-  static Result<ShardGrid> Make(const ParameterLayout& layout, size_t dims, std::string_view where);
+  static constexpr int kFree = -1;
+
+  // A digit of a rank: (rank / stride) % size. The digits of one dimension, slowest first, say
+  // which part a rank holds.
+  struct Digit {
+    int64_t size = 1;
+    int64_t stride = 1;
+    int dim = kFree;
+    int64_t weight = 1;  // of the digit in the part, (part / weight) % size; the grid works it out
+  };
+
+  // The grid of `devices` ranks, cuts[d] parts along dimension d. `digits`
+  // together count the ranks and, slowest first, the parts of each dimension. Where `modulus` is
+  // not 0, all digits are free and the part of dimension 0 is rank % modulus instead.
+  ShardGrid(int64_t devices, std::vector<int64_t> cuts, std::vector<Digit> digits, int64_t modulus);
 
   // The grid of one rank that holds the whole tensor.
   static ShardGrid Whole(size_t dims);
@@ -68,27 +76,16 @@ class ShardGrid {
                       const std::function<bool(const std::vector<int64_t>& parts)>& visit) const;
 
  private:
-  static constexpr int kFree = -1;
-
-  // A digit of a rank: (rank / stride) % size. The digits of one dimension, slowest first, say
-  // which part a rank holds.
-  struct Digit {
-    int64_t size = 1;
-    int64_t stride = 1;
-    int dim = kFree;
-    int64_t weight = 1;  // of the digit in the part: (part / weight) % size
-  };
-
-  Status PlaceOptimizerShards(const ParameterLayout& layout, std::vector<Digit>& axes,
-                              std::string_view where);
-
   int64_t devices_ = 1;
   std::vector<int64_t> cuts_;
-  std::vector<Digit> digits_;  // of size > 1, for each dimension slowest first
-  // Where no axis fits the optimizer shards of a fully replicated tensor: the part of dimension 0
-  // is rank % modulus_. 0 elsewhere.
+  std::vector<Digit> digits_;
   int64_t modulus_ = 0;
 };
+
+using SharedGrid = std::shared_ptr<const ShardGrid>;
+
+// Returns the grid of one rank that holds the whole tensor.
+SharedGrid WholeGrid(size_t dims);
 
 }  // namespace reshard
 

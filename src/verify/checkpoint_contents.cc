@@ -14,6 +14,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/strategy.h"
 #include "src/source/shard_grid.h"
@@ -59,13 +60,13 @@ class RankSet {
 
 // Whether a layout of any stage cuts the parameter.
 bool IsCut(const FullParameter& parameter, const Strategy& strategy) {
-  return std::any_of(
-      strategy.stages().begin(), strategy.stages().end(), [&](const StrategyStage& stage) {
-        const ParameterLayout* const layout = stage.Find(parameter.tensor.name);
-        if (layout == nullptr) return false;
-        const auto grid = ShardGrid::Make(*layout, parameter.tensor.full_shape.size(), "");
-        return !grid.ok() || grid->parts() > 1;
-      });
+  return std::any_of(strategy.stages().begin(), strategy.stages().end(),
+                     [&](const StrategyStage& stage) {
+                       const ParameterLayout* const layout = stage.Find(parameter.tensor.name);
+                       if (layout == nullptr) return false;
+                       const auto grid = MakeGrid(*layout, parameter.tensor.full_shape.size(), "");
+                       return !grid.ok() || grid->parts() > 1;
+                     });
 }
 
 // Reads the files of one checkpoint.

@@ -13,6 +13,7 @@
 #include "reshard/optimizer_names.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/source/checkpoint_index.h"
 
@@ -143,9 +144,9 @@ Status StageSample::ListGroups() {
       Group group;
       RESHARD_ASSIGN_OR_RETURN(
           group.grid,
-          ShardGrid::Make(*layout, parameter.shape.size(),
-                          fmt::format("{}, {}", shards_.Where(reference_->file(), parameter.name),
-                                      Escape(rule.source()->path()))));
+          MakeGrid(*layout, parameter.shape.size(),
+                   fmt::format("{}, {}", shards_.Where(reference_->file(), parameter.name),
+                               Escape(rule.source()->path()))));
       group.cut = group.grid.parts() > 1;
       group.replicas = group.grid.parts() < group.grid.devices();
       any_cut_ = any_cut_ || group.cut;

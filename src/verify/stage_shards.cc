@@ -9,6 +9,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/laid_out.h"
 #include "src/verify/shared_work.h"
@@ -69,9 +70,9 @@ Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStag
   const size_t dims = parameter.shape.size();
   if (!grid) {
     RESHARD_ASSIGN_OR_RETURN(
-        grid, ShardGrid::Make(layouts_.layouts()[layout].layout, dims,
-                              fmt::format("{}, {}", shards_.Where(rank.file, parameter.name),
-                                          Escape(shards_.rule().source()->path()))));
+        grid, MakeGrid(layouts_.layouts()[layout].layout, dims,
+                       fmt::format("{}, {}", shards_.Where(rank.file, parameter.name),
+                                   Escape(shards_.rule().source()->path()))));
   }
   if (grid->cuts().size() != dims) {
     return MismatchError(

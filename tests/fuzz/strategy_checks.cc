@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_merge.h"
@@ -51,7 +52,7 @@ std::string LayoutFault(const ParameterLayout& layout) {
   for (const size_t dims :
        {layout.tensor_map.size() == 1 ? entries : layout.tensor_map.size(), size_t{1}}) {
     if (dims > kMaxDims) continue;
-    const auto grid = ShardGrid::Make(layout, dims, "here");
+    const auto grid = MakeGrid(layout, dims, "here");
     const std::string fault =
         grid.ok() ? GridFault(*grid, layout, dims) : RefusalFault(grid.status());
     if (!fault.empty()) return fault;

@@ -1,4 +1,5 @@
 // Shard grids against the definition of a layout, worked out element by element (docs/layouts.md).
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ Case AnyCase() {
 
 RC_GTEST_PROP(ShardGridProperty, RanksHoldTheBoxesOfTheDefinition, ()) {
   const Case c = AnyCase();
-  const auto made = ShardGrid::Make(c.layout, c.dims, "test");
+  const auto made = MakeGrid(c.layout, c.dims, "test");
   if (!made.ok()) RC_FAIL(made.status().message());
   const ShardGrid& grid = *made;
   RC_ASSERT(grid.devices() == Product(c.layout.device_matrix));
@@ -102,7 +103,7 @@ RC_GTEST_PROP(ShardGridProperty, RanksHoldTheBoxesOfTheDefinition, ()) {
 
 RC_GTEST_PROP(ShardGridProperty, OverlappingPartsAreThoseThatShareElements, ()) {
   const Case c = AnyCase();
-  const auto grid = ShardGrid::Make(c.layout, c.dims, "test");
+  const auto grid = MakeGrid(c.layout, c.dims, "test");
   RC_ASSERT(grid.ok());
   Shape shard;
   for (size_t d = 0; d < c.dims; ++d) shard.push_back(Pick<int64_t>(1, 4));

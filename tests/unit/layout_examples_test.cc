@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy.h"
 #include "src/source/shard_grid.h"
@@ -38,7 +39,7 @@ Strategy MakeStrategy(std::vector<NamedLayout> layouts) {
 }
 
 std::vector<std::string> Boxes(const ParameterLayout& layout, const Shape& full) {
-  const auto grid = ShardGrid::Make(layout, full.size(), "example");
+  const auto grid = MakeGrid(layout, full.size(), "example");
   EXPECT_TRUE(grid.ok()) << grid.status().message();
   const auto shard = grid->ShardShape(full, "example");
   EXPECT_TRUE(shard.ok()) << shard.status().message();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/mindspore/planner.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -22,7 +22,7 @@ SourceTensor Tensor(DType dtype, const Shape& full_shape) {
 }
 
 // A shard whose content is one Value at `offset` of its file.
-SourceShard Shard(FileId file, const Box& box, uint64_t offset, DType dtype = DType::kInt16) {
+PlacedPiece Shard(FileId file, const Box& box, uint64_t offset, DType dtype = DType::kInt16) {
   return {file, file, box, {{offset, Volume(ToByteBox(box, dtype))}}};
 }
 
@@ -32,11 +32,11 @@ const Box kAll = {{0, 0}, {4, 4}};
 
 struct Row {
   const char* name;
-  std::vector<SourceShard> shards;
+  std::vector<PlacedPiece> shards;
 };
 
 TEST(MakeCopiesTest, RefusesShardsThatDoNotCoverExactlyOnce) {
-  SourceShard short_content = Shard(2, kBottom, 0);
+  PlacedPiece short_content = Shard(2, kBottom, 0);
   short_content.content[0].length -= 1;
   const std::vector<Row> rows = {
       {"none", {}},
@@ -79,7 +79,7 @@ TEST(MakeCopiesTest, APartOfTheBox) {
 }
 
 TEST(MakeCopiesTest, ContentInSeveralValues) {
-  SourceShard shard = Shard(1, kAll, 0);
+  PlacedPiece shard = Shard(1, kAll, 0);
   shard.content = {{10, 3}, {20, 0}, {30, 29}};  // cut inside an element
   const auto copies =
       MakeCopies(Tensor(DType::kInt16, {4, 4}), {shard}, {{0, 1}, {1, 2}}, {0, 4}, 0);

@@ -1,6 +1,7 @@
 // Layouts that make no sense; what the others mean is tested against the definition
 // (tests/property/shard_grid_property_test.cc).
 #include "src/source/shard_grid.h"
+#include "src/mindspore/layout_grid.h"
 
 #include <gmock/gmock.h>
 
@@ -73,7 +74,7 @@ TEST(ShardGridTest, RefusesLayoutsThatDoNotFit) {
       {"a size below -1", Sharded({4}, {{-1}}, 1, -2), 1, "neither may be negative"},
   };
   for (const Row& row : rows) {
-    const auto grid = ShardGrid::Make(row.layout, row.dims, "src.ckpt: parameter \"w\"");
+    const auto grid = MakeGrid(row.layout, row.dims, "src.ckpt: parameter \"w\"");
     EXPECT_EQ(grid.status().code(), StatusCode::kMismatch) << row.name;
     EXPECT_THAT(grid.status().message(), StartsWith("src.ckpt: parameter \"w\": ")) << row.name;
     EXPECT_THAT(grid.status().message(), HasSubstr(row.message)) << row.name;
@@ -92,7 +93,7 @@ TEST(ShardGridTest, TakesWhatIsUnusual) {
       {Sharded({2, 2}, {{1}, {-1}}, 7, 2), {4, 1}},  // nested maps: any step
   };
   for (const auto& [layout, cuts] : rows) {
-    const auto grid = ShardGrid::Make(layout, cuts.size(), "w");
+    const auto grid = MakeGrid(layout, cuts.size(), "w");
     ASSERT_TRUE(grid.ok()) << grid.status().message();
     EXPECT_EQ(grid->cuts(), cuts);
   }
@@ -102,7 +103,7 @@ TEST(ShardGridTest, ALongTensorMapIsCutShort) {
   const std::vector<std::vector<int64_t>> flat = {std::vector<int64_t>(200'000, -1)};
   const std::vector<std::vector<int64_t>> nested(200'000, std::vector<int64_t>(2, -1));
   for (const auto& map : {flat, nested}) {
-    const auto grid = ShardGrid::Make(MakeLayout({2}, map), 2, "w");
+    const auto grid = MakeGrid(MakeLayout({2}, map), 2, "w");
     EXPECT_EQ(grid.status().code(), StatusCode::kMismatch);
     EXPECT_THAT(grid.status().message(), HasSubstr(" and 199980 more] does not fit a tensor of 2"));
     EXPECT_LT(grid.status().message().size(), 500U);
@@ -110,7 +111,7 @@ TEST(ShardGridTest, ALongTensorMapIsCutShort) {
 }
 
 TEST(ShardGridTest, ADimensionThatDoesNotDivideIsNamed) {
-  const auto grid = ShardGrid::Make(MakeLayout({2, 3}, {{1, 0}}), 2, "w").value();
+  const auto grid = MakeGrid(MakeLayout({2, 3}, {{1, 0}}), 2, "w").value();
   const auto shard = grid.ShardShape({4, 8}, "dst.ckpt: parameter \"w\"");
   EXPECT_EQ(shard.status().code(), StatusCode::kMismatch);
   EXPECT_EQ(shard.status().message(),
@@ -119,7 +120,7 @@ TEST(ShardGridTest, ADimensionThatDoesNotDivideIsNamed) {
 }
 
 TEST(ShardGridTest, RowsThatOptimizerShardsDoNotDivideAreNamed) {
-  const auto grid = ShardGrid::Make(Sharded({2, 4}, {{1, -1}}, 1, 4), 2, "w").value();
+  const auto grid = MakeGrid(Sharded({2, 4}, {{1, -1}}, 1, 4), 2, "w").value();
   EXPECT_THAT(*grid.ShardShape({16, 3}, "w"), ElementsAre(2, 3));
   EXPECT_THAT(grid.ShardShape({12, 3}, "w").status().message(),
               HasSubstr("dimension 0 of the full shape [12, 3] has 12 elements, which cannot be "
@@ -127,7 +128,7 @@ TEST(ShardGridTest, RowsThatOptimizerShardsDoNotDivideAreNamed) {
 }
 
 TEST(ShardGridTest, AFullShapeBeyond63BitsIsNamed) {
-  const auto grid = ShardGrid::Make(MakeLayout({4}, {{0}}), 1, "w").value();
+  const auto grid = MakeGrid(MakeLayout({4}, {{0}}), 1, "w").value();
   const int64_t largest = std::numeric_limits<int64_t>::max();
   EXPECT_THAT(*grid.FullShape({largest / 4}, "w"), ElementsAre(largest / 4 * 4));
   const auto full = grid.FullShape({largest / 2}, "src.ckpt: parameter \"w\"");

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "src/mindspore/planner.h"
+#include "src/plan/make_copies.h"
 #include "src/record/part_record.h"
 #include "src/write/chunk_digest.h"
 #include "src/write/gather.h"
@@ -31,7 +31,7 @@ class TargetDigestTest : public testing::Test {
     tensor.name = "w";
     tensor.dtype = DType::kInt16;
     tensor.full_shape = {16, 12};
-    std::vector<SourceShard> shards;
+    std::vector<PlacedPiece> shards;
     for (int64_t half = 0; half < 2; ++half) {
       std::string bytes = "head";
       for (size_t row = 0; row < 16; ++row) {

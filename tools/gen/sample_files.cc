@@ -17,6 +17,7 @@
 
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/os/errno_status.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
@@ -80,7 +81,7 @@ Result<std::vector<Piece>> MakePieces(const std::vector<SampleParameter>& parame
     }
     RESHARD_ASSIGN_OR_RETURN(
         const ShardGrid grid,
-        ShardGrid::Make(*parameter.layout, parameter.full_shape.size(), parameter.name));
+        MakeGrid(*parameter.layout, parameter.full_shape.size(), parameter.name));
     RESHARD_ASSIGN_OR_RETURN(const Shape shard,
                              grid.ShardShape(parameter.full_shape, parameter.name));
     const Box box = grid.BoxOf(rank, shard);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/byte_box.h"
 
@@ -144,7 +145,7 @@ Status CheckCuts(const SampleParameter& parameter) {
   if (!parameter.layout) return {};
   const std::string where = fmt::format("parameter \"{}\"", parameter.name);
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
-                           ShardGrid::Make(*parameter.layout, parameter.full_shape.size(), where));
+                           MakeGrid(*parameter.layout, parameter.full_shape.size(), where));
   const auto shard = grid.ShardShape(parameter.full_shape, where);
   if (!shard.ok()) return InvalidArgumentError(shard.status().message());
   return {};

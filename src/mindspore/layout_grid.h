@@ -1,0 +1,39 @@
+// What a ParameterLayout means for a tensor, as a grid. Rules: docs/layouts.md; source: MindSpore
+// 2.10.0's behaviour.
+#ifndef RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
+#define RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "reshard/status.h"
+#include "src/mindspore/parameter_layout.h"
+#include "src/source/shard_grid.h"
+
+namespace reshard {
+
+// Gives `layout` its meaning for a tensor of `dims` dimensions; `where` begins the messages
+// ("src.ckpt: parameter \"w\"").
+// Errors: kMismatch when the tensor map does not fit the dims or the device matrix, or when
+// optimizer sharding cannot be placed.
+Result<ShardGrid> MakeGrid(const ParameterLayout& layout, size_t dims, std::string_view where);
+
+// Grids of the layouts of a strategy, each held once for all parameters that have it. Thread-safe.
+// Layouts are told apart by where they lie, as a LayoutTable holds equal ones once; they must
+// outlive it.
+class GridCache {
+ public:
+  // Returns the grid; arguments and errors: as MakeGrid.
+  Result<SharedGrid> Get(const ParameterLayout& layout, size_t dims, std::string_view where);
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::pair<const ParameterLayout*, size_t>, SharedGrid> grids_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
