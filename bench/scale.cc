@@ -28,8 +28,8 @@
 #include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
-#include "src/source/index_cache.h"
 #include "src/source/shard_grid.h"
+#include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 #include "tools/gen/sample_model.h"
 #include "tools/gen/sample_strategy.h"
@@ -96,7 +96,7 @@ Result<Strategy> ParseStages(const Stages& stages, const std::string& path, bool
 }
 
 // Returns the index of a file as rank 0 of a stage saves it; all ranks' are alike.
-Result<CheckpointIndex> MakeIndex(const std::vector<SampleParameter>& parameters, FileId file) {
+Result<IndexedFile> MakeIndex(const std::vector<SampleParameter>& parameters, FileId file) {
   ParameterGrouping grouping;
   uint64_t offset = 0;
   for (const SampleParameter& parameter : parameters) {
@@ -119,7 +119,7 @@ Result<CheckpointIndex> MakeIndex(const std::vector<SampleParameter>& parameters
     RESHARD_RETURN_IF_ERROR(grouping.Add(value));
   }
   RESHARD_RETURN_IF_ERROR(grouping.Finish());
-  return CheckpointIndex(file, offset, ParameterTable(std::move(grouping)));
+  return IndexedFile(file, offset, FileTable(std::move(grouping)));
 }
 
 // What a run has planned.
@@ -185,7 +185,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
     rank_files.emplace(rank, files.Add(fmt::format("source/rank_{}/llama-1_100.ckpt", rank)));
   }
   size_t indexed = 0;
-  IndexCache indexes(
+  TableCache indexes(
       [&](FileId file) {
         ++indexed;
         return MakeIndex(source_stages[file / static_cast<size_t>(source.devices_per_stage())],

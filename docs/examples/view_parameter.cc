@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     return reshard::ExitCode(checkpoint.status().code());
   }
   if (argc == 2) {
-    for (const reshard::ParameterInfo& parameter : checkpoint->parameters()) {
+    for (const reshard::StoredArray& parameter : checkpoint->parameters()) {
       std::printf("%s %s\n", parameter.name.c_str(), reshard::ToString(parameter.shape).c_str());
     }
     return 0;

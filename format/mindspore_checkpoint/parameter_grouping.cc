@@ -103,10 +103,10 @@ Status ParameterGrouping::Add(const ParsedValue& value) {
 }
 
 Status ParameterGrouping::Begin(const ParsedValue& value) {
-  ParameterInfo parameter;
+  StoredArray parameter;
   parameter.name = value.tag;
-  if (value.is_map) {
-    parameter.kind = ParameterKind::kMap;
+  if (value.is_map_tensor) {
+    parameter.kind = ArrayKind::kMapTensor;
   } else {
     const ParsedTensor& tensor = value.tensors[0];
     const std::optional<DType> dtype = ParseDType(tensor.type);
@@ -118,12 +118,12 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
     }
     parameter.dtype = *dtype;
     parameter.shape = tensor.dims;
-    if (*dtype == DType::kString) parameter.kind = ParameterKind::kString;
+    if (*dtype == DType::kString) parameter.kind = ArrayKind::kText;
     RESHARD_RETURN_IF_ERROR(
         TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
             .status());
   }
-  memory_ += 2 * sizeof(ParameterInfo) + HeapBytes(value.tag.size()) +
+  memory_ += 2 * sizeof(StoredArray) + HeapBytes(value.tag.size()) +
              HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
   parameters_.push_back(std::move(parameter));
   return {};
@@ -131,19 +131,20 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
 
 // Checks that a Value goes on with the last parameter.
 Status ParameterGrouping::Extend(const ParsedValue& value) const {
-  const ParameterInfo& parameter = parameters_.back();
+  const StoredArray& parameter = parameters_.back();
   const uint64_t offset = value.message.offset;
-  const uint64_t begin = parameter.values.front().offset;
-  const bool is_map = parameter.kind == ParameterKind::kMap;
-  if (value.is_map != is_map) {
+  const uint64_t begin = parameter.framed.front().offset;
+  const bool is_map_tensor = parameter.kind == ArrayKind::kMapTensor;
+  if (value.is_map_tensor != is_map_tensor) {
     return Corrupt(value.tag, offset, "a {}, but the Value of this tag before it is a {}",
-                   value.is_map ? "MapTensor" : "tensor", is_map ? "MapTensor" : "tensor");
+                   value.is_map_tensor ? "MapTensor" : "tensor",
+                   is_map_tensor ? "MapTensor" : "tensor");
   }
-  if (is_map) {
+  if (is_map_tensor) {
     for (size_t i = 0; i < kMapTensors; ++i) {
-      if (value.tensors[i].type == parameter.map[i].type) continue;
+      if (value.tensors[i].type == parameter.map_tensor[i].type) continue;
       return Corrupt(value.tag, offset, "part of the MapTensor at offset {}, but of type {} for {}",
-                     begin, Quote(value.tensors[i].type), Quote(parameter.map[i].type));
+                     begin, Quote(value.tensors[i].type), Quote(parameter.map_tensor[i].type));
     }
     return {};
   }
@@ -156,12 +157,12 @@ Status ParameterGrouping::Extend(const ParsedValue& value) const {
 }
 
 Status ParameterGrouping::Append(const ParsedValue& value) {
-  ParameterInfo& parameter = parameters_.back();
-  parameter.values.push_back(value.message);
+  StoredArray& parameter = parameters_.back();
+  parameter.framed.push_back(value.message);
   for (const ParsedTensor& tensor : value.tensors) parameter.bytes += tensor.content.length;
   // Two ranges, and as much again for spare capacity or the cost of small allocations.
   memory_ += 4 * sizeof(ByteRange);
-  if (!value.is_map) {
+  if (!value.is_map_tensor) {
     parameter.content.push_back(value.tensors[0].content);
     return {};
   }
@@ -180,7 +181,7 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
                      "{} content bytes in a MapTensor, but dims {} of {} need {}",
                      tensor.content.length, ToString(tensor.dims), tensor.type, expected);
     }
-    parameter.map.push_back({tensor.type, tensor.dims, tensor.content});
+    parameter.map_tensor.push_back({tensor.type, tensor.dims, tensor.content});
     memory_ += 2 * sizeof(MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
   }
   return {};
@@ -188,10 +189,10 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
 
 // Compares the content of a parameter whose Values are all known with its dims.
 Status ParameterGrouping::EndParameter() {
-  ParameterInfo& parameter = parameters_.back();
-  const uint64_t offset = parameter.values.front().offset;
-  if (parameter.kind == ParameterKind::kMap) return {};
-  if (parameter.kind == ParameterKind::kString) {
+  StoredArray& parameter = parameters_.back();
+  const uint64_t offset = parameter.framed.front().offset;
+  if (parameter.kind == ArrayKind::kMapTensor) return {};
+  if (parameter.kind == ArrayKind::kText) {
     if (!IsZeroDims(parameter.shape)) {
       return Corrupt(parameter.name, offset, "dims {} of str; expected [0]",
                      ToString(parameter.shape));
@@ -212,8 +213,8 @@ Status ParameterGrouping::EndParameter() {
   }
   return Corrupt(
       parameter.name, offset, "{} content bytes{}, but dims {} of {} need {}{}", parameter.bytes,
-      parameter.values.size() == 1 ? std::string()
-                                   : fmt::format(" in {} adjacent Values", parameter.values.size()),
+      parameter.framed.size() == 1 ? std::string()
+                                   : fmt::format(" in {} adjacent Values", parameter.framed.size()),
       ToString(parameter.shape), type, expected,
       IsZeroDims(parameter.shape) ? fmt::format(", or {} for a scalar", item_bytes)
                                   : std::string());
@@ -231,11 +232,11 @@ Status ParameterGrouping::Finish() {
       by_name_.begin(), by_name_.end(),
       [this](uint32_t a, uint32_t b) { return parameters_[a].name == parameters_[b].name; });
   if (twice == by_name_.end()) return {};
-  const ParameterInfo& first = parameters_[*twice];
-  return Corrupt(first.name, parameters_[*(twice + 1)].values.front().offset,
+  const StoredArray& first = parameters_[*twice];
+  return Corrupt(first.name, parameters_[*(twice + 1)].framed.front().offset,
                  "it was there before, at offset {}, with others in between; only adjacent Values "
                  "may share a tag",
-                 first.values.front().offset);
+                 first.framed.front().offset);
 }
 
 }  // namespace reshard

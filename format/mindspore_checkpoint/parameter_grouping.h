@@ -3,7 +3,7 @@
 // Adjacent Values of one tag are parts of one parameter: a tensor's contents concatenate, each
 // Value repeating dims and type; a MapTensor's Values have dims of their own. Not thread-safe.
 //
-// Stored for each parameter: name, shape and a ParameterInfo; for each Value: two ranges (32
+// Stored for each parameter: name, shape and a StoredArray; for each Value: two ranges (32
 // bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxIndexBytes
 // bounds them all.
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/value_parser.h"
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -35,7 +35,7 @@ class ParameterGrouping {
   Status Finish();
 
   // In file order; complete after Finish(). No two have the same name.
-  std::vector<ParameterInfo>& parameters() { return parameters_; }
+  std::vector<StoredArray>& parameters() { return parameters_; }
   // The places in parameters() of the names in ascending order; set by Finish().
   std::vector<uint32_t>& by_name() { return by_name_; }
   // About the bytes of memory that all this takes, spare capacity included.
@@ -47,7 +47,7 @@ class ParameterGrouping {
   Status Append(const ParsedValue& value);
   Status EndParameter();
 
-  std::vector<ParameterInfo> parameters_;  // until it ends, the last one's shape is as written
+  std::vector<StoredArray> parameters_;  // until it ends, the last one's shape is as written
   std::vector<uint32_t> by_name_;
   size_t memory_ = 0;
 };

@@ -69,7 +69,7 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
   return out;
 }
 
-std::array<std::string, kMapTensors> EncodeMapHeaders(
+std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
     std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts) {
   std::array<uint64_t, kMapTensors> tensor_bytes;
   uint64_t map_bytes = 0;

@@ -12,7 +12,7 @@
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/box.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -26,7 +26,7 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
 
 // Returns what stands before each of the three contents of a Value of a MapTensor; the last content
 // ends the Value.
-std::array<std::string, kMapTensors> EncodeMapHeaders(
+std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
     std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
 
 }  // namespace reshard

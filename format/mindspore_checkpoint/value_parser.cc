@@ -128,9 +128,9 @@ void ValueParser::ParseBlock(uint32_t field, uint64_t begin, uint64_t length) {
     case Message::kValue:
       if (field == 1) tag_ = {begin, length};
       if (field == 2) EnterOneof(Message::kTensor, begin, end);
-      if (field == 3) EnterOneof(Message::kMap, begin, end);
+      if (field == 3) EnterOneof(Message::kMapTensor, begin, end);
       return;
-    case Message::kMap:
+    case Message::kMapTensor:
       if (field != 1) return;
       StartTensor();
       Enter(Message::kTensor, begin, end);
@@ -183,7 +183,7 @@ bool ValueParser::FinishValue() {
     }
     if (!ReadString(*tag_, &value_.tag) || !CheckTensors()) return false;
     strings_read_ = 1;
-    value_.is_map = kind_ == Message::kMap;
+    value_.is_map_tensor = kind_ == Message::kMapTensor;
     value_.tensors.resize(tensors_.size());
   }
   for (; strings_read_ <= tensors_.size(); ++strings_read_) {
@@ -200,7 +200,7 @@ bool ValueParser::FinishValue() {
 
 bool ValueParser::CheckTensors() {
   if (!kind_) return Fail("it holds neither a tensor nor a MapTensor");
-  if (kind_ == Message::kMap && tensor_count_ != kMapTensors) {
+  if (kind_ == Message::kMapTensor && tensor_count_ != kMapTensors) {
     return Fail(fmt::format("a MapTensor of {} tensors; expected {} (keys, values, status)",
                             tensor_count_, kMapTensors));
   }

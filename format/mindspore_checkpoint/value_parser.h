@@ -54,8 +54,8 @@ struct ParsedTensor {
 struct ParsedValue {
   ByteRange message;  // key and length included
   std::string tag;
-  bool is_map = false;
-  std::vector<ParsedTensor> tensors;  // one, or kMapTensors when is_map
+  bool is_map_tensor = false;
+  std::vector<ParsedTensor> tensors;  // one, or kMapTensors when is_map_tensor
 };
 
 class ValueParser {
@@ -80,7 +80,7 @@ class ValueParser {
   const ParsedValue& value() const { return value_; }
 
  private:
-  enum class Message : uint8_t { kCheckpoint, kValue, kTensor, kMap, kPackedDims };
+  enum class Message : uint8_t { kCheckpoint, kValue, kTensor, kMapTensor, kPackedDims };
   struct Frame {
     Message message;
     uint64_t end;
@@ -127,7 +127,7 @@ class ValueParser {
   // The Value at hand. Of a MapTensorProto's TensorProtos only the first kMapTensors and the last
   // one are kept, so that a hostile one costs no memory.
   std::optional<ByteRange> tag_;
-  std::optional<Message> kind_;  // its oneof: kTensor or kMap
+  std::optional<Message> kind_;  // its oneof: kTensor or kMapTensor
   std::vector<TensorFields> tensors_;
   uint64_t tensor_count_ = 0;
   bool finishing_ = false;   // its message is over; its strings are being read

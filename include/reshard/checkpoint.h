@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -39,9 +39,9 @@ class Checkpoint {
   const std::string& path() const;
   uint64_t file_size() const;
   // In file order.
-  const std::vector<ParameterInfo>& parameters() const;
+  const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
-  const ParameterInfo* Find(std::string_view name) const;
+  const StoredArray* Find(std::string_view name) const;
   // The CRC-32 that the file's trailer states, where it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 

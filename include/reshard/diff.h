@@ -16,9 +16,9 @@
 #include "reshard/box.h"
 #include "reshard/differences.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -53,9 +53,9 @@ enum class ParameterRelation {
 };
 
 struct ParameterType {
-  ParameterKind kind = ParameterKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a map
-  Shape full_shape;               // empty for notes and maps
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
+  Shape full_shape;               // empty for text entries and MapTensors
 };
 
 struct ParameterDiff {

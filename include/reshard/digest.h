@@ -18,9 +18,9 @@
 #include "reshard/box.h"
 #include "reshard/differences.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -40,12 +40,12 @@ struct DigestOptions {
 
 struct ParameterDigest {
   std::string name;
-  ParameterKind kind = ParameterKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a map
-  Shape full_shape;               // empty for notes and maps
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
+  Shape full_shape;               // empty for text entries and MapTensors
   uint64_t bytes = 0;             // that the digest is of
   // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
-  // "digest"); of a note its text, of a map its Values as they stand in the file.
+  // "digest"); of a text its characters, of a MapTensor its Values as they stand in the file.
   std::string digest;
   // The ranks that hold this value, ascending, where ranks hold different values of a parameter
   // that no layout cuts: then each value is an entry of its own, by its lowest rank. Else empty.

@@ -52,7 +52,7 @@ class ShardedCheckpoint {
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;
   ~ShardedCheckpoint();
 
-  // In the order of the files, tensors only (no notes, no MapTensors).
+  // In the order of the files, tensors only (no text entries, no MapTensors).
   const std::vector<LogicalTensor>& tensors() const;
   // Returns the tensor of this name, or null.
   const LogicalTensor* Find(std::string_view name) const;

@@ -19,9 +19,9 @@
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 
 namespace reshard {
 
@@ -51,9 +51,9 @@ struct ValueStatistics {
 
 struct ParameterStatistics {
   std::string name;
-  ParameterKind kind = ParameterKind::kTensor;
-  DType dtype = DType::kFloat32;              // without meaning for a map
-  Shape full_shape;                           // empty for notes and maps
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;              // without meaning for a MapTensor
+  Shape full_shape;                           // empty for text entries and MapTensors
   std::optional<ValueStatistics> statistics;  // of tensors, but for HiFloat8
 };
 

@@ -11,13 +11,13 @@
 #include "src/io/source_files.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 
 struct Checkpoint::State {
   std::string path;
-  CheckpointIndex index;
+  IndexedFile index;
   FileMap map;
 };
 
@@ -30,7 +30,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     SourceFiles files(1);
     const FileId id = files.Add(path);
-    RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, CheckpointIndex::Make(files, id));
+    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, IndexedFile::Make(files, id));
     RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
     RESHARD_ASSIGN_OR_RETURN(FileMap map, FileMap::Make(file));
     // What was mapped is what was indexed.
@@ -41,16 +41,16 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
 
 const std::string& Checkpoint::path() const { return state_->path; }
 uint64_t Checkpoint::file_size() const { return state_->index.file_size(); }
-const std::vector<ParameterInfo>& Checkpoint::parameters() const {
+const std::vector<StoredArray>& Checkpoint::parameters() const {
   return state_->index.parameters();
 }
-const ParameterInfo* Checkpoint::Find(std::string_view name) const {
+const StoredArray* Checkpoint::Find(std::string_view name) const {
   return state_->index.Find(name);
 }
 std::optional<uint64_t> Checkpoint::crc() const { return state_->index.crc(); }
 
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
-  const ParameterInfo* parameter = Find(name);
+  const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
@@ -59,7 +59,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
     spans.emplace_back(state_->map.data() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
-  for (const MapTensorPart& part : parameter->map) add(part.content);
+  for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
   return spans;
 }
 

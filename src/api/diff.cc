@@ -22,12 +22,12 @@ namespace {
 ParameterType FullTypeOf(const FullParameter& parameter) {
   const SourceTensor& tensor = parameter.tensor;
   return {tensor.kind, tensor.dtype,
-          tensor.kind == ParameterKind::kTensor ? tensor.full_shape : Shape()};
+          tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape()};
 }
 
 bool SameType(const ParameterType& a, const ParameterType& b) {
   if (a.kind != b.kind) return false;
-  return a.kind == ParameterKind::kMap || (a.dtype == b.dtype && a.full_shape == b.full_shape);
+  return a.kind == ArrayKind::kMapTensor || (a.dtype == b.dtype && a.full_shape == b.full_shape);
 }
 
 // A parameter that both sides have.
@@ -53,12 +53,11 @@ std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheck
     if (const auto other = in_b.extract(diff.name)) {
       const FullParameter& same = b.parameters[other.mapped()];
       diff.b = FullTypeOf(same);
-      common.push_back(
-          {all.size(), i, other.mapped(),
-           diff.a->kind == ParameterKind::kTensor && HasComparableValues(diff.a->dtype)});
+      common.push_back({all.size(), i, other.mapped(),
+                        diff.a->kind == ArrayKind::kTensor && HasComparableValues(diff.a->dtype)});
       if (!SameType(*diff.a, *diff.b)) {
         diff.relation = ParameterRelation::kOtherType;
-      } else if (parameter.bytes != same.bytes) {  // notes or maps
+      } else if (parameter.bytes != same.bytes) {  // text entries or MapTensors
         diff.relation = ParameterRelation::kDifferent;
       }
     } else {

@@ -28,7 +28,7 @@ Status DigestOneReplica(const FullCheckpoint& checkpoint, const SharedWork& work
     const FullParameter& parameter = checkpoint.parameters[i];
     const SourceTensor& tensor = parameter.tensor;
     HeldValue value = {tensor.kind, tensor.dtype, {}, parameter.bytes, digests[i], {}};
-    if (tensor.kind == ParameterKind::kTensor) value.shape = tensor.full_shape;
+    if (tensor.kind == ArrayKind::kTensor) value.shape = tensor.full_shape;
     AddDigest(parameter, value, report);
   }
   return {};

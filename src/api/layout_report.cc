@@ -96,10 +96,10 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(file.path));
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
-    for (const ParameterInfo& parameter : checkpoint.parameters()) {
+    for (const StoredArray& parameter : checkpoint.parameters()) {
       names.insert(parameter.name);
       sums.AddContent(file.rank, parameter.bytes);
-      const bool tensor = parameter.kind == ParameterKind::kTensor;
+      const bool tensor = parameter.kind == ArrayKind::kTensor;
       dtypes.AddStored(tensor ? DTypeName(parameter.dtype) : kAsTheyStand, parameter.bytes);
       prefixes.AddStored(PrefixOf(parameter.name), parameter.bytes);
     }

@@ -30,9 +30,9 @@ void AddTo(FileBin& bin, uint64_t size) {
   ++bin.files;
 }
 
-// The dtype of a parameter; notes and maps, which have none, are planned as bytes.
+// The dtype of a parameter; text entries and MapTensors, which have none, are planned as bytes.
 std::string_view TypeOf(const PlanNotes::Parameter& parameter) {
-  return parameter.kind == ParameterKind::kTensor ? DTypeName(parameter.dtype) : kAsTheyStand;
+  return parameter.kind == ArrayKind::kTensor ? DTypeName(parameter.dtype) : kAsTheyStand;
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
 
 void LayoutSums::Finish(const PlanNotes& notes, LayoutReport& report) {
   for (const auto& [name, parameter] : notes.parameters) {
-    const bool tensor = parameter.kind == ParameterKind::kTensor;
+    const bool tensor = parameter.kind == ArrayKind::kTensor;
     const uint64_t bytes = tensor ? parameter.bytes : 0;  // notes have no shape
     dtypes_.AddFull(TypeOf(parameter), bytes);
     prefixes_.AddFull(PrefixOf(name), bytes);

@@ -20,7 +20,7 @@
 
 namespace reshard {
 
-// The dtype of bytes that stand as they do in the source's files: notes and MapTensors.
+// The dtype of bytes that stand as they do in the source's files: text entries and MapTensors.
 inline constexpr std::string_view kAsTheyStand = "notes, maps";
 
 // Files by rank and by stage, in at most kMostRankBins bins each.

@@ -27,7 +27,7 @@
 #include "src/os/storage_kind.h"
 #include "src/os/worker_pool.h"
 #include "src/os/write_back.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 #include "src/verify/content_comparison.h"
 #include "src/verify/crc_check.h"
 #include "src/write/copy_proof.h"
@@ -100,14 +100,14 @@ struct OpenedFiles {
   OpenedFiles& operator=(const OpenedFiles&) = delete;
 
   SourceFiles files;
-  IndexCache cache;
-  std::vector<IndexHandle> indexes;  // in the order of the files
+  TableCache cache;
+  std::vector<TableHandle> indexes;  // in the order of the files
 };
 
 Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
   for (const std::string& path : paths) {
     const FileId file = opened.files.Add(path);
-    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, opened.cache.Get(file));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, opened.cache.Get(file));
     opened.indexes.push_back(std::move(index));
   }
   return {};
@@ -124,9 +124,9 @@ Result<MergePlan> MakePlan(const MergeOptions& options, const OpenedFiles& opene
 }
 
 // Those with a CRC trailer.
-std::vector<const CheckpointIndex*> FilesWithCrc(const OpenedFiles& opened) {
-  std::vector<const CheckpointIndex*> found;
-  for (const IndexHandle& index : opened.indexes) {
+std::vector<const IndexedFile*> FilesWithCrc(const OpenedFiles& opened) {
+  std::vector<const IndexedFile*> found;
+  for (const TableHandle& index : opened.indexes) {
     if (index->crc()) found.push_back(&*index);
   }
   return found;
@@ -195,9 +195,9 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     report.parameters = plan.target.parameters;
     report.bytes_written = plan.target.size;
     report.bytes_compared = BytesToCompare(plan.equal);
-    const std::vector<const CheckpointIndex*> checked = FilesWithCrc(opened);
+    const std::vector<const IndexedFile*> checked = FilesWithCrc(opened);
     uint64_t bytes = report.bytes_compared + report.bytes_written;
-    for (const CheckpointIndex* index : checked) bytes += index->file_size();
+    for (const IndexedFile* index : checked) bytes += index->file_size();
     const CountedWork work(options.jobs, options.stop, options.progress, bytes);
     const auto check_crc = [&](size_t i, const std::stop_token& stop) {
       return CheckCrc(opened.files, *checked[i], work.work().progress, stop);

@@ -58,7 +58,7 @@ Status ShardedCheckpoint::State::List() {
     RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(source->shards(), name));
     Note(parameter, notes);
     const SourceTensor& tensor = parameter.tensor;
-    if (tensor.kind != ParameterKind::kTensor) continue;
+    if (tensor.kind != ArrayKind::kTensor) continue;
     tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !parameter.whole});
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));

@@ -21,7 +21,7 @@
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 #include "src/verify/shard_evidence.h"
 
 namespace reshard {
@@ -36,7 +36,7 @@ struct Inference {
   explicit Inference(const std::stop_token& stop) : files({.stop = stop}) {}
 
   SourceFiles files;
-  IndexCache indexes{files, kIndexBytes, kLeastIndexes};
+  TableCache indexes{files, kIndexBytes, kLeastIndexes};
   std::vector<FileId> ranks;
   FullCheckpoint reference;
   std::map<std::string_view, const FullParameter*> full;  // the reference's tensors, by name
@@ -60,7 +60,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
   }
   RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", "", options.stop));
   for (const FullParameter& parameter : reference.parameters) {
-    if (parameter.tensor.kind == ParameterKind::kTensor) {
+    if (parameter.tensor.kind == ArrayKind::kTensor) {
       full.emplace(parameter.tensor.name, &parameter);
     }
   }
@@ -71,13 +71,13 @@ Status Inference::Open(const InferStrategyOptions& options) {
 Result<int64_t> Inference::DevicesOfStages() {
   std::vector<size_t> changes;  // ranks that have other names than the one before
   std::set<std::string_view> before;
-  IndexHandle last;  // whose names `before` refers to
+  TableHandle last;  // whose names `before` refers to
   uint64_t table = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, indexes.Get(ranks[rank]));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, indexes.Get(ranks[rank]));
     if (rank > 0 && index->table().id() == table) continue;
     std::set<std::string_view> names;
-    for (const ParameterInfo& parameter : index->parameters()) names.insert(parameter.name);
+    for (const StoredArray& parameter : index->parameters()) names.insert(parameter.name);
     if (rank > 0 && names != before) changes.push_back(rank);
     before = std::move(names);
     table = index->table().id();
@@ -98,11 +98,11 @@ Result<int64_t> Inference::DevicesOfStages() {
 
 // Returns the parameters of a stage whose full shapes are known, and their cuts.
 Result<std::vector<StageParameter>> Inference::ParametersOf(FileId first) {
-  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes.Get(first));
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, indexes.Get(first));
   std::vector<StageParameter> parameters;
   std::vector<std::string> unknown;
-  for (const ParameterInfo& parameter : index->parameters()) {
-    if (parameter.kind != ParameterKind::kTensor) continue;
+  for (const StoredArray& parameter : index->parameters()) {
+    if (parameter.kind != ArrayKind::kTensor) continue;
     const auto own = full.find(parameter.name);
     auto found = own;
     if (const auto name = ParameterOfCopy(parameter.name); found == full.end() && name) {

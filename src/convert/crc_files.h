@@ -21,7 +21,7 @@ struct CrcFiles {
 // Errors: those of SourceFiles.
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks);
 
-// Checks each of them, several at a time. Errors: those of CheckCrc and IndexCache; kCancelled.
+// Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work);
 
 }  // namespace reshard

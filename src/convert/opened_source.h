@@ -20,7 +20,7 @@
 #include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy.h"
 #include "src/os/file_identity.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
@@ -65,8 +65,8 @@ class OpenedSource {
 
   SourceFiles& files() { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
-  IndexCache& indexes() { return indexes_; }
-  const IndexCache& indexes() const { return indexes_; }
+  TableCache& indexes() { return indexes_; }
+  const TableCache& indexes() const { return indexes_; }
   const ConversionRule& rule() const { return *rule_; }
   const SourceShards& shards() const { return *shards_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
@@ -81,7 +81,7 @@ class OpenedSource {
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
-  IndexCache indexes_;
+  TableCache indexes_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;

@@ -5,19 +5,19 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 namespace {
 
-// "Float32 [2, 3]", "a note" or "a map": all that has to be equal.
-std::string TypeText(ParameterKind kind, DType dtype, const Shape& full_shape) {
+// "Float32 [2, 3]", "a text" or "a MapTensor": all that has to be equal.
+std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
   switch (kind) {
-    case ParameterKind::kString:
-      return "a note";
-    case ParameterKind::kMap:
-      return "a map";
-    case ParameterKind::kTensor:
+    case ArrayKind::kText:
+      return "a text";
+    case ArrayKind::kMapTensor:
+      return "a MapTensor";
+    case ArrayKind::kTensor:
       break;
   }
   return fmt::format("{} {}", DTypeName(dtype), ToString(full_shape));
@@ -28,13 +28,12 @@ std::string TypeText(ParameterKind kind, DType dtype, const Shape& full_shape) {
 Status CheckReference(const std::string& file, const PlanNotes& notes,
                       std::vector<std::string>& warnings) {
   SourceFiles files(1);
-  RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex reference,
-                           CheckpointIndex::Make(files, files.Add(file)));
+  RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, IndexedFile::Make(files, files.Add(file)));
   std::vector<std::string> unknown;
   FirstFew differing;
   for (const auto& [target_name, parameter] : notes.parameters) {
     const std::string& name = parameter.source_name;
-    const ParameterInfo* known = reference.Find(name);
+    const StoredArray* known = reference.Find(name);
     if (known == nullptr) {
       unknown.push_back(Quote(name));
       continue;

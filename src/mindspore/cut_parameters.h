@@ -15,7 +15,7 @@
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 #include "src/base/name_arena.h"
 #include "src/source/placement.h"
 #include "src/source/shard_grid.h"
@@ -24,7 +24,8 @@ namespace reshard {
 
 struct CutParameter {
   SourceTensor tensor;
-  SharedGrid grid = WholeGrid(0);  // of the target; of a note or a map neither this nor the next
+  SharedGrid grid =
+      WholeGrid(0);  // of the target; of a text or a MapTensor neither this nor the next
   Shape shard_shape;
 };
 
@@ -37,8 +38,8 @@ class CutParameters {
 
  private:
   // What parameters have in common; the grids by where they are, as caches hold them once.
-  using Form = std::tuple<ParameterKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid,
-                          SharedGrid, Shape>;
+  using Form =
+      std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid, SharedGrid, Shape>;
   struct Entry {
     std::string_view name;
     const Form* form;

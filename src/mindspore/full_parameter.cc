@@ -13,19 +13,19 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
   const Strategy* strategy = shards.rule().source();
   if (strategy != nullptr && strategy->Contains(name)) {
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, shards.Describe(name, 0));
-    if (tensor.kind == ParameterKind::kTensor) {
+    if (tensor.kind == ArrayKind::kTensor) {
       const uint64_t bytes = TensorBytes(tensor.full_shape, tensor.dtype).value_or(0);
       return FullParameter{std::move(tensor), bytes, std::nullopt};
     }
   }
   RESHARD_ASSIGN_OR_RETURN(const SourceShards::Holder holder,
                            shards.FindWhole(name, shards.rule().NeededSourceStages(0), 0));
-  const ParameterInfo& parameter = *holder.index->Find(name);
+  const StoredArray& parameter = *holder.index->Find(name);
   const FileId file = holder.index->file();
   FullParameter full{
       StandaloneTensor(parameter, holder.stage, file), 0,
       PlacedPiece{holder.rank, file, Box::Whole(parameter.shape),
-                  parameter.kind == ParameterKind::kMap ? parameter.values : parameter.content}};
+                  parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content}};
   for (const ByteRange& range : full.whole->content) full.bytes += range.length;
   return full;
 }
@@ -44,7 +44,7 @@ void Note(const FullParameter& parameter, PlanNotes& notes) {
 Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullParameter& parameter,
                                         const Box& box) {
   const SourceTensor& tensor = parameter.tensor;
-  if (tensor.kind != ParameterKind::kTensor) return LayOut(tensor.file, parameter.whole->content);
+  if (tensor.kind != ArrayKind::kTensor) return LayOut(tensor.file, parameter.whole->content);
   std::vector<PlacedPiece> pieces;
   if (parameter.whole) {
     pieces.push_back(*parameter.whole);

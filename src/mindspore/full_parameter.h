@@ -22,8 +22,8 @@ namespace reshard {
 struct FullParameter {
   SourceTensor tensor;
   uint64_t bytes = 0;
-  // Where it is taken from as it stands, where no layout cuts it. The content of a note is its
-  // text's, that of a map its Values', headers included: they tell types and shapes.
+  // Where it is taken from as it stands, where no layout cuts it. The content of a text is its
+  // characters', that of a MapTensor its Values', headers included: they tell types and shapes.
   std::optional<PlacedPiece> whole;
 };
 
@@ -36,8 +36,8 @@ Result<FullParameter> DescribeFull(const SourceShards& shards, std::string_view 
 void Note(const FullParameter& parameter, PlanNotes& notes);
 
 // Returns the copies that gather the row-major bytes of `box`, in elements, to offset 0 and on,
-// ordered by their first target byte; of a note or a map, whatever the box, all bytes. Proved to
-// write each byte once. Errors: as SourceShards::Cover.
+// ordered by their first target byte; of a text or a MapTensor, whatever the box, all bytes. Proved
+// to write each byte once. Errors: as SourceShards::Cover.
 Result<std::vector<BlockCopy>> CopiesOf(const SourceShards& shards, const FullParameter& parameter,
                                         const Box& box);
 

@@ -19,23 +19,24 @@ namespace {
 
 // One parameter as one of the files has it.
 struct Slice {
-  const ParameterInfo* parameter = nullptr;
+  const StoredArray* parameter = nullptr;
   FileId file = 0;
 };
 
-std::string DescribeType(const ParameterInfo& parameter) {
-  if (parameter.kind == ParameterKind::kMap)
-    return fmt::format("a map of {} bytes", parameter.bytes);
-  if (parameter.kind == ParameterKind::kString) {
-    return fmt::format("a note of {} bytes", parameter.bytes);
+std::string DescribeType(const StoredArray& parameter) {
+  if (parameter.kind == ArrayKind::kMapTensor)
+    return fmt::format("a MapTensor of {} bytes", parameter.bytes);
+  if (parameter.kind == ArrayKind::kText) {
+    return fmt::format("a text of {} bytes", parameter.bytes);
   }
   return fmt::format("{} {}", DTypeName(parameter.dtype), ToString(parameter.shape));
 }
 
-// The bytes that tell all of the parameter: of a map, types and shapes are in its headers.
+// The bytes that tell all of the parameter: of a MapTensor, types and shapes are in its headers.
 StoredContent ContentOf(const Slice& slice) {
-  const ParameterInfo& parameter = *slice.parameter;
-  return {slice.file, parameter.kind == ParameterKind::kMap ? parameter.values : parameter.content};
+  const StoredArray& parameter = *slice.parameter;
+  return {slice.file,
+          parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content};
 }
 
 uint64_t BytesOf(const StoredContent& content) {
@@ -50,7 +51,7 @@ class MergePlanner {
     plan_.target.path = files.target;
   }
 
-  Status AddSlices(const ParameterInfo& parameter, const Strategy* strategy);
+  Status AddSlices(const StoredArray& parameter, const Strategy* strategy);
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
   MergePlan Take();
@@ -71,8 +72,8 @@ class MergePlanner {
 Result<std::vector<Slice>> MergePlanner::SlicesOf(const std::string& name) const {
   std::vector<Slice> slices;
   std::vector<std::string> without;
-  for (const IndexHandle& index : files_.indexes) {
-    if (const ParameterInfo* parameter = index->Find(name)) {
+  for (const TableHandle& index : files_.indexes) {
+    if (const StoredArray* parameter = index->Find(name)) {
       slices.push_back({parameter, index->file()});
     } else {
       without.push_back(Escape(files_.names.path(index->file())));
@@ -94,10 +95,10 @@ Status MergePlanner::OtherType(const Slice& first, const Slice& slice) const {
 
 Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
   const Slice& first = slices.front();
-  const ParameterInfo& parameter = *first.parameter;
+  const StoredArray& parameter = *first.parameter;
   EqualContents equal{parameter.name, {ContentOf(first)}};
   for (size_t i = 1; i < slices.size(); ++i) {
-    const ParameterInfo& other = *slices[i].parameter;
+    const StoredArray& other = *slices[i].parameter;
     StoredContent content = ContentOf(slices[i]);
     if (other.kind != parameter.kind || other.dtype != parameter.dtype ||
         other.shape != parameter.shape || BytesOf(content) != BytesOf(equal.contents.front())) {
@@ -106,7 +107,7 @@ Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
     equal.contents.push_back(std::move(content));
   }
   if (equal.contents.size() > 1) plan_.equal.push_back(std::move(equal));
-  if (parameter.kind != ParameterKind::kTensor) {
+  if (parameter.kind != ArrayKind::kTensor) {
     return AppendWholeValues(parameter, parameter.name, first.file, plan_.target);
   }
   const Box box = Box::Whole(parameter.shape);
@@ -115,7 +116,7 @@ Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
                       plan_.target);
 }
 
-Status MergePlanner::AddSlices(const ParameterInfo& parameter, const Strategy* strategy) {
+Status MergePlanner::AddSlices(const StoredArray& parameter, const Strategy* strategy) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
@@ -125,12 +126,12 @@ Status MergePlanner::AddSlices(const ParameterInfo& parameter, const Strategy* s
     if (layout == nullptr && copied) layout = layouts.Find(*copied);
   }
   const bool is_cut = strategy == nullptr || layout != nullptr;
-  if (parameter.kind != ParameterKind::kTensor || parameter.shape.empty() || !is_cut) {
+  if (parameter.kind != ArrayKind::kTensor || parameter.shape.empty() || !is_cut) {
     return AddEqual(slices);
   }
   std::vector<Shape> shapes;
   for (const Slice& slice : slices) {
-    const ParameterInfo& other = *slice.parameter;
+    const StoredArray& other = *slice.parameter;
     if (other.kind != parameter.kind || other.dtype != parameter.dtype ||
         other.shape.size() != parameter.shape.size()) {
       return OtherType(slices.front(), slice);
@@ -150,7 +151,7 @@ Status MergePlanner::AddSlices(const ParameterInfo& parameter, const Strategy* s
 }
 
 Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
-  const ParameterInfo& parameter = *slices.front().parameter;
+  const StoredArray& parameter = *slices.front().parameter;
   SourceTensor tensor = StandaloneTensor(parameter, 0, slices.front().file);
   tensor.full_shape = joined.full;
   if (!TensorBytes(joined.full, parameter.dtype)) {
@@ -203,9 +204,9 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) 
     }
   }
   MergePlanner planner(files);
-  const CheckpointIndex& first = *files.indexes.front();
-  for (const IndexHandle& index : files.indexes) {
-    for (const ParameterInfo& parameter : index->parameters()) {
+  const IndexedFile& first = *files.indexes.front();
+  for (const TableHandle& index : files.indexes) {
+    for (const StoredArray& parameter : index->parameters()) {
       if (&*index != &first && first.Find(parameter.name) != nullptr) continue;
       RESHARD_RETURN_IF_ERROR(planner.AddSlices(parameter, strategy));
     }
@@ -216,12 +217,12 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) 
 Result<MergePlan> PlanSegments(const MergeFiles& files) {
   MergePlanner planner(files);
   std::unordered_set<std::string_view> seen;
-  for (const IndexHandle& index : files.indexes) {
-    for (const ParameterInfo& parameter : index->parameters()) {
+  for (const TableHandle& index : files.indexes) {
+    for (const StoredArray& parameter : index->parameters()) {
       if (!seen.insert(parameter.name).second) continue;
       std::vector<Slice> holders;
-      for (const IndexHandle& other : files.indexes) {
-        if (const ParameterInfo* found = other->Find(parameter.name)) {
+      for (const TableHandle& other : files.indexes) {
+        if (const StoredArray* found = other->Find(parameter.name)) {
           holders.push_back({found, other->file()});
         }
       }

@@ -16,7 +16,7 @@
 #include "src/io/source_files.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/target_plan.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
@@ -39,14 +39,14 @@ struct MergePlan {
 };
 
 struct MergeFiles {
-  std::span<const IndexHandle> indexes;  // in the order of the ranks
+  std::span<const TableHandle> indexes;  // in the order of the ranks
   const SourceFiles& names;
   std::string target;  // path of the file to write
 };
 
-// Plans the slices' merge. Scalars, notes and MapTensors have to be equal in all files and are
-// taken once. Every other parameter: without a `strategy`, concatenated along axis 0; with one, as
-// its layout says, that of NAME for the optimizer's copies of NAME (optimizer_copy.h); in no
+// Plans the slices' merge. Scalars, text entries and MapTensors have to be equal in all files and
+// are taken once. Every other parameter: without a `strategy`, concatenated along axis 0; with one,
+// as its layout says, that of NAME for the optimizer's copies of NAME (optimizer_copy.h); in no
 // layout, it has to be equal in all files.
 //   - `param_split_shape`: rows of each part of the grid, parts row-major;
 //   - else `field` F > 0: each slice (rows, cols) becomes (F, rows / F, cols), these are

@@ -176,7 +176,7 @@ Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) cons
     }
     const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
     CutParameter converted{std::move(tensor), WholeGrid(0), {}};
-    if (converted.tensor.kind == ParameterKind::kTensor) {
+    if (converted.tensor.kind == ArrayKind::kTensor) {
       const SourceTensor& found = converted.tensor;
       NoteStatedShape(FindLayout(rule.source(), found.stage, name), rule.source(), found,
                       recipe.findings);
@@ -246,7 +246,7 @@ Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
   const ConversionRule& rule = sources_.rule();
   const SourceTensor& tensor = converted.tensor;
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
-  if (tensor.kind != ParameterKind::kTensor) {
+  if (tensor.kind != ArrayKind::kTensor) {
     return AddCopied(tensor.name, rank, selection, plan, notes);
   }
   const Box box = converted.grid->BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
@@ -263,7 +263,7 @@ Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
 
 Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
   const ConversionRule& rule = sources_.rule();
-  if (tensor.kind != ParameterKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
+  if (tensor.kind != ArrayKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
       rule.Unmatched(tensor.name)) {
     return {};
   }
@@ -290,7 +290,7 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
   RESHARD_ASSIGN_OR_RETURN(
       const SourceShards::Holder holder,
       sources_.FindWhole(name, selection.stages, sources_.rule().CopyRank(rank)));
-  const ParameterInfo& parameter = *holder.index->Find(name);
+  const StoredArray& parameter = *holder.index->Find(name);
   const SourceTensor tensor = StandaloneTensor(parameter, holder.stage, holder.index->file());
   const std::string& target_name = choice_.TargetName(name);
   if (!notes.silent) {
@@ -300,7 +300,7 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
     noted.copied = true;
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   }
-  if (parameter.kind != ParameterKind::kTensor) {
+  if (parameter.kind != ArrayKind::kTensor) {
     return AppendWholeValues(parameter, target_name, holder.index->file(), plan);
   }
   const Box box = Box::Whole(tensor.full_shape);

@@ -59,11 +59,11 @@ Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
     if (table == 0) return std::optional<std::vector<std::string>>();
     if (table == last) continue;  // it holds the same
     last = table;
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, sources_.IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, sources_.IndexOf(stage, local));
     const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
       RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), index->parameters().size() * kOfName));
-      for (const ParameterInfo& parameter : index->parameters()) names.push_back(parameter.name);
+      for (const StoredArray& parameter : index->parameters()) names.push_back(parameter.name);
     } else if (index->parameters().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {
       return std::optional<std::vector<std::string>>();

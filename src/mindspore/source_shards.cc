@@ -19,7 +19,7 @@ constexpr size_t kStagesWithStrays = 8;
 
 }  // namespace
 
-SourceShards::SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
+SourceShards::SourceShards(SourceFiles& files, TableCache& indexes, const ConversionRule& rule,
                            std::map<int64_t, FileId> rank_files, HolderGroups groups,
                            MemoryCheck memory)
     : files_(files),
@@ -64,14 +64,14 @@ std::vector<int64_t> SourceShards::HoldersLike(int64_t stage, int64_t local) con
   return others;
 }
 
-Result<IndexHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
+Result<TableHandle> SourceShards::IndexOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(rule_.SourceRank(stage, local));
-  if (entry == nullptr) return IndexHandle();
+  if (entry == nullptr) return TableHandle();
   return Open(*entry);
 }
 
-Result<IndexHandle> SourceShards::Open(RankEntry& entry) const {
-  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, indexes_.Get(entry.file));
+Result<TableHandle> SourceShards::Open(RankEntry& entry) const {
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, indexes_.Get(entry.file));
   if (entry.table != index->table().id()) {
     FindStrays(entry, *index);
     entry.table = index->table().id();
@@ -79,14 +79,14 @@ Result<IndexHandle> SourceShards::Open(RankEntry& entry) const {
   return index;
 }
 
-void SourceShards::FindStrays(const RankEntry& entry, const CheckpointIndex& index) const {
+void SourceShards::FindStrays(const RankEntry& entry, const IndexedFile& index) const {
   if (rule_.source_stages() == 1) return;
   const int64_t stage = (entry.rank - rule_.SourceRank(0, 0)) / rule_.source_devices();
   const std::lock_guard lock(strays_mutex_);
   const auto [table, is_new] = tables_.try_emplace({stage, index.table().id()}, false);
   if (is_new) {
     const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
-    for (const ParameterInfo& parameter : index.parameters()) {
+    for (const StoredArray& parameter : index.parameters()) {
       if (layouts.Find(parameter.name) != nullptr || !rule_.source()->Contains(parameter.name)) {
         continue;
       }
@@ -133,7 +133,7 @@ Result<uint64_t> SourceShards::TableOf(int64_t stage, int64_t local) const {
 
 Result<uint64_t> SourceShards::TableOf(RankEntry& entry) const {
   if (const uint64_t known = entry.table) return known;
-  RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(entry));
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(entry));
   return index->table().id();
 }
 
@@ -161,10 +161,10 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
   const auto begin = rank_files_.lower_bound(first);
   const auto end = rank_files_.lower_bound(EndOf(stage));
   const auto add = [&](int64_t rank) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(*Find(rank)));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(*Find(rank)));
     ++census.files;
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
-    for (const ParameterInfo& parameter : index->parameters()) {
+    for (const StoredArray& parameter : index->parameters()) {
       auto [entry, is_new] = census.holders.try_emplace(parameter.name);
       Census::Holders& holders = entry->second;
       if (is_new) census.names.push_back(parameter.name);
@@ -192,8 +192,8 @@ Result<const SourceShards::Census*> SourceShards::CensusOf(int64_t stage) const 
 Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t preferred) const {
   const int64_t stage = rule_.source() == nullptr ? 0 : rule_.LowestSourceStage(name);
   int64_t local = preferred;
-  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, local));
-  const ParameterInfo* parameter = index ? index->Find(name) : nullptr;
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(stage, local));
+  const StoredArray* parameter = index ? index->Find(name) : nullptr;
   if (parameter == nullptr) {
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
     const auto holders = census->holders.find(std::string(name));
@@ -209,7 +209,7 @@ Result<SourceTensor> SourceShards::Describe(std::string_view name, int64_t prefe
   SourceTensor tensor = StandaloneTensor(*parameter, stage, index->file());
   tensor.table = index->table().id();
   tensor.content = parameter->content;
-  if (rule_.source() == nullptr || tensor.kind != ParameterKind::kTensor) return tensor;
+  if (rule_.source() == nullptr || tensor.kind != ArrayKind::kTensor) return tensor;
   const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
   const std::string where = Where(index->file(), name);
   RESHARD_ASSIGN_OR_RETURN(
@@ -227,7 +227,7 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name,
                                                      const std::vector<int64_t>& stages,
                                                      int64_t preferred) const {
   for (const int64_t stage : stages) {
-    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, preferred));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(stage, preferred));
     if (index && index->Find(name) != nullptr) {
       return Holder{stage, rule_.SourceRank(stage, preferred), std::move(index)};
     }
@@ -243,7 +243,7 @@ Result<SourceShards::Holder> SourceShards::FindWhole(std::string_view name,
     const auto holders = census->holders.find(std::string(name));
     if (holders == census->holders.end()) continue;
     const int64_t local = holders->second.lowest;
-    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(stage, local));
     return Holder{stage, rule_.SourceRank(stage, local), std::move(index)};
   }
   return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
@@ -270,7 +270,7 @@ Result<std::vector<int64_t>> SourceShards::Holders(const SourceTensor& tensor,
                                                    const std::vector<int64_t>& parts) const {
   std::vector<int64_t> ranks;
   for (const int64_t local : tensor.grid->Replicas(parts)) {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, IndexOf(tensor.stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, IndexOf(tensor.stage, local));
     if (index && index->Find(tensor.name) != nullptr) {
       ranks.push_back(rule_.SourceRank(tensor.stage, local));
     }
@@ -315,8 +315,8 @@ Result<PlacedPiece> SourceShards::LocateElsewhere(const SourceTensor& tensor,
                                                   int64_t preferred) const {
   const Box box = ShardGrid::BoxOfParts(parts, tensor.shard_shape);
   int64_t local = tensor.grid->RankOf(parts, preferred);
-  RESHARD_ASSIGN_OR_RETURN(IndexHandle index, IndexOf(tensor.stage, local));
-  const ParameterInfo* parameter = index ? index->Find(tensor.name) : nullptr;
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(tensor.stage, local));
+  const StoredArray* parameter = index ? index->Find(tensor.name) : nullptr;
   if (parameter == nullptr) {
     // Another replica, the lowest that has it.
     for (const int64_t replica : FilesOf(tensor, parts)) {
@@ -340,12 +340,12 @@ Result<PlacedPiece> SourceShards::LocateElsewhere(const SourceTensor& tensor,
               : ": add the folder of one of these ranks; or are the two strategies swapped?"));
     }
   }
-  if (parameter->kind != ParameterKind::kTensor || parameter->dtype != tensor.dtype ||
+  if (parameter->kind != ArrayKind::kTensor || parameter->dtype != tensor.dtype ||
       parameter->shape != tensor.shard_shape) {
     return MismatchError(fmt::format(
         "{}: expected {} {} as in the other ranks, found {} {}; are these ranks of one checkpoint?",
         Where(index->file(), tensor.name), DTypeName(tensor.dtype), ToString(tensor.shard_shape),
-        parameter->kind == ParameterKind::kMap ? "a map" : DTypeName(parameter->dtype),
+        parameter->kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter->dtype),
         ToString(parameter->shape)));
   }
   return PlacedPiece{rule_.SourceRank(tensor.stage, local), index->file(), box, parameter->content};

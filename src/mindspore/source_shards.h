@@ -1,7 +1,7 @@
 // SourceShards: the source side of a plan: which file holds which box of which parameter.
 //
 // Knows the rank files that were found, the layouts, and, on demand, the indexes of the files.
-// Nothing is read but headers. Thread-safe; the SourceFiles, IndexCache and ConversionRule must
+// Nothing is read but headers. Thread-safe; the SourceFiles, TableCache and ConversionRule must
 // outlive it.
 #ifndef RESHARD_SRC_MINDSPORE_SOURCE_SHARDS_H_
 #define RESHARD_SRC_MINDSPORE_SOURCE_SHARDS_H_
@@ -26,14 +26,14 @@
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/holder_groups.h"
 #include "src/mindspore/layout_grid.h"
-#include "src/source/index_cache.h"
 #include "src/source/placement.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
 class SourceShards {
  public:
-  SourceShards(SourceFiles& files, IndexCache& indexes, const ConversionRule& rule,
+  SourceShards(SourceFiles& files, TableCache& indexes, const ConversionRule& rule,
                std::map<int64_t, FileId> rank_files, HolderGroups groups = {},
                MemoryCheck memory = {});
 
@@ -54,7 +54,7 @@ class SourceShards {
   // opened by TableOf.
   bool HasNewFile(int64_t stage, int64_t local) const;
 
-  // Returns the ParameterTable::id() of the index of that file, 0 where it is not there or was
+  // Returns the FileTable::id() of the index of that file, 0 where it is not there or was
   // never opened.
   uint64_t KnownTable(int64_t stage, int64_t local) const;
 
@@ -69,9 +69,9 @@ class SourceShards {
 
   // Returns the index of the file of local rank `local` of source stage `stage`, null where there
   // is no file.
-  Result<IndexHandle> IndexOf(int64_t stage, int64_t local) const;
+  Result<TableHandle> IndexOf(int64_t stage, int64_t local) const;
 
-  // Returns the ParameterTable::id() of that index, 0 where there is no file, or where one of a
+  // Returns the FileTable::id() of that index, 0 where there is no file, or where one of a
   // rank that by a list holds the same weights has another: then the table does not tell all. Files
   // of one id hold the same parameters at the same places, whatever indexes are there still. Opens
   // the file the first time only. Errors: as IndexOf.
@@ -97,7 +97,7 @@ class SourceShards {
   struct Holder {
     int64_t stage = 0;
     int64_t rank = 0;
-    IndexHandle index;
+    TableHandle index;
   };
   // Finds `name` in the files of the source stages `stages`, ascending: in that of local rank
   // `preferred`, or else of one that by a list holds the same weights, of the lowest stage that has
@@ -145,8 +145,8 @@ class SourceShards {
   std::vector<int64_t> HoldersLike(int64_t stage, int64_t local) const;
   Result<uint64_t> TableOf(RankEntry& entry) const;
   // Returns the index of a rank's file, and looks for strays in its table, if that is new.
-  Result<IndexHandle> Open(RankEntry& entry) const;
-  void FindStrays(const RankEntry& entry, const CheckpointIndex& index) const;
+  Result<TableHandle> Open(RankEntry& entry) const;
+  void FindStrays(const RankEntry& entry, const IndexedFile& index) const;
   // Returns the local ranks whose grid part is `parts` and whose files are there, ascending.
   std::vector<int64_t> FilesOf(const SourceTensor& tensor, const std::vector<int64_t>& parts) const;
   Result<PlacedPiece> Locate(const SourceTensor& tensor, const std::vector<int64_t>& parts,
@@ -156,7 +156,7 @@ class SourceShards {
                                       int64_t preferred) const;
 
   SourceFiles& files_;
-  IndexCache& indexes_;
+  TableCache& indexes_;
   const ConversionRule& rule_;
   const std::map<int64_t, FileId> rank_files_;
   const HolderGroups groups_;

@@ -48,7 +48,7 @@ class ParameterCounting {
     std::set<uint64_t> tables;
     for (const int64_t local : locals) {
       if (stop_.stop_requested()) return CancelledError("stopped while counting parameters");
-      RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, Open(stage, local));
+      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(stage, local));
       if (!tables.insert(index->table().id()).second) continue;
       const bool tells_all = tables.size() == 1 && TellsAll(stage, *index, locals.size());
       RESHARD_RETURN_IF_ERROR(AddFile(stage, *index, tells_all));
@@ -75,7 +75,7 @@ class ParameterCounting {
                        [&](int64_t rank) { return shards_.rank_files().contains(rank); });
   }
 
-  Result<IndexHandle> Open(int64_t stage, int64_t local) {
+  Result<TableHandle> Open(int64_t stage, int64_t local) {
     const bool is_new = shards_.HasNewFile(stage, local);
     if (is_new && (limits_.files == 0 || limits_.headers < headers_of_last_)) {
       return Untold("too many files would have to be opened for that alone");
@@ -91,7 +91,7 @@ class ParameterCounting {
   }
 
   // Whether the file, one of `files`, has each parameter that counts in its stage.
-  bool TellsAll(int64_t stage, const CheckpointIndex& index, size_t files) const {
+  bool TellsAll(int64_t stage, const IndexedFile& index, size_t files) const {
     if (rule_.source() == nullptr) return files == 1;
     const auto& layouts = rule_.source()->stages()[static_cast<size_t>(stage)].layouts();
     return std::all_of(layouts.begin(), layouts.end(), [&](const LayoutEntry& layout) {
@@ -100,11 +100,11 @@ class ParameterCounting {
   }
 
   // Adds what was not counted yet. Where `alone`, no other file is asked for what layouts cut.
-  Status AddFile(int64_t stage, const CheckpointIndex& index, bool alone) {
+  Status AddFile(int64_t stage, const IndexedFile& index, bool alone) {
     const Strategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
-    for (const ParameterInfo& parameter : index.parameters()) {
-      if (parameter.kind != ParameterKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
+    for (const StoredArray& parameter : index.parameters()) {
+      if (parameter.kind != ArrayKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
       Shape shape = parameter.shape;
       if (strategy != nullptr && strategy->Contains(parameter.name)) {
         if (rule_.LowestSourceStage(parameter.name) != stage) continue;

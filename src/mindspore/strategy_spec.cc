@@ -15,7 +15,7 @@
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/input_file.h"
 #include "src/os/write_file.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 namespace {
@@ -34,11 +34,10 @@ Result<StrategySpec> ReadSpec(const std::string& path) {
 
 Result<std::vector<FullTensor>> TensorsOf(const std::string& path) {
   SourceFiles files(1);
-  RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex index,
-                           CheckpointIndex::Make(files, files.Add(path)));
+  RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, IndexedFile::Make(files, files.Add(path)));
   std::vector<FullTensor> tensors;
-  for (const ParameterInfo& parameter : index.parameters()) {
-    if (parameter.kind == ParameterKind::kTensor) {
+  for (const StoredArray& parameter : index.parameters()) {
+    if (parameter.kind == ArrayKind::kTensor) {
       tensors.push_back({parameter.name, parameter.shape});
     }
   }

@@ -27,7 +27,7 @@ using StageSet = std::set<int64_t>;
 // one of the rule's, ought to cut it.
 bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
                  const PlanNotes::Parameter& parameter) {
-  if (parameter.kind != ParameterKind::kTensor || strategy.Contains(parameter.source_name) ||
+  if (parameter.kind != ArrayKind::kTensor || strategy.Contains(parameter.source_name) ||
       ElementCount(parameter.full_shape).value_or(0) <= 1) {
     return false;
   }

@@ -54,19 +54,19 @@ struct Piece {
   ByteRange bytes;
 };
 
-std::vector<Piece> PiecesAsTheyStand(const ParameterInfo& parameter) {
+std::vector<Piece> PiecesAsTheyStand(const StoredArray& parameter) {
   std::vector<Piece> pieces;
-  for (const ByteRange& value : parameter.values) pieces.push_back({"", value});
+  for (const ByteRange& value : parameter.framed) pieces.push_back({"", value});
   return pieces;
 }
 
-std::vector<Piece> RenamedPieces(const ParameterInfo& parameter, const std::string& name) {
+std::vector<Piece> RenamedPieces(const StoredArray& parameter, const std::string& name) {
   std::vector<Piece> pieces;
-  if (parameter.kind == ParameterKind::kMap) {
-    const std::span<const MapTensorPart> parts(parameter.map);
+  if (parameter.kind == ArrayKind::kMapTensor) {
+    const std::span<const MapTensorPart> parts(parameter.map_tensor);
     for (size_t first = 0; first < parts.size(); first += kMapTensors) {
       const auto value = parts.subspan(first).first<kMapTensors>();
-      auto headers = EncodeMapHeaders(name, value);
+      auto headers = EncodeMapTensorHeaders(name, value);
       for (size_t i = 0; i < kMapTensors; ++i) {
         pieces.push_back({std::move(headers[i]), value[i].content});
       }
@@ -112,8 +112,8 @@ Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
   return {};
 }
 
-Status AppendWholeValues(const ParameterInfo& parameter, const std::string& target_name,
-                         FileId file, TargetPlan& plan) {
+Status AppendWholeValues(const StoredArray& parameter, const std::string& target_name, FileId file,
+                         TargetPlan& plan) {
   std::vector<Piece> pieces = parameter.name == target_name ? PiecesAsTheyStand(parameter)
                                                             : RenamedPieces(parameter, target_name);
   uint64_t bytes = 0;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reshard/box.h"
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
 #include "src/source/placement.h"
@@ -23,11 +23,11 @@ Status AppendTensor(const SourceTensor& tensor, const std::string& target_name,
                     const std::vector<PlacedPiece>& shards, const Box& box, const Shape& dims,
                     TargetPlan& plan);
 
-// Appends the Values of a note or a map: as they stand in their file, headers included, where
+// Appends the Values of a text or a MapTensor: as they stand in their file, headers included, where
 // `target_name` is their own, else with headers of that name. What is taken are pieces of one
 // tensor of bytes. Errors: kMismatch when no file can be so large.
-Status AppendWholeValues(const ParameterInfo& parameter, const std::string& target_name,
-                         FileId file, TargetPlan& plan);
+Status AppendWholeValues(const StoredArray& parameter, const std::string& target_name, FileId file,
+                         TargetPlan& plan);
 
 }  // namespace reshard
 

@@ -12,7 +12,7 @@
 
 #include "reshard/box.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 #include "src/io/source_files.h"
 
 namespace reshard {
@@ -20,7 +20,7 @@ namespace reshard {
 struct PlanNotes {
   struct Parameter {
     std::string source_name;
-    ParameterKind kind = ParameterKind::kTensor;
+    ArrayKind kind = ArrayKind::kTensor;
     DType dtype = DType::kFloat32;
     Shape full_shape;
     uint64_t bytes = 0;

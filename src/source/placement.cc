@@ -2,7 +2,7 @@
 
 namespace reshard {
 
-SourceTensor StandaloneTensor(const ParameterInfo& parameter, int64_t stage, FileId file) {
+SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, FileId file) {
   SourceTensor tensor;
   tensor.name = parameter.name;
   tensor.kind = parameter.kind;

@@ -9,7 +9,7 @@
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 #include "src/io/source_files.h"
 #include "src/source/shard_grid.h"
 
@@ -18,13 +18,13 @@ namespace reshard {
 // A parameter of the source as a whole. Boxes and shapes count elements.
 struct SourceTensor {
   std::string name;
-  ParameterKind kind = ParameterKind::kTensor;  // a note or a map has neither shape nor grid
+  ArrayKind kind = ArrayKind::kTensor;  // a text or a MapTensor has neither shape nor grid
   DType dtype = DType::kFloat32;
   Shape full_shape;
   Shape shard_shape;
   int64_t stage = 0;  // the source stage that its values come from
   FileId file = 0;    // whose shard tells dtype and shapes
-  // The table of that file, ParameterTable::id(), and where the Values' content is there: equal
+  // The table of that file, FileTable::id(), and where the Values' content is there: equal
   // tables say the same of all files that have them.
   uint64_t table = 0;
   std::vector<ByteRange> content;
@@ -40,7 +40,7 @@ struct PlacedPiece {
 };
 
 // Returns the tensor of a parameter that stands whole in `file`.
-SourceTensor StandaloneTensor(const ParameterInfo& parameter, int64_t stage, FileId file);
+SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, FileId file);
 
 }  // namespace reshard
 

@@ -152,33 +152,34 @@ class ContentsReader {
   }
 
   // Returns the stage's shards where its layouts cut the parameter, else null.
-  StageShards* CuttingStage(const RankFileOfStage& rank, const ParameterInfo& info) {
+  StageShards* CuttingStage(const RankFileOfStage& rank, const StoredArray& info) {
     const auto stage = stages_.find(rank.stage);
-    const bool cut = stage != stages_.end() && info.kind == ParameterKind::kTensor &&
+    const bool cut = stage != stages_.end() && info.kind == ArrayKind::kTensor &&
                      stage->second.Find(info.name) && !IsOwn(info.name);
     return cut ? &stage->second : nullptr;
   }
 
-  Result<Copies> Places(const RankFileOfStage& rank, const ParameterInfo& info) {
+  Result<Copies> Places(const RankFileOfStage& rank, const StoredArray& info) {
     if (StageShards* const stage = CuttingStage(rank, info)) {
       RESHARD_ASSIGN_OR_RETURN(Copies copies, stage->PlacesOf(*stage->Find(info.name), rank, info));
       return copies;
     }
     // One that another stage's layouts cut has no meaning here.
     if (!IsOwn(info.name)) return Copies();
-    return Copies(LayOut(rank.file, info.kind == ParameterKind::kMap ? info.values : info.content));
+    return Copies(
+        LayOut(rank.file, info.kind == ArrayKind::kMapTensor ? info.framed : info.content));
   }
 
-  Status Take(const RankFileOfStage& rank, const ParameterInfo& info, const Digest128& digest) {
+  Status Take(const RankFileOfStage& rank, const StoredArray& info, const Digest128& digest) {
     if (StageShards* const stage = CuttingStage(rank, info)) {
       return stage->Add(*stage->Find(info.name), rank, info, digest);
     }
     HeldValue value;
     value.kind = info.kind;
     value.digest = digest;
-    if (info.kind != ParameterKind::kMap) value.dtype = info.dtype;
-    if (info.kind == ParameterKind::kTensor) value.shape = info.shape;
-    for (const ByteRange& range : info.kind == ParameterKind::kMap ? info.values : info.content) {
+    if (info.kind != ArrayKind::kMapTensor) value.dtype = info.dtype;
+    if (info.kind == ArrayKind::kTensor) value.shape = info.shape;
+    for (const ByteRange& range : info.kind == ArrayKind::kMapTensor ? info.framed : info.content) {
       value.bytes += range.length;
     }
     const std::scoped_lock lock(mutex_);

@@ -11,8 +11,8 @@
 #include "reshard/box.h"
 #include "reshard/differences.h"
 #include "reshard/dtype.h"
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "src/digest/digest128.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/full_parameter.h"
@@ -23,9 +23,9 @@ namespace reshard {
 
 // A whole parameter, as some ranks hold it.
 struct HeldValue {
-  ParameterKind kind = ParameterKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a map
-  Shape shape;                    // of the full tensor; empty for notes and maps
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
+  Shape shape;                    // of the full tensor; empty for text entries and MapTensors
   uint64_t bytes = 0;
   Digest128 digest;
   std::vector<int64_t> ranks;  // ascending; none where it is the only value

@@ -8,7 +8,7 @@
 
 #include "format/mindspore_checkpoint/checkpoint_envelope.h"
 #include "reshard/byte_range.h"
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
@@ -18,11 +18,11 @@ namespace reshard {
 namespace {
 
 // The Values of MapTensors, in file order.
-std::vector<ByteRange> MapValues(const CheckpointIndex& index) {
+std::vector<ByteRange> MapTensorValues(const IndexedFile& index) {
   std::vector<ByteRange> values;
-  for (const ParameterInfo& parameter : index.parameters()) {
-    if (parameter.kind != ParameterKind::kMap) continue;
-    values.insert(values.end(), parameter.values.begin(), parameter.values.end());
+  for (const StoredArray& parameter : index.parameters()) {
+    if (parameter.kind != ArrayKind::kMapTensor) continue;
+    values.insert(values.end(), parameter.framed.begin(), parameter.framed.end());
   }
   return values;
 }
@@ -61,24 +61,24 @@ class CrcWithout {
 
 }  // namespace
 
-Status CheckCrc(SourceFiles& files, const CheckpointIndex& index,
+Status CheckCrc(SourceFiles& files, const IndexedFile& index,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
   const uint64_t end = index.file_size() - kCrcTrailerBytes;
-  const std::vector<ByteRange> maps = MapValues(index);
+  const std::vector<ByteRange> map_tensors = MapTensorValues(index);
   Crc32 crc;
-  CrcWithout crc_without_maps(maps);
+  CrcWithout crc_without_map_tensors(map_tensors);
   const auto add = [&](ByteRange part) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const Window window,
                              files.Open(index.file(), part.offset, part.length));
     return window.Read([&](const std::byte* data) {
       crc.Update({data, part.length});
-      if (!maps.empty()) crc_without_maps.Update({data, part.length});
+      if (!map_tensors.empty()) crc_without_map_tensors.Update({data, part.length});
     });
   };
   RESHARD_RETURN_IF_ERROR(InSteps({0, end}, kWindowBytes, stop, progress, add));
   const uint64_t expected = *index.crc();
   if (crc.value() == expected) return {};
-  if (!maps.empty() && crc_without_maps.value() == expected) return {};
+  if (!map_tensors.empty() && crc_without_map_tensors.value() == expected) return {};
   return CorruptError(fmt::format(
       "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
       "damaged: take another copy of it",

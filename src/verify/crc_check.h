@@ -8,7 +8,7 @@
 
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 
@@ -16,7 +16,7 @@ namespace reshard {
 // of MapTensors out of the number that it writes, so that is accepted beside the true one.
 // `progress`, which may be empty, is called with the bytes read since its last call. Any thread.
 // Errors: kCorrupt when the numbers differ; those of SourceFiles; kCancelled.
-Status CheckCrc(SourceFiles& files, const CheckpointIndex& index,
+Status CheckCrc(SourceFiles& files, const IndexedFile& index,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop);
 
 }  // namespace reshard

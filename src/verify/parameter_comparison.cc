@@ -22,7 +22,7 @@ class PairReader {
         b_(b),
         pair_(pair),
         dtype_(pair.a->tensor.dtype),
-        with_values_(with_values && pair.a->tensor.kind == ParameterKind::kTensor &&
+        with_values_(with_values && pair.a->tensor.kind == ArrayKind::kTensor &&
                      HasComparableValues(dtype_)) {}
 
   bool with_values() const { return with_values_; }

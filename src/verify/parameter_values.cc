@@ -10,7 +10,7 @@
 namespace reshard {
 
 bool HasValues(const FullParameter& parameter) {
-  return parameter.tensor.kind == ParameterKind::kTensor && HasSums(parameter.tensor.dtype);
+  return parameter.tensor.kind == ArrayKind::kTensor && HasSums(parameter.tensor.dtype);
 }
 
 Result<std::vector<std::optional<ValueSums>>> SumParameters(

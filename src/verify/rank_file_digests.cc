@@ -17,9 +17,9 @@ namespace reshard {
 namespace {
 
 // The whole messages of a parameter, from the first to the last, which lie one behind the other.
-ByteRange SpanOf(const ParameterInfo& parameter) {
-  const uint64_t begin = parameter.values.front().offset;
-  return {begin, parameter.values.back().end() - begin};
+ByteRange SpanOf(const StoredArray& parameter) {
+  const uint64_t begin = parameter.framed.front().offset;
+  return {begin, parameter.framed.back().end() - begin};
 }
 
 ByteRange Overlap(const ByteRange& a, const ByteRange& b) {
@@ -36,10 +36,10 @@ class PieceReader {
       : files_(files), shards_(shards), use_(use), work_(work) {}
 
   Status Read(const RankFileOfStage& rank, ByteRange piece, const std::stop_token& stop) {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, shards_.IndexOf(rank.stage, rank.local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, shards_.IndexOf(rank.stage, rank.local));
     LogicalHasher hasher;
     uint64_t read = 0;
-    for (const ParameterInfo& parameter : index->parameters()) {
+    for (const StoredArray& parameter : index->parameters()) {
       const ByteRange span = SpanOf(parameter);
       if (span.offset >= piece.end()) break;
       if (span.end() <= piece.offset) continue;
@@ -79,11 +79,11 @@ class PieceReader {
   }
 
   // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.
-  bool Complete(const RankFileOfStage& rank, const ParameterInfo& parameter, uint64_t bytes,
+  bool Complete(const RankFileOfStage& rank, const StoredArray& parameter, uint64_t bytes,
                 Part& part) {
     const std::scoped_lock lock(mutex_);
     const auto place =
-        parts_.try_emplace({rank.file, parameter.values.front().offset}, Part()).first;
+        parts_.try_emplace({rank.file, parameter.framed.front().offset}, Part()).first;
     part.sum ^= place->second.sum;
     part.bytes += place->second.bytes;
     if (part.bytes < bytes) {

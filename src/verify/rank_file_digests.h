@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "src/digest/digest128.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/source_shards.h"
@@ -35,18 +35,18 @@ std::vector<RankFileOfStage> FilesOfStages(const SourceShards& shards,
 
 // What becomes of each parameter; called from several threads at a time.
 struct DigestUse {
-  // Returns the copies that move its content, or the Values of a map, in file order, to where they
-  // belong in the full tensor; nothing where no digest is wanted.
+  // Returns the copies that move its content, or the Values of a MapTensor, in file order, to where
+  // they belong in the full tensor; nothing where no digest is wanted.
   std::function<Result<std::optional<std::vector<BlockCopy>>>(const RankFileOfStage&,
-                                                              const ParameterInfo&)>
+                                                              const StoredArray&)>
       places;
   // Takes the digest of the bytes at those places. In any order, once for each.
-  std::function<Status(const RankFileOfStage&, const ParameterInfo&, const Digest128&)> take;
+  std::function<Status(const RankFileOfStage&, const StoredArray&, const Digest128&)> take;
 };
 
 // Reads each byte that is wanted of `ranks` once, in pieces of files of so many bytes. Work is
 // counted in bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles
-// and IndexCache; kCancelled.
+// and TableCache; kCancelled.
 Status DigestRankFiles(SourceFiles& files, const SourceShards& shards,
                        std::span<const RankFileOfStage> ranks, const DigestUse& use,
                        const SharedWork& work, uint64_t piece_bytes = kPieceBytes);

@@ -20,16 +20,16 @@ Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& sh
   for (const int64_t stage : stages) by_stage.try_emplace(stage, files, shards, choice, stage);
   using Places = std::optional<std::vector<BlockCopy>>;
   const auto places = [&](const RankFileOfStage& rank,
-                          const ParameterInfo& parameter) -> Result<Places> {
+                          const StoredArray& parameter) -> Result<Places> {
     StageShards& stage = by_stage.at(rank.stage);
     const std::optional<size_t> layout = stage.Find(parameter.name);
-    if (!layout || parameter.kind != ParameterKind::kTensor) return Places();
+    if (!layout || parameter.kind != ArrayKind::kTensor) return Places();
     RESHARD_ASSIGN_OR_RETURN(const bool has_replicas, stage.HasReplicas(*layout, rank, parameter));
     if (!has_replicas) return Places();
     RESHARD_ASSIGN_OR_RETURN(Places found, stage.PlacesOf(*layout, rank, parameter));
     return found;
   };
-  const auto take = [&](const RankFileOfStage& rank, const ParameterInfo& parameter,
+  const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter,
                         const Digest128& digest) {
     StageShards& stage = by_stage.at(rank.stage);
     return stage.Add(*stage.Find(parameter.name), rank, parameter, digest);

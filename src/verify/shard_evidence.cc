@@ -41,7 +41,7 @@ Result<Digest128> DigestOf(SourceFiles& files, const std::vector<BlockCopy>& cop
   return sum;
 }
 
-Result<Digest128> DigestOf(SourceFiles& files, FileId file, const ParameterInfo& parameter,
+Result<Digest128> DigestOf(SourceFiles& files, FileId file, const StoredArray& parameter,
                            const SharedWork& work, const std::stop_token& stop) {
   return DigestOf(files, LayOut(file, parameter.content), parameter.bytes, work, stop);
 }
@@ -65,7 +65,7 @@ Box BoxOfPart(size_t part, const std::vector<int64_t>& cuts, const Shape& shard)
 
 }  // namespace
 
-Status CollectEvidence(SourceFiles& files, IndexCache& indexes, std::span<const FileId> ranks,
+Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const FileId> ranks,
                        const ReferenceSource& reference, std::vector<StageParameter>& parameters,
                        const SharedWork& work) {
   std::mutex mutex;  // guards what is known of the parameters
@@ -75,11 +75,11 @@ Status CollectEvidence(SourceFiles& files, IndexCache& indexes, std::span<const 
 
   const auto add_rank = [&](size_t rank, const std::stop_token& stop) -> Status {
     const FileId file = ranks[rank];
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, indexes.Get(file));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, indexes.Get(file));
     for (size_t i = 0; i < parameters.size(); ++i) {
       StageParameter& parameter = parameters[i];
-      const ParameterInfo* found = index->Find(parameter.name);
-      if (found == nullptr || found->kind != ParameterKind::kTensor) {
+      const StoredArray* found = index->Find(parameter.name);
+      if (found == nullptr || found->kind != ArrayKind::kTensor) {
         return Differs(files, file, parameter, "expected it as on other ranks, found none");
       }
       if (found->shape != parameter.shard_shape) {

@@ -12,7 +12,7 @@
 #include "src/io/source_files.h"
 #include "src/mindspore/full_parameter.h"
 #include "src/mindspore/layout_inference.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
@@ -35,7 +35,7 @@ struct ReferenceSource {
 // ranks; reads each shard once, and of the reference what is cut. Work is counted in bytes.
 // Errors: kMismatch when a rank lacks a parameter or has it in another dtype or shape; those of
 // opening files; kCancelled.
-Status CollectEvidence(SourceFiles& files, IndexCache& indexes, std::span<const FileId> ranks,
+Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const FileId> ranks,
                        const ReferenceSource& reference, std::vector<StageParameter>& parameters,
                        const SharedWork& work);
 

@@ -15,7 +15,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 namespace {
@@ -28,19 +28,19 @@ constexpr size_t kTries = 8;
 // A rank is worth so many reads at least.
 constexpr int64_t kLeastReads = 8;
 
-bool IsSampled(const ParameterInfo& parameter) {
-  return parameter.kind == ParameterKind::kTensor && parameter.bytes > 0 &&
+bool IsSampled(const StoredArray& parameter) {
+  return parameter.kind == ArrayKind::kTensor && parameter.bytes > 0 &&
          !IsAccumulatedGradient(parameter.name);
 }
 
-SampledParameter::Place PlaceAt(const ParameterInfo& info, size_t value, uint64_t in_value,
+SampledParameter::Place PlaceAt(const StoredArray& info, size_t value, uint64_t in_value,
                                 uint64_t offset) {
   const ByteRange& content = info.content[value];
   SampledParameter::Place place;
   place.offset = offset;
   place.content = {content.offset + in_value, std::min(kPlaceBytes, content.length - in_value)};
   if (in_value == 0) {
-    const uint64_t before = std::min(content.offset - info.values[value].offset, kHeadBytes);
+    const uint64_t before = std::min(content.offset - info.framed[value].offset, kHeadBytes);
     place.head = {content.offset - before, before};
   }
   return place;
@@ -48,7 +48,7 @@ SampledParameter::Place PlaceAt(const ParameterInfo& info, size_t value, uint64_
 
 // The beginning, the middle and the end; of a parameter of several Values the beginnings of the
 // first, the middle and the last one, which have headers before them.
-std::vector<SampledParameter::Place> PlacesOf(const ParameterInfo& info, bool all) {
+std::vector<SampledParameter::Place> PlacesOf(const StoredArray& info, bool all) {
   std::vector<SampledParameter::Place> places;
   if (info.content.size() > 1) {
     std::set<size_t> values = {0};
@@ -73,7 +73,7 @@ std::vector<SampledParameter::Place> PlacesOf(const ParameterInfo& info, bool al
 }
 
 // Whether all of `bytes` are one value of the parameter.
-bool IsConstant(const ParameterInfo& info, const std::vector<std::string>& bytes) {
+bool IsConstant(const StoredArray& info, const std::vector<std::string>& bytes) {
   const size_t element = ItemBytes(info.dtype);
   const std::string first = bytes.empty() ? "" : bytes[0].substr(0, element);
   return std::all_of(bytes.begin(), bytes.end(), [&](const std::string& part) {
@@ -135,7 +135,7 @@ Status StageSample::ListGroups() {
     return a.second != b.second ? a.second < b.second : *a.first < *b.first;
   };
   std::map<std::pair<const ParameterLayout*, size_t>, size_t, decltype(less)> by_layout(less);
-  for (const ParameterInfo& parameter : reference_->parameters()) {
+  for (const StoredArray& parameter : reference_->parameters()) {
     const ParameterLayout* layout = layouts.Find(parameter.name);
     if (layout == nullptr || !IsSampled(parameter) || !choice_.Takes(parameter.name)) continue;
     const auto [place, is_new] =
@@ -154,7 +154,7 @@ Status StageSample::ListGroups() {
     }
     groups_[place->second].parameters.push_back(&parameter);
   }
-  const auto tells_more = [](const ParameterInfo* a, const ParameterInfo* b) {
+  const auto tells_more = [](const StoredArray* a, const StoredArray* b) {
     const bool own_a = OptimizerGroup(a->name).empty();
     const bool own_b = OptimizerGroup(b->name).empty();
     return own_a != own_b ? own_a : a->bytes > b->bytes;
@@ -225,7 +225,7 @@ Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_
     if (chosen + constant.size() >= count && budget_.reads <= least) break;
     // Large ones, and of those that remain one here and there.
     const bool in_turn = i < 2 || all.size() <= kTries;
-    const ParameterInfo* info = in_turn ? all[i] : all[i * (all.size() - 1) / (kTries - 1)];
+    const StoredArray* info = in_turn ? all[i] : all[i * (all.size() - 1) / (kTries - 1)];
     const auto is_it = [&](const SampledParameter& other) { return other.info == info; };
     if (std::any_of(parameters_.begin(), parameters_.end(), is_it)) continue;
     SampledParameter parameter{info, &group.grid, group.cut, PlacesOf(*info, all_places)};
@@ -268,7 +268,7 @@ Status StageSample::Read(size_t index) {
 }
 
 Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
-  IndexHandle index;
+  TableHandle index;
   if (shards_.KnownTable(stage_, rank.local) != reference_->table().id()) {
     RESHARD_ASSIGN_OR_RETURN(index, shards_.IndexOf(stage_, rank.local));
   }
@@ -296,7 +296,7 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     const auto values = static_cast<int64_t>(reference_->parameters().size() + 2);
     if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
     budget_.reads -= values;
-    RESHARD_ASSIGN_OR_RETURN(const CheckpointIndex index, CheckpointIndex::Make(others_, file));
+    RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, IndexedFile::Make(others_, file));
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const SampledParameter& parameter = parameters_[p];
       RESHARD_RETURN_IF_ERROR(ReadElsewhere(others_, file, index.Find(parameter.info->name),
@@ -322,10 +322,10 @@ Result<bool> StageSample::ReadAlike(SourceFiles& files, FileId file,
   return true;
 }
 
-Status StageSample::ReadElsewhere(SourceFiles& files, FileId file, const ParameterInfo* info,
+Status StageSample::ReadElsewhere(SourceFiles& files, FileId file, const StoredArray* info,
                                   const SampledParameter& parameter, SampledShard& shard) {
   shard = {};
-  if (info == nullptr || info->kind != ParameterKind::kTensor) return {};
+  if (info == nullptr || info->kind != ArrayKind::kTensor) return {};
   shard.held = true;
   shard.other_type = info->dtype != parameter.info->dtype || info->shape != parameter.info->shape;
   if (shard.other_type) return {};

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
-#include "reshard/parameter.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/source_shards.h"
 #include "src/plan/parameter_choice.h"
-#include "src/source/index_cache.h"
 #include "src/source/shard_grid.h"
+#include "src/source/table_cache.h"
 
 namespace reshard {
 
@@ -39,7 +39,7 @@ struct SampledParameter {
     std::string header;   // the bytes of `head` in the reference
   };
 
-  const ParameterInfo* info = nullptr;  // as in the reference, a file of the stage
+  const StoredArray* info = nullptr;  // as in the reference, a file of the stage
   const ShardGrid* grid = nullptr;
   bool cut = false;
   std::vector<Place> places;  // ascending
@@ -95,7 +95,7 @@ class StageSample {
     ShardGrid grid = ShardGrid::Whole(0);
     bool cut = false;
     bool replicas = false;
-    std::vector<const ParameterInfo*> parameters;  // those that tell most first
+    std::vector<const StoredArray*> parameters;  // those that tell most first
   };
 
   Status ListGroups();
@@ -113,7 +113,7 @@ class StageSample {
   Result<bool> ReadAlike(SourceFiles& files, FileId file, const SampledParameter& parameter,
                          SampledShard& shard);
   // Reads it where `info`, which may be null, has it in a file with another table.
-  Status ReadElsewhere(SourceFiles& files, FileId file, const ParameterInfo* info,
+  Status ReadElsewhere(SourceFiles& files, FileId file, const StoredArray* info,
                        const SampledParameter& parameter, SampledShard& shard);
   // Reads one place: what stands before it, and its bytes.
   Status ReadPlace(SourceFiles& files, FileId file, const SampledParameter::Place& place,
@@ -126,7 +126,7 @@ class StageSample {
   const int64_t stage_;
   SampleBudget& budget_;
   std::vector<int64_t> present_;  // local ranks, ascending
-  IndexHandle reference_;
+  TableHandle reference_;
   int64_t reference_local_ = 0;
   uint64_t reference_size_ = 0;
   std::vector<Group> groups_;

@@ -64,7 +64,7 @@ std::optional<size_t> StageShards::Find(std::string_view name) const {
 }
 
 Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStage& rank,
-                                             const ParameterInfo& parameter) {
+                                             const StoredArray& parameter) {
   const std::scoped_lock lock(mutex_);
   std::optional<ShardGrid>& grid = seen_[layout].grid;
   const size_t dims = parameter.shape.size();
@@ -84,13 +84,13 @@ Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStag
 }
 
 Result<bool> StageShards::HasReplicas(size_t layout, const RankFileOfStage& rank,
-                                      const ParameterInfo& parameter) {
+                                      const StoredArray& parameter) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
   return grid->parts() < grid->devices();
 }
 
 Result<std::vector<BlockCopy>> StageShards::PlacesOf(size_t layout, const RankFileOfStage& rank,
-                                                     const ParameterInfo& parameter) {
+                                                     const StoredArray& parameter) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
   const auto full = grid->FullShape(parameter.shape, "");
   if (!full.ok() || !TensorBytes(*full, parameter.dtype)) {
@@ -113,7 +113,7 @@ Result<std::vector<BlockCopy>> StageShards::PlacesOf(size_t layout, const RankFi
   return copies;
 }
 
-Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const ParameterInfo& parameter,
+Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
                         const Digest128& digest) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
   const uint64_t number = NumberOf(grid->PartsOf(rank.local), grid->cuts());
@@ -213,19 +213,19 @@ Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
 Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
                                 const std::vector<int64_t>& parts,
                                 ReplicaDifference& difference) const {
-  IndexHandle reference;
+  TableHandle reference;
   int64_t reference_rank = 0;
   for (const int64_t local : grid.Replicas(parts)) {
-    RESHARD_ASSIGN_OR_RETURN(IndexHandle index, shards_.IndexOf(stage_, local));
-    const ParameterInfo* parameter = index ? index->Find(name) : nullptr;
-    if (parameter == nullptr || parameter->kind != ParameterKind::kTensor) continue;
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, shards_.IndexOf(stage_, local));
+    const StoredArray* parameter = index ? index->Find(name) : nullptr;
+    if (parameter == nullptr || parameter->kind != ArrayKind::kTensor) continue;
     const int64_t rank = shards_.rule().SourceRank(stage_, local);
     if (!reference) {
       reference = std::move(index);
       reference_rank = rank;
       continue;
     }
-    const ParameterInfo& first = *reference->Find(name);
+    const StoredArray& first = *reference->Find(name);
     ReplicaPair pair{rank, reference_rank, false, 0};
     if (first.dtype != parameter->dtype || first.shape != parameter->shape) {
       pair.other_type = true;
@@ -253,8 +253,8 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const FullParameter& o
   std::map<int64_t, const Part*> by_rank;
   for (const auto& [number, part] : seen.parts) by_rank.emplace(part.local, &part);
   for (const auto& [local, part] : by_rank) {
-    RESHARD_ASSIGN_OR_RETURN(const IndexHandle index, shards_.IndexOf(stage_, local));
-    const ParameterInfo& parameter = *index->Find(tensor.name);
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, shards_.IndexOf(stage_, local));
+    const StoredArray& parameter = *index->Find(tensor.name);
     ReplicaPair pair{shards_.rule().SourceRank(stage_, local), rank_of(tensor.file), false, 0};
     const auto full = seen.grid->FullShape(parameter.shape, "");
     if (parameter.dtype != tensor.dtype || !full.ok() || *full != tensor.full_shape) {

@@ -45,15 +45,15 @@ class StageShards {
   // Errors: kMismatch when the layout does not fit the tensor, or it has another number of
   // dimensions than in the file of another rank.
   Result<bool> HasReplicas(size_t layout, const RankFileOfStage& rank,
-                           const ParameterInfo& parameter);
+                           const StoredArray& parameter);
 
   // Returns the copies that move the shard to its place in the full tensor. Errors: as above;
   // kMismatch for a full tensor of too many bytes.
   Result<std::vector<BlockCopy>> PlacesOf(size_t layout, const RankFileOfStage& rank,
-                                          const ParameterInfo& parameter);
+                                          const StoredArray& parameter);
 
   // Adds the digest of the shard at that place.
-  Status Add(size_t layout, const RankFileOfStage& rank, const ParameterInfo& parameter,
+  Status Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
              const Digest128& digest);
 
   // A parameter as a lower stage holds it, and the digest of the full tensor there.
@@ -69,7 +69,7 @@ class StageShards {
   };
   // Adds what was found of replicas to `report`. The parameters whose replicas differ, as they may,
   // are added to `noted` instead. Reads shards that differ once more.
-  // Errors: those of SourceFiles and IndexCache.
+  // Errors: those of SourceFiles and TableCache.
   Status Report(const ReportOptions& options, ReplicaReport& report,
                 std::vector<std::string>& noted) const;
 
@@ -101,7 +101,7 @@ class StageShards {
   };
 
   Result<const ShardGrid*> GridOf(size_t layout, const RankFileOfStage& rank,
-                                  const ParameterInfo& parameter);
+                                  const StoredArray& parameter);
   // Adds what differs among the replicas of a part.
   Status ComparePart(const std::string& name, const ShardGrid& grid,
                      const std::vector<int64_t>& parts, ReplicaDifference& difference) const;

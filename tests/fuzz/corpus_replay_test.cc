@@ -23,7 +23,7 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"checkpoint_index", FuzzCheckpointIndex},
+    {"file_table", FuzzFileTable},
     {"group_info", FuzzGroupInfo},
     {"manifest", FuzzManifest},
     {"part_record", FuzzPartRecord},

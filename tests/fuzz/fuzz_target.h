@@ -14,7 +14,7 @@
 namespace reshard {
 
 // A checkpoint file: its Values and its index, against libprotobuf.
-std::string FuzzCheckpointIndex(std::string_view bytes);
+std::string FuzzFileTable(std::string_view bytes);
 
 // A strategy file, against libprotobuf and against a tree of JSON; its layouts against their
 // definition; merging it.

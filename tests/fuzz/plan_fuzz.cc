@@ -229,7 +229,7 @@ class PlanRun {
 
   const FuzzModel& model_;
   SourceFiles files_;
-  IndexCache indexes_;
+  TableCache indexes_;
   std::optional<ConversionRule> rule_;
   std::vector<const std::string*> contents_;  // by FileId
 };

@@ -10,7 +10,7 @@
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "format/mindspore_checkpoint/value_header.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 #include "src/verify/crc_check.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 
 const fs::path kData = fs::path(RESHARD_TESTS_DIR) / "golden" / "data";
 
-Result<CheckpointIndex> IndexFile(const fs::path& path) {
+Result<IndexedFile> IndexFile(const fs::path& path) {
   SourceFiles files(1);
-  return CheckpointIndex::Make(files, files.Add(path));
+  return IndexedFile::Make(files, files.Add(path));
 }
 
 // The little-endian bytes of `count` equal items.
@@ -78,12 +78,11 @@ TEST(CheckpointGoldenTest, EveryDtypeIsReadAsSaved) {
   ASSERT_TRUE(index.ok()) << index.status().message();
   ASSERT_EQ(index->parameters().size(), std::size(saved));
   for (size_t i = 0; i < std::size(saved); ++i) {
-    const ParameterInfo& found = index->parameters()[i];
+    const StoredArray& found = index->parameters()[i];
     SCOPED_TRACE(saved[i].name);
     EXPECT_EQ(found.name, saved[i].name);
     EXPECT_EQ(found.dtype, saved[i].dtype);
-    EXPECT_EQ(found.kind,
-              found.dtype == DType::kString ? ParameterKind::kString : ParameterKind::kTensor);
+    EXPECT_EQ(found.kind, found.dtype == DType::kString ? ArrayKind::kText : ArrayKind::kTensor);
     EXPECT_EQ(found.shape, saved[i].shape);
     ASSERT_EQ(found.content.size(), 1U);
     EXPECT_EQ(bytes.substr(found.content[0].offset, found.content[0].length), saved[i].content);
@@ -104,7 +103,7 @@ TEST(CheckpointGoldenTest, TrailerHoldsTheCrcOfThePlainFile) {
 TEST(CheckpointGoldenTest, MindSporesOwnCrcIsRight) {
   SourceFiles files(1);
   const FileId file = files.Add((kData / "apis" / "files" / "crc.ckpt").string());
-  const auto index = CheckpointIndex::Make(files, file);
+  const auto index = IndexedFile::Make(files, file);
   ASSERT_TRUE(index.ok()) << index.status().message();
   const Status status = CheckCrc(files, *index, {}, {});
   EXPECT_TRUE(status.ok()) << status.message();
@@ -143,7 +142,7 @@ TEST(CheckpointGoldenTest, IndexesEqualLibprotobufsAnswerAndHeadersEncodeAgain) 
     for (int i = 0; i < checkpoint.value_size(); ++i) {
       const Checkpoint::Value& expected = checkpoint.value(i);
       const std::string& content = expected.tensor().tensor_content();
-      const ParameterInfo& found = index->parameters()[static_cast<size_t>(i)];
+      const StoredArray& found = index->parameters()[static_cast<size_t>(i)];
       const Shape dims(expected.tensor().dims().begin(), expected.tensor().dims().end());
       EXPECT_EQ(found.name, expected.tag());
       EXPECT_EQ(DTypeName(found.dtype), expected.tensor().tensor_type());

@@ -111,7 +111,7 @@ TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
   const std::string& path = paths[std::hash<std::string>()(GetParam()) % paths.size()];
   const auto checkpoint = Checkpoint::Open(fs::path(options.target) / path);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  for (const ParameterInfo& parameter : checkpoint->parameters()) {
+  for (const StoredArray& parameter : checkpoint->parameters()) {
     if (parameter.bytes > 0) ExpectFound(options, path, parameter.name, 0x9e3779b97f4a7c15);
   }
 }

@@ -225,7 +225,7 @@ TEST(StrategyMalformedTest, SaysWhatAFileIsInstead) {
       {"weights and a CRC", TensorValue("w", "Float32", {2}, tensor) + CrcTrailer(5), weights},
       {"weights of many GB", TensorValueHeader("w", "Float32", {1 << 30}, uint64_t{4} << 30),
        weights},
-      {"a map", MapValue("m", {TensorMessage("int32", {2}, tensor)}), weights},
+      {"a MapTensor", MapValue("m", {TensorMessage("int32", {2}, tensor)}), weights},
       {"encrypted weights", std::string("\xd8\x5e\x3a\x7f", 4) + "more",
        "found an encrypted MindSpore checkpoint (weights)"},
       {"weights under SM4", std::string("\xda\x5e\x3a\x7f", 4) + "more",

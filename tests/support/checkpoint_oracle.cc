@@ -38,7 +38,8 @@ std::string Difference(const TensorProto& expected, const ParsedTensor& found,
 std::string Difference(const Checkpoint::Value& expected, const ParsedValue& found,
                        std::string_view bytes) {
   if (found.tag != expected.tag()) return "another tag";
-  if (found.is_map != expected.has_maptensor()) return "a tensor for a map, or a map for a tensor";
+  if (found.is_map_tensor != expected.has_maptensor())
+    return "a tensor for a MapTensor, or the other way round";
   // The message alone is the same Value again.
   const std::string_view message = bytes.substr(found.message.offset, found.message.length);
   Checkpoint alone;
@@ -47,7 +48,7 @@ std::string Difference(const Checkpoint::Value& expected, const ParsedValue& fou
       alone.value(0).SerializePartialAsString() != expected.SerializePartialAsString()) {
     return "another message";
   }
-  if (!found.is_map) {
+  if (!found.is_map_tensor) {
     if (found.tensors.size() != 1) return "more than one tensor";
     return Difference(expected.tensor(), found.tensors[0], bytes);
   }

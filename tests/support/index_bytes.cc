@@ -6,11 +6,10 @@
 
 namespace reshard {
 
-Result<CheckpointIndex> IndexBytes(std::string_view bytes) {
+Result<IndexedFile> IndexBytes(std::string_view bytes) {
   const TemporaryFolder folder;
   SourceFiles files(1);
-  Result<CheckpointIndex> index =
-      CheckpointIndex::Make(files, files.Add(folder.Write("net.ckpt", bytes)));
+  Result<IndexedFile> index = IndexedFile::Make(files, files.Add(folder.Write("net.ckpt", bytes)));
   if (index.ok()) return index;
   // The folder's name differs from run to run.
   std::string message = index.status().message();

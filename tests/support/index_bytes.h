@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 
 // Returns the index of a file of these bytes, which messages call "net.ckpt".
-Result<CheckpointIndex> IndexBytes(std::string_view bytes);
+Result<IndexedFile> IndexBytes(std::string_view bytes);
 
 }  // namespace reshard
 

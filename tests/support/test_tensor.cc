@@ -37,7 +37,7 @@ std::vector<TestTensor> ReadTensors(const std::string& path) {
   const auto checkpoint = Checkpoint::Open(path);
   if (!checkpoint.ok()) throw std::runtime_error(checkpoint.status().message());
   std::vector<TestTensor> tensors;
-  for (const ParameterInfo& parameter : checkpoint->parameters()) {
+  for (const StoredArray& parameter : checkpoint->parameters()) {
     TestTensor tensor = {parameter.name, parameter.dtype, parameter.shape, ""};
     const auto spans = checkpoint->View(parameter.name);
     for (const auto& span : *spans) {

@@ -147,7 +147,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_FALSE(refuted->equal());
 }
 
-// A note, an empty note, a map of two Values and one without entries, then a tensor.
+// A text, an empty text, a MapTensor of two Values and one without entries, then a tensor.
 std::string Oddities(const std::string& prefix) {
   const auto map = [](const std::string& keys, int64_t count) {
     return std::vector<std::string>{
@@ -361,8 +361,8 @@ TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {
   folder.options().force = true;
   const auto report = Convert(folder.options());
   EXPECT_THAT(report.status().message(),
-              AllOf(HasSubstr("\n  \"map\": expected Int8 [1], found a map"),
-                    HasSubstr("\n  \"note\": expected Float32 [], found a note")));
+              AllOf(HasSubstr("\n  \"map\": expected Int8 [1], found a MapTensor"),
+                    HasSubstr("\n  \"note\": expected Float32 [], found a text")));
 }
 
 TEST(ConvertReferenceTest, HasToBeAFile) {

@@ -35,7 +35,7 @@ Status Check(const std::string& bytes, std::vector<uint64_t>* read = nullptr,
   const TemporaryFolder folder;
   SourceFiles files(1);
   const FileId file = files.Add(folder.Write("a.ckpt", bytes));
-  const auto index = CheckpointIndex::Make(files, file);
+  const auto index = IndexedFile::Make(files, file);
   if (!index.ok()) return index.status();
   std::function<void(uint64_t)> progress;
   if (read != nullptr) progress = [read](uint64_t length) { read->push_back(length); };
@@ -90,16 +90,18 @@ TEST(CrcCheckTest, ValuesOfMapTensorsMayBeLeftOut) {
     std::vector<std::string> values;
     std::vector<size_t> maps;  // which of them are
   } rows[] = {
-      {"a map alone, then a tensor", {Map("m"), Tensor("w")}, {0}},
-      {"a map at the end", {Tensor("w"), Map("m")}, {1}},
+      {"a MapTensor alone, then a tensor", {Map("m"), Tensor("w")}, {0}},
+      {"a MapTensor at the end", {Tensor("w"), Map("m")}, {1}},
       {"one map in several Values",
        {Tensor("v"), Map("m"), Map("m"), Map("m"), Tensor("w")},
        {1, 2, 3}},
       {"maps apart",
        {Map("k"), Tensor("v"), Map("l"), Map("m"), Tensor("w"), Map("n")},
        {0, 2, 3, 5}},
-      {"a map across two windows", {Tensor("v", kWindowBytes - 40), Map("m"), Tensor("w")}, {1}},
-      {"only a map", {Map("m")}, {0}},
+      {"a MapTensor across two windows",
+       {Tensor("v", kWindowBytes - 40), Map("m"), Tensor("w")},
+       {1}},
+      {"only a MapTensor", {Map("m")}, {0}},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

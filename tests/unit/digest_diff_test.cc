@@ -93,7 +93,7 @@ TEST_F(DigestDiffTest, DigestsAreThoseOfTheFullTensors) {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const ParameterDigest& found = report->parameters[i];
       EXPECT_EQ(found.name, tensors_[i].name);
-      EXPECT_EQ(found.kind, ParameterKind::kTensor);
+      EXPECT_EQ(found.kind, ArrayKind::kTensor);
       EXPECT_EQ(found.dtype, tensors_[i].dtype);
       EXPECT_EQ(found.full_shape, tensors_[i].shape);
       EXPECT_EQ(found.bytes, tensors_[i].content.size());
@@ -126,10 +126,10 @@ TEST_F(DigestDiffTest, NotesAndMapsAreDigestedToo) {
   const auto report = DigestCheckpoint(OptionsFor(path));
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_THAT(report->parameters, SizeIs(2));
-  EXPECT_EQ(report->parameters[0].kind, ParameterKind::kString);
+  EXPECT_EQ(report->parameters[0].kind, ArrayKind::kText);
   EXPECT_EQ(report->parameters[0].digest, DigestOf(text));
   EXPECT_THAT(report->parameters[0].full_shape, IsEmpty());
-  EXPECT_EQ(report->parameters[1].kind, ParameterKind::kMap);
+  EXPECT_EQ(report->parameters[1].kind, ArrayKind::kMapTensor);
   EXPECT_EQ(report->parameters[1].digest, DigestOf(map));
   EXPECT_EQ(report->parameters[1].bytes, map.size());
 }

@@ -11,7 +11,7 @@ ParsedValue Int8Value(const std::string& tag, uint64_t offset, const Shape& dims
                       uint64_t content_bytes) {
   return {.message = {offset, 20 + content_bytes},
           .tag = tag,
-          .is_map = false,
+          .is_map_tensor = false,
           .tensors = {{dims, "Int8", {offset + 20, content_bytes}}}};
 }
 

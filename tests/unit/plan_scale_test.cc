@@ -19,7 +19,7 @@
 #include "src/mindspore/planner.h"
 #include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy_loader.h"
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 #include "tests/support/bytes_read.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_files.h"
@@ -81,10 +81,10 @@ class Opened {
   SourceFiles files_{4};
   std::atomic<int64_t> indexed_ = 0;
   std::function<Status()> before_ = [] { return Status(); };
-  IndexCache indexes_{[this](FileId file) -> Result<CheckpointIndex> {
+  TableCache indexes_{[this](FileId file) -> Result<IndexedFile> {
                         if (Status status = before_(); !status.ok()) return status;
                         ++indexed_;
-                        return CheckpointIndex::Make(files_, file);
+                        return IndexedFile::Make(files_, file);
                       },
                       size_t{1} << 30};
   std::optional<Strategy> source_;
@@ -173,7 +173,7 @@ TEST(PlanScaleTest, IndexesTakeMemoryByStagesNotByRanks) {
   large.PlanAll();
   const auto more = static_cast<size_t>(large.indexed() - small.indexed());
   ASSERT_EQ(more, 112U);
-  EXPECT_LE(large.index_memory() - small.index_memory(), more * sizeof(CheckpointIndex) + 1024);
+  EXPECT_LE(large.index_memory() - small.index_memory(), more * sizeof(IndexedFile) + 1024);
 }
 
 // What the command inspect does with a folder of ranks.

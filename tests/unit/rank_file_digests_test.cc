@@ -47,11 +47,11 @@ class RankFileDigestsTest : public testing::Test {
     std::map<std::string, std::string> digests;
     using Places = std::optional<std::vector<BlockCopy>>;
     const auto places = [](const RankFileOfStage& rank,
-                           const ParameterInfo& parameter) -> Result<Places> {
+                           const StoredArray& parameter) -> Result<Places> {
       if (parameter.name == "left_out") return Places();
       return Places(LayOut(rank.file, parameter.content));
     };
-    const auto take = [&](const RankFileOfStage& rank, const ParameterInfo& parameter,
+    const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter,
                           const Digest128& digest) {
       const std::scoped_lock lock(mutex);
       const std::string key = std::to_string(rank.local) + parameter.name;

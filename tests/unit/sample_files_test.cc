@@ -212,7 +212,7 @@ TEST_F(SampleFilesTest, LargeTensorsAreCutAt512MiB) {
   const std::string sample = Make("sparse", model, true);
   const auto checkpoint = Checkpoint::Open(fs::path(sample) / "rank_0" / "llama-1_100.ckpt");
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  const ParameterInfo* head = checkpoint->Find("lm_head.weight");
+  const StoredArray* head = checkpoint->Find("lm_head.weight");
   ASSERT_NE(head, nullptr);
   ASSERT_EQ(head->content.size(), 2);
   EXPECT_EQ(head->content[0].length, uint64_t{512} << 20);

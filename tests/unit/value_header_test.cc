@@ -56,7 +56,7 @@ TEST(ValueHeaderTest, MapHeadersAreWhatLibprotobufWrites) {
   Checkpoint checkpoint;
   auto* value = checkpoint.add_value();
   value->set_tag("embedding");
-  const std::array<std::string, kMapTensors> headers = EncodeMapHeaders("embedding", parts);
+  const std::array<std::string, kMapTensors> headers = EncodeMapTensorHeaders("embedding", parts);
   std::string encoded;
   for (size_t i = 0; i < kMapTensors; ++i) {
     auto* tensor = value->mutable_maptensor()->add_tensor();

@@ -33,7 +33,7 @@ TEST(ValueParserTest, ReadsTensorAsMindSporeWritesIt) {
   ASSERT_EQ(values->size(), 2U);
   const ParsedValue& w = (*values)[0];
   EXPECT_EQ(w.tag, "w");
-  EXPECT_FALSE(w.is_map);
+  EXPECT_FALSE(w.is_map_tensor);
   EXPECT_EQ(w.message, (ByteRange{0, first.size()}));
   ASSERT_EQ(w.tensors.size(), 1U);
   EXPECT_EQ(w.tensors[0].type, "Float32");
@@ -50,7 +50,7 @@ TEST(ValueParserTest, ReadsMapTensor) {
             TensorMessage("int8", {2}, "ss")}));
   ASSERT_TRUE(values.ok()) << values.status().message();
   ASSERT_EQ((*values)[0].tensors.size(), 3U);
-  EXPECT_TRUE((*values)[0].is_map);
+  EXPECT_TRUE((*values)[0].is_map_tensor);
   EXPECT_EQ((*values)[0].tensors[1].type, "float32");
   EXPECT_EQ((*values)[0].tensors[2].content.length, 2U);
 }
@@ -76,7 +76,7 @@ TEST(ValueParserTest, MergesMessagesAndSwitchesTheOneof) {
       Parse(Value(BlockField(1, "w") + BlockField(2, NumberField(1, 7)) + BlockField(3, map) +
                   BlockField(2, NumberField(1, 2)) + BlockField(2, whole)));
   ASSERT_TRUE(values.ok()) << values.status().message();
-  EXPECT_FALSE((*values)[0].is_map);
+  EXPECT_FALSE((*values)[0].is_map_tensor);
   EXPECT_THAT((*values)[0].tensors[0].dims, ElementsAre(2, 1));
 }
 

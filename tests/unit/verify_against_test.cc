@@ -105,9 +105,9 @@ TEST_F(VerifyAgainstTest, EveryChangedByteIsFound) {
     EXPECT_EQ(first.expected, static_cast<uint8_t>(before[offset]));
     EXPECT_EQ(first.found, static_cast<uint8_t>(before[offset] ^ 0x40));
 
-    const ParameterInfo* owner = nullptr;
-    for (const ParameterInfo& parameter : checkpoint->parameters()) {
-      for (const ByteRange& value : parameter.values) {
+    const StoredArray* owner = nullptr;
+    for (const StoredArray& parameter : checkpoint->parameters()) {
+      for (const ByteRange& value : parameter.framed) {
         if (offset >= value.offset && offset < value.end()) owner = &parameter;
       }
     }

@@ -14,14 +14,14 @@
 namespace reshard {
 namespace {
 
-std::string_view TypeText(const ParameterInfo& parameter) {
-  return parameter.kind == ParameterKind::kMap ? "map" : DTypeName(parameter.dtype);
+std::string_view TypeText(const StoredArray& parameter) {
+  return parameter.kind == ArrayKind::kMapTensor ? "map" : DTypeName(parameter.dtype);
 }
 
 // Where the content begins in the file.
-std::optional<uint64_t> ContentOffset(const ParameterInfo& parameter) {
+std::optional<uint64_t> ContentOffset(const StoredArray& parameter) {
   if (!parameter.content.empty()) return parameter.content.front().offset;
-  if (!parameter.map.empty()) return parameter.map.front().content.offset;
+  if (!parameter.map_tensor.empty()) return parameter.map_tensor.front().content.offset;
   return std::nullopt;
 }
 
@@ -30,28 +30,28 @@ std::string MapPartName(size_t index) {
   return std::string(kNames[index % std::size(kNames)]);
 }
 
-void AddStretches(const ParameterInfo& parameter, Table& table) {
+void AddStretches(const StoredArray& parameter, Table& table) {
   if (parameter.content.size() > 1) {
     for (const ByteRange& range : parameter.content) {
       table.AddRow({"  value", "", "", fmt::format("{}", range.offset),
                     fmt::format("{}", range.length), ""});
     }
   }
-  for (size_t i = 0; i < parameter.map.size(); ++i) {
-    const MapTensorPart& part = parameter.map[i];
+  for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
+    const MapTensorPart& part = parameter.map_tensor[i];
     table.AddRow({"  " + MapPartName(i), PrintableName(part.type), FormatList(part.shape),
                   fmt::format("{}", part.content.offset), fmt::format("{}", part.content.length),
                   ""});
   }
 }
 
-nlohmann::ordered_json StretchesAsJson(const ParameterInfo& parameter) {
+nlohmann::ordered_json StretchesAsJson(const StoredArray& parameter) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const ByteRange& range : parameter.content) {
     out.push_back({{"offset", range.offset}, {"length", range.length}});
   }
-  for (size_t i = 0; i < parameter.map.size(); ++i) {
-    const MapTensorPart& part = parameter.map[i];
+  for (size_t i = 0; i < parameter.map_tensor.size(); ++i) {
+    const MapTensorPart& part = parameter.map_tensor[i];
     out.push_back({{"part", MapPartName(i)},
                    {"type", part.type},
                    {"shape", part.shape},
@@ -63,10 +63,10 @@ nlohmann::ordered_json StretchesAsJson(const ParameterInfo& parameter) {
 
 }  // namespace
 
-std::vector<const ParameterInfo*> SelectParameters(const Checkpoint& checkpoint,
-                                                   const std::string& filter) {
-  std::vector<const ParameterInfo*> selected;
-  for (const ParameterInfo& parameter : checkpoint.parameters()) {
+std::vector<const StoredArray*> SelectParameters(const Checkpoint& checkpoint,
+                                                 const std::string& filter) {
+  std::vector<const StoredArray*> selected;
+  for (const StoredArray& parameter : checkpoint.parameters()) {
     if (filter.empty() || GlobMatch(filter, parameter.name)) selected.push_back(&parameter);
   }
   return selected;
@@ -83,37 +83,37 @@ std::string CheckpointLine(const Checkpoint& checkpoint, std::optional<int64_t> 
   return out + '\n';
 }
 
-std::string ParametersAsText(const std::vector<const ParameterInfo*>& parameters, bool verbose) {
+std::string ParametersAsText(const std::vector<const StoredArray*>& parameters, bool verbose) {
   Table table({{"NAME"},
                {"DTYPE"},
                {"SHAPE"},
                {"OFFSET", Align::kRight},
                {"BYTES", Align::kRight},
                {"VALUES", Align::kRight}});
-  for (const ParameterInfo* parameter : parameters) {
-    const bool is_tensor = parameter->kind == ParameterKind::kTensor;
+  for (const StoredArray* parameter : parameters) {
+    const bool is_tensor = parameter->kind == ArrayKind::kTensor;
     const std::optional<uint64_t> offset = ContentOffset(*parameter);
     table.AddRow({PrintableName(parameter->name), std::string(TypeText(*parameter)),
                   is_tensor ? FormatList(parameter->shape) : "-",
                   offset ? fmt::format("{}", *offset) : "-", fmt::format("{}", parameter->bytes),
-                  fmt::format("{}", parameter->values.size())});
+                  fmt::format("{}", parameter->framed.size())});
     if (verbose) AddStretches(*parameter, table);
   }
   return table.ToText();
 }
 
 nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
-                                        const std::vector<const ParameterInfo*>& parameters) {
+                                        const std::vector<const StoredArray*>& parameters) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const ParameterInfo* parameter : parameters) {
+  for (const StoredArray* parameter : parameters) {
     nlohmann::ordered_json entry = {{"name", parameter->name},
                                     {"dtype", TypeText(*parameter)},
                                     {"shape", nullptr},
                                     {"offset", nullptr},
                                     {"bytes", parameter->bytes},
-                                    {"values", parameter->values.size()},
+                                    {"values", parameter->framed.size()},
                                     {"content", StretchesAsJson(*parameter)}};
-    if (parameter->kind == ParameterKind::kTensor) entry["shape"] = parameter->shape;
+    if (parameter->kind == ArrayKind::kTensor) entry["shape"] = parameter->shape;
     if (const std::optional<uint64_t> offset = ContentOffset(*parameter)) entry["offset"] = *offset;
     entries.push_back(std::move(entry));
   }
@@ -127,17 +127,17 @@ nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optio
   return document;
 }
 
-std::string_view ParameterGroup(const ParameterInfo& parameter) {
+std::string_view ParameterGroup(const StoredArray& parameter) {
   const std::string_view group = OptimizerGroup(parameter.name);
   if (!group.empty()) return group;
   const bool single =
-      parameter.kind == ParameterKind::kTensor && ElementCount(parameter.shape) == uint64_t{1};
-  return single || parameter.kind == ParameterKind::kString ? "others" : "weights";
+      parameter.kind == ArrayKind::kTensor && ElementCount(parameter.shape) == uint64_t{1};
+  return single || parameter.kind == ArrayKind::kText ? "others" : "weights";
 }
 
-void CheckpointTotals::Add(const std::vector<const ParameterInfo*>& parameters) {
+void CheckpointTotals::Add(const std::vector<const StoredArray*>& parameters) {
   ++files_;
-  for (const ParameterInfo* parameter : parameters) {
+  for (const StoredArray* parameter : parameters) {
     for (Total* total :
          {&all_, &by_dtype_[TypeText(*parameter)], &by_group_[ParameterGroup(*parameter)]}) {
       ++total->parameters;

@@ -227,7 +227,7 @@ void InspectCommand::InspectValues(const std::string& path) {
 }
 
 void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank) {
-  const std::vector<const ParameterInfo*> parameters = SelectParameters(checkpoint, filter_);
+  const std::vector<const StoredArray*> parameters = SelectParameters(checkpoint, filter_);
   std::vector<ParameterStatistics> statistics;
   if (values_) {
     Result<StatisticsReport> report = Measure(checkpoint.path());

@@ -6,24 +6,24 @@
 #include <string>
 #include <string_view>
 
-#include "reshard/parameter.h"
+#include "reshard/stored_array.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
 
 // The dtype's name, "map" for a MapTensor.
-inline std::string_view TypeName(ParameterKind kind, DType dtype) {
-  return kind == ParameterKind::kMap ? "map" : DTypeName(dtype);
+inline std::string_view TypeName(ArrayKind kind, DType dtype) {
+  return kind == ArrayKind::kMapTensor ? "map" : DTypeName(dtype);
 }
 
 // "[2, 3]", "-" for what has no shape.
-inline std::string ShapeText(ParameterKind kind, const Shape& shape) {
-  return kind == ParameterKind::kTensor ? FormatList(shape) : "-";
+inline std::string ShapeText(ArrayKind kind, const Shape& shape) {
+  return kind == ArrayKind::kTensor ? FormatList(shape) : "-";
 }
 
 // A list, null for what has no shape.
-inline nlohmann::ordered_json ShapeAsJson(ParameterKind kind, const Shape& shape) {
-  return kind == ParameterKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
+inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, const Shape& shape) {
+  return kind == ArrayKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
 }
 
 }  // namespace reshard

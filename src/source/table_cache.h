@@ -1,13 +1,13 @@
-// IndexCache: the indexes of many checkpoint files, made when they are needed and dropped beyond a
+// TableCache: the indexes of many checkpoint files, made when they are needed and dropped beyond a
 // budget.
 //
-// A CheckpointIndex lives at least as long as an IndexHandle to it. Those without handles stay
+// A IndexedFile lives at least as long as an TableHandle to it. Those without handles stay
 // until the indexes together take more memory than the budget; then the least recently used go
 // first, down to a few that always stay. Equal tables, as the files of one stage ordinarily have
 // them, are held once. Thread-safe: threads that want the same file at the same time wait for one
 // of them to index it.
-#ifndef RESHARD_SRC_SOURCE_INDEX_CACHE_H_
-#define RESHARD_SRC_SOURCE_INDEX_CACHE_H_
+#ifndef RESHARD_SRC_SOURCE_TABLE_CACHE_H_
+#define RESHARD_SRC_SOURCE_TABLE_CACHE_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -21,57 +21,56 @@
 
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 
-class IndexCache;
+class TableCache;
 
 // Access to an index that stays where it is meanwhile; null when made without one or moved from.
-// Move-only; a handle is used by one thread at a time and must not outlive its IndexCache.
-class IndexHandle {
+// Move-only; a handle is used by one thread at a time and must not outlive its TableCache.
+class TableHandle {
  public:
-  IndexHandle() = default;
-  IndexHandle(IndexHandle&& other) noexcept
+  TableHandle() = default;
+  TableHandle(TableHandle&& other) noexcept
       : cache_(std::exchange(other.cache_, nullptr)),
         index_(std::exchange(other.index_, nullptr)) {}
-  IndexHandle& operator=(IndexHandle&& other) noexcept;
-  ~IndexHandle();
+  TableHandle& operator=(TableHandle&& other) noexcept;
+  ~TableHandle();
 
   explicit operator bool() const { return index_ != nullptr; }
-  const CheckpointIndex& operator*() const { return *index_; }
-  const CheckpointIndex* operator->() const { return index_; }
+  const IndexedFile& operator*() const { return *index_; }
+  const IndexedFile* operator->() const { return index_; }
 
  private:
-  friend class IndexCache;
-  IndexHandle(IndexCache* cache, const CheckpointIndex* index) : cache_(cache), index_(index) {}
+  friend class TableCache;
+  TableHandle(TableCache* cache, const IndexedFile* index) : cache_(cache), index_(index) {}
 
-  IndexCache* cache_ = nullptr;
-  const CheckpointIndex* index_ = nullptr;
+  TableCache* cache_ = nullptr;
+  const IndexedFile* index_ = nullptr;
 };
 
-class IndexCache {
+class TableCache {
  public:
-  using IndexMaker = std::function<Result<CheckpointIndex>(FileId)>;
+  using TableMaker = std::function<Result<IndexedFile>(FileId)>;
 
   // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory(). At least
   // `least_kept` indexes stay, whatever they take: who goes from file to file and back again, for
   // one parameter after the other, would have them all made anew for each.
-  IndexCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
+  TableCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
              const MemoryCheck& memory = {})
-      : IndexCache(
-            [&files, memory](FileId file) { return CheckpointIndex::Make(files, file, memory); },
-            budget, least_kept) {}
+      : TableCache([&files, memory](FileId file) { return IndexedFile::Make(files, file, memory); },
+                   budget, least_kept) {}
   // As above, with indexes from elsewhere: several threads may call `make` at a time.
-  IndexCache(IndexMaker make, size_t budget, size_t least_kept = 0)
+  TableCache(TableMaker make, size_t budget, size_t least_kept = 0)
       : make_(std::move(make)), budget_(budget), least_kept_(least_kept) {}
-  IndexCache(const IndexCache&) = delete;
-  IndexCache& operator=(const IndexCache&) = delete;
+  TableCache(const TableCache&) = delete;
+  TableCache& operator=(const TableCache&) = delete;
 
   // Returns the index of a file, making it when it is not there.
-  // Errors: as CheckpointIndex::Make. A failure is not kept: the next call, or the next of the
+  // Errors: as IndexedFile::Make. A failure is not kept: the next call, or the next of the
   // threads that wait, tries again.
-  Result<IndexHandle> Get(FileId file);
+  Result<TableHandle> Get(FileId file);
 
   // About the bytes of all indexes that are there, with and without handles; of a table that
   // several have, once.
@@ -82,18 +81,18 @@ class IndexCache {
   size_t largest() const;
 
  private:
-  friend class IndexHandle;
+  friend class TableHandle;
   class MakeClaim;
 
   // A table, and how many entries refer to it. Node-based: a table stays where it is.
   struct SharedTable {
-    std::unique_ptr<const ParameterTable> table;
+    std::unique_ptr<const FileTable> table;
     size_t users = 0;
   };
   using Tables = std::multimap<size_t, SharedTable>;  // by hash
 
   struct Entry {
-    CheckpointIndex index;
+    IndexedFile index;
     size_t users = 0;                   // handles
     std::list<FileId>::iterator place;  // in idle_ when there are none, else in used_
     Tables::iterator table;
@@ -101,11 +100,11 @@ class IndexCache {
 
   void Release(FileId file);
   // These want mutex_ to be held.
-  Tables::iterator Intern(CheckpointIndex& index, size_t hash);
-  IndexHandle Use(Entry& entry);
+  Tables::iterator Intern(IndexedFile& index, size_t hash);
+  TableHandle Use(Entry& entry);
   void Evict();
 
-  const IndexMaker make_;
+  const TableMaker make_;
   const size_t budget_;
   const size_t least_kept_;
   mutable std::mutex mutex_;
@@ -124,4 +123,4 @@ class IndexCache {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_SOURCE_INDEX_CACHE_H_
+#endif  // RESHARD_SRC_SOURCE_TABLE_CACHE_H_

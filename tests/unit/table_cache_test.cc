@@ -1,4 +1,4 @@
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ std::string ManyParameters(int count) {
   return bytes;
 }
 
-class IndexCacheTest : public testing::Test {
+class TableCacheTest : public testing::Test {
  protected:
   // The parameter is called as the file, unless told.
   FileId AddFile(const std::string& name, const std::string& parameter = "") {
@@ -37,7 +37,7 @@ class IndexCacheTest : public testing::Test {
       std::filesystem::remove(entry.path());
     }
   }
-  static size_t MemoryOf(IndexCache& cache, FileId file) {
+  static size_t MemoryOf(TableCache& cache, FileId file) {
     const auto handle = cache.Get(file);
     return (*handle)->memory();
   }
@@ -46,8 +46,8 @@ class IndexCacheTest : public testing::Test {
   SourceFiles files_{1};
 };
 
-TEST_F(IndexCacheTest, GivesTheSameIndexAgain) {
-  IndexCache cache(files_, size_t{1} << 20);
+TEST_F(TableCacheTest, GivesTheSameIndexAgain) {
+  TableCache cache(files_, size_t{1} << 20);
   const FileId file = AddFile("a");
   const auto first = cache.Get(file);
   ASSERT_TRUE(first.ok()) << first.status().message();
@@ -59,15 +59,15 @@ TEST_F(IndexCacheTest, GivesTheSameIndexAgain) {
   EXPECT_EQ(cache.memory(), (*first)->memory());
 }
 
-TEST_F(IndexCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
+TEST_F(TableCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
   const FileId a = AddFile("a");
   const FileId b = AddFile("b");
   const FileId c = AddFile("c");
-  IndexCache probe(files_, 0);
+  TableCache probe(files_, 0);
   const size_t one = MemoryOf(probe, a);
   EXPECT_EQ(probe.memory(), 0U);
 
-  IndexCache cache(files_, 2 * one);
+  TableCache cache(files_, 2 * one);
   MemoryOf(cache, a);
   MemoryOf(cache, b);
   MemoryOf(cache, a);
@@ -81,11 +81,11 @@ TEST_F(IndexCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
   EXPECT_FALSE(cache.Get(b).ok());
 }
 
-TEST_F(IndexCacheTest, KeepsAFewBeyondTheBudget) {
+TEST_F(TableCacheTest, KeepsAFewBeyondTheBudget) {
   const FileId a = AddFile("a");
   const FileId b = AddFile("b");
   const FileId c = AddFile("c");
-  IndexCache cache(files_, 0, 2);
+  TableCache cache(files_, 0, 2);
   const size_t one = MemoryOf(cache, a);
   MemoryOf(cache, b);
   MemoryOf(cache, c);
@@ -96,64 +96,64 @@ TEST_F(IndexCacheTest, KeepsAFewBeyondTheBudget) {
   EXPECT_FALSE(cache.Get(a).ok());
 }
 
-TEST_F(IndexCacheTest, IndexesInUseStay) {
-  IndexCache cache(files_, 0);
-  IndexHandle a = *cache.Get(AddFile("a"));
-  IndexHandle b = *cache.Get(AddFile("b"));
+TEST_F(TableCacheTest, IndexesInUseStay) {
+  TableCache cache(files_, 0);
+  TableHandle a = *cache.Get(AddFile("a"));
+  TableHandle b = *cache.Get(AddFile("b"));
   RemoveFiles();
   EXPECT_EQ(a->parameters().size(), 1U);
   EXPECT_EQ(cache.memory(), a->memory() + b->memory());
   EXPECT_EQ(cache.memory_peak(), cache.memory());
   a = std::move(b);
   EXPECT_EQ(cache.memory(), a->memory());
-  a = IndexHandle();
+  a = TableHandle();
   EXPECT_EQ(cache.memory(), 0U);
 }
 
 // The files of one stage ordinarily hold the same parameters at the same places.
-TEST_F(IndexCacheTest, EqualTablesAreHeldOnce) {
-  IndexCache cache(files_, size_t{1} << 30);
-  std::vector<IndexHandle> handles;
+TEST_F(TableCacheTest, EqualTablesAreHeldOnce) {
+  TableCache cache(files_, size_t{1} << 30);
+  std::vector<TableHandle> handles;
   for (int i = 0; i < 100; ++i) {
     handles.push_back(*cache.Get(AddFile("equal" + std::to_string(i), "w")));
     EXPECT_EQ(&handles.back()->table(), &handles.front()->table());
   }
-  const IndexHandle other = *cache.Get(AddFile("other"));
+  const TableHandle other = *cache.Get(AddFile("other"));
   EXPECT_NE(other->table().id(), handles.front()->table().id());
-  EXPECT_EQ(cache.memory(), 101 * sizeof(CheckpointIndex) + handles.front()->table().memory() +
+  EXPECT_EQ(cache.memory(), 101 * sizeof(IndexedFile) + handles.front()->table().memory() +
                                 other->table().memory());
 }
 
 // As long as any of the indexes that have it.
-TEST_F(IndexCacheTest, SharedTablesStayWhileTheyAreUsed) {
-  IndexCache cache(files_, 0);
-  IndexHandle first = *cache.Get(AddFile("first", "w"));
-  const IndexHandle second = *cache.Get(AddFile("second", "w"));
+TEST_F(TableCacheTest, SharedTablesStayWhileTheyAreUsed) {
+  TableCache cache(files_, 0);
+  TableHandle first = *cache.Get(AddFile("first", "w"));
+  const TableHandle second = *cache.Get(AddFile("second", "w"));
   EXPECT_EQ(&first->table(), &second->table());
-  first = IndexHandle();
+  first = TableHandle();
   EXPECT_NE(second->Find("w"), nullptr);
   EXPECT_EQ(cache.memory(), second->memory());
 }
 
-TEST_F(IndexCacheTest, FailuresAreTriedAgain) {
-  IndexCache cache(files_, size_t{1} << 20);
+TEST_F(TableCacheTest, FailuresAreTriedAgain) {
+  TableCache cache(files_, size_t{1} << 20);
   const FileId file = files_.Add(folder_.path() / "late");
   EXPECT_EQ(cache.Get(file).status().code(), StatusCode::kNotFound);
   AddFile("late");
   EXPECT_TRUE(cache.Get(file).ok());
 }
 
-TEST_F(IndexCacheTest, ThreadsShareOneIndexing) {
+TEST_F(TableCacheTest, ThreadsShareOneIndexing) {
   const FileId file = files_.Add(folder_.Write("many", ManyParameters(2000)));
   const uint64_t start = BytesRead();
-  ASSERT_TRUE(CheckpointIndex::Make(files_, file).ok());
+  ASSERT_TRUE(IndexedFile::Make(files_, file).ok());
   const uint64_t one = BytesRead() - start;
   ASSERT_GT(one, 2000U * 10);
 
   constexpr int kThreads = 8;
-  IndexCache cache(files_, size_t{1} << 30);
+  TableCache cache(files_, size_t{1} << 30);
   std::latch together(kThreads);
-  std::vector<const CheckpointIndex*> seen(kThreads);
+  std::vector<const IndexedFile*> seen(kThreads);
   const uint64_t before = BytesRead();
   {
     std::vector<std::jthread> threads;
@@ -167,22 +167,22 @@ TEST_F(IndexCacheTest, ThreadsShareOneIndexing) {
   }
   EXPECT_LT(BytesRead() - before, one + one / 2);
   EXPECT_NE(seen[0], nullptr);
-  EXPECT_EQ(seen, std::vector<const CheckpointIndex*>(kThreads, seen[0]));
+  EXPECT_EQ(seen, std::vector<const IndexedFile*>(kThreads, seen[0]));
 }
 
 // Many threads, more files than the budget holds, one of them broken.
-TEST_F(IndexCacheTest, ThreadsMayUseItAtWill) {
+TEST_F(TableCacheTest, ThreadsMayUseItAtWill) {
   std::vector<FileId> ids;
   for (int i = 0; i < 6; ++i) {
     ids.push_back(files_.Add(folder_.Write(std::to_string(i), ManyParameters(20 + i))));
   }
   ids.push_back(files_.Add(folder_.Write("broken", "\x0a\x7f")));
-  IndexCache probe(files_, 0);
-  IndexCache cache(files_, 3 * MemoryOf(probe, ids[0]));
+  TableCache probe(files_, 0);
+  TableCache cache(files_, 3 * MemoryOf(probe, ids[0]));
   std::vector<std::jthread> threads;
   for (size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      IndexHandle kept;
+      TableHandle kept;
       for (size_t i = 0; i < 300; ++i) {
         const size_t which = (i * (t + 1) + t) % ids.size();
         auto handle = cache.Get(ids[which]);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint_envelope.h"
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"
 #include "tests/support/memory_file.h"
@@ -40,19 +40,19 @@ std::vector<Parameter> ParametersOf(const Checkpoint& checkpoint) {
   return parameters;
 }
 
-std::string Difference(const Parameter& expected, const ParameterInfo& found,
+std::string Difference(const Parameter& expected, const StoredArray& found,
                        std::string_view bytes) {
   if (found.name != expected.name) return "another name";
   std::string content;
   for (const ByteRange& range : found.content) content += bytes.substr(range.offset, range.length);
-  for (const MapTensorPart& part : found.map) {
+  for (const MapTensorPart& part : found.map_tensor) {
     content += bytes.substr(part.content.offset, part.content.length);
   }
   if (content != expected.content || found.bytes != content.size()) return "other content";
-  if (found.kind == ParameterKind::kMap) return expected.first->has_tensor() ? "a map" : "";
+  if (found.kind == ArrayKind::kMapTensor) return expected.first->has_tensor() ? "a MapTensor" : "";
   const TensorProto& tensor = expected.first->tensor();
   if (DTypeName(found.dtype) != tensor.tensor_type()) return "another dtype";
-  if (found.kind == ParameterKind::kString) return "";
+  if (found.kind == ArrayKind::kText) return "";
   const uint64_t elements = ElementCount(found.shape).value_or(0);
   if (elements * ItemBytes(found.dtype) != found.bytes) {
     return fmt::format("{} bytes of shape {}", found.bytes, ToString(found.shape));
@@ -65,7 +65,7 @@ std::string Difference(const Parameter& expected, const ParameterInfo& found,
 // The index takes up to 30 times what a parameter without content takes in the file.
 constexpr size_t kIndexBytesPerByte = 40;
 
-std::string IndexFault(const CheckpointIndex& index, std::string_view bytes) {
+std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
   const std::string_view values =
       index.crc() ? bytes.substr(0, bytes.size() - kCrcTrailerBytes) : bytes;
   const OracleAnswer answer = AskLibprotobuf(values);
@@ -79,7 +79,7 @@ std::string IndexFault(const CheckpointIndex& index, std::string_view bytes) {
     if (!difference.empty()) return fmt::format("parameter {}: {}", i, difference);
     if (index.Find(expected[i].name) != &index.parameters()[i]) return "a name is not found";
   }
-  if (index.memory() > sizeof(CheckpointIndex) + kIndexBytesPerByte * bytes.size()) {
+  if (index.memory() > sizeof(IndexedFile) + kIndexBytesPerByte * bytes.size()) {
     return fmt::format("an index of {} bytes", index.memory());
   }
   return "";
@@ -87,7 +87,7 @@ std::string IndexFault(const CheckpointIndex& index, std::string_view bytes) {
 
 }  // namespace
 
-std::string FuzzCheckpointIndex(std::string_view bytes) {
+std::string FuzzFileTable(std::string_view bytes) {
   // Windows of all sizes, the same ones for the same bytes.
   uint64_t random = bytes.size();
   const auto surplus = [&random] {
@@ -101,7 +101,7 @@ std::string FuzzCheckpointIndex(std::string_view bytes) {
   static MemoryFile file;
   file.Set(bytes);
   SourceFiles files(1);
-  const auto index = CheckpointIndex::Make(files, files.Add(file.path()));
+  const auto index = IndexedFile::Make(files, files.Add(file.path()));
   return index.ok() ? IndexFault(*index, bytes) : RefusalFault(index.status());
 }
 

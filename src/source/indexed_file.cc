@@ -1,4 +1,4 @@
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 #include <fmt/format.h>
 
@@ -25,9 +25,9 @@ constexpr uint64_t kWindowStep = 4096;
 
 // Returns how many bytes the vector takes anew when it has to grow before the memory is checked
 // again.
-uint64_t BeforeNextCheck(const std::vector<ParameterInfo>& parameters) {
+uint64_t BeforeNextCheck(const std::vector<StoredArray>& parameters) {
   const size_t room = parameters.capacity() - parameters.size();
-  return room > kMemoryCheckInterval ? 0 : parameters.size() * sizeof(ParameterInfo);
+  return room > kMemoryCheckInterval ? 0 : parameters.size() * sizeof(StoredArray);
 }
 
 // Returns `status`, which does not say so, as one about the file at `path`.
@@ -97,8 +97,7 @@ class HeaderWindow {
 
 }  // namespace
 
-Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file,
-                                              const MemoryCheck& memory) {
+Result<IndexedFile> IndexedFile::Make(SourceFiles& files, FileId file, const MemoryCheck& memory) {
   const std::string& path = files.path(file);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t file_size, files.Size(file));
 
@@ -144,18 +143,18 @@ Result<CheckpointIndex> CheckpointIndex::Make(SourceFiles& files, FileId file,
                     "file",
                     Escape(path), file_size));
   }
-  CheckpointIndex index(file, file_size, ParameterTable(std::move(grouping)));
+  IndexedFile index(file, file_size, FileTable(std::move(grouping)));
   index.crc_ = crc;
   return index;
 }
 
-CheckpointIndex::CheckpointIndex(FileId file, uint64_t file_size, ParameterTable table)
+IndexedFile::IndexedFile(FileId file, uint64_t file_size, FileTable table)
     : file_(file),
       file_size_(file_size),
-      own_(std::make_unique<const ParameterTable>(std::move(table))),
+      own_(std::make_unique<const FileTable>(std::move(table))),
       table_(own_.get()) {}
 
-std::unique_ptr<const ParameterTable> CheckpointIndex::Share(const ParameterTable* table) {
+std::unique_ptr<const FileTable> IndexedFile::Share(const FileTable* table) {
   table_ = table;
   return std::move(own_);
 }

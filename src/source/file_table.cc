@@ -1,4 +1,4 @@
-#include "src/source/parameter_table.h"
+#include "src/source/file_table.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,13 +15,13 @@ uint64_t NextId() {
 
 }  // namespace
 
-ParameterTable::ParameterTable(ParameterGrouping grouping)
+FileTable::FileTable(ParameterGrouping grouping)
     : id_(NextId()),
       parameters_(std::move(grouping.parameters())),
       by_name_(std::move(grouping.by_name())),
-      memory_(sizeof(ParameterTable) + grouping.memory()) {}
+      memory_(sizeof(FileTable) + grouping.memory()) {}
 
-const ParameterInfo* ParameterTable::Find(std::string_view name) const {
+const StoredArray* FileTable::Find(std::string_view name) const {
   const auto place = std::lower_bound(
       by_name_.begin(), by_name_.end(), name,
       [this](uint32_t i, std::string_view wanted) { return parameters_[i].name < wanted; });
@@ -29,12 +29,12 @@ const ParameterInfo* ParameterTable::Find(std::string_view name) const {
   return &parameters_[*place];
 }
 
-size_t ParameterTable::Hash() const {
+size_t FileTable::Hash() const {
   constexpr size_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: spreads the bits
   size_t hash = parameters_.size();
-  for (const ParameterInfo& parameter : parameters_) {
+  for (const StoredArray& parameter : parameters_) {
     hash = (hash ^ std::hash<std::string_view>()(parameter.name)) * kMultiplier;
-    hash = (hash ^ parameter.bytes ^ parameter.values.front().offset) * kMultiplier;
+    hash = (hash ^ parameter.bytes ^ parameter.framed.front().offset) * kMultiplier;
   }
   return hash;
 }

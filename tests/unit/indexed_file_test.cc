@@ -1,4 +1,4 @@
-#include "src/source/checkpoint_index.h"
+#include "src/source/indexed_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(CheckpointIndexTest, FindsParametersInFileOrderAndByName) {
+TEST(IndexedFileTest, FindsParametersInFileOrderAndByName) {
   const std::string w = TensorValue("w", "Float32", {2, 3}, std::string(24, 'w'));
   const std::string b = TensorValue("b", "Float16", {3}, std::string(6, 'b'));
   const auto index = IndexBytes(w + b);
@@ -25,34 +25,34 @@ TEST(CheckpointIndexTest, FindsParametersInFileOrderAndByName) {
   EXPECT_EQ(index->file_size(), w.size() + b.size());
   EXPECT_FALSE(index->crc().has_value());
   ASSERT_EQ(index->parameters().size(), 2U);
-  const ParameterInfo& first = index->parameters()[0];
+  const StoredArray& first = index->parameters()[0];
   EXPECT_EQ(first.name, "w");
-  EXPECT_EQ(first.kind, ParameterKind::kTensor);
+  EXPECT_EQ(first.kind, ArrayKind::kTensor);
   EXPECT_EQ(first.dtype, DType::kFloat32);
   EXPECT_THAT(first.shape, ElementsAre(2, 3));
   EXPECT_EQ(first.bytes, 24U);
-  EXPECT_THAT(first.values, ElementsAre(ByteRange{0, w.size()}));
+  EXPECT_THAT(first.framed, ElementsAre(ByteRange{0, w.size()}));
   EXPECT_THAT(first.content, ElementsAre(ByteRange{w.size() - 24, 24}));
-  EXPECT_THAT(first.map, IsEmpty());
+  EXPECT_THAT(first.map_tensor, IsEmpty());
   EXPECT_EQ(index->Find("w"), &index->parameters()[0]);
   EXPECT_EQ(index->Find("b"), &index->parameters()[1]);
   EXPECT_EQ(index->Find("a"), nullptr);
   EXPECT_EQ(index->Find("bb"), nullptr);
   EXPECT_EQ(index->Find("x"), nullptr);
-  EXPECT_GT(index->memory(), 2 * sizeof(ParameterInfo));
+  EXPECT_GT(index->memory(), 2 * sizeof(StoredArray));
 }
 
-TEST(CheckpointIndexTest, AdjacentValuesAreOneTensorHoweverItIsCut) {
+TEST(IndexedFileTest, AdjacentValuesAreOneTensorHoweverItIsCut) {
   const std::vector<std::vector<uint64_t>> cuts = {
       {12}, {6, 6}, {1, 11}, {12, 0, 0}, {0, 12}, {5, 0, 0, 7}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}};
   for (const auto& cut : cuts) {
     SCOPED_TRACE(testing::PrintToString(cut));
     std::string bytes = TensorValue("before", "Int8", {1}, "x");
-    std::vector<ByteRange> values;
+    std::vector<ByteRange> framed;
     std::vector<ByteRange> content;
     for (const uint64_t length : cut) {
       const std::string value = TensorValue("w", "UInt16", {3, 2}, std::string(length, 'w'));
-      values.push_back({bytes.size(), value.size()});
+      framed.push_back({bytes.size(), value.size()});
       bytes += value;
       content.push_back({bytes.size() - length, length});
     }
@@ -61,7 +61,7 @@ TEST(CheckpointIndexTest, AdjacentValuesAreOneTensorHoweverItIsCut) {
     ASSERT_TRUE(index.ok()) << index.status().message();
     ASSERT_EQ(index->parameters().size(), 3U);
     EXPECT_EQ(index->parameters()[1].bytes, 12U);
-    EXPECT_EQ(index->parameters()[1].values, values);
+    EXPECT_EQ(index->parameters()[1].framed, framed);
     EXPECT_EQ(index->parameters()[1].content, content);
   }
 }
@@ -101,14 +101,14 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"string_without_any", "str", {0}, 0, {0}}),
     [](const auto& row) { return std::string(row.param.name); });
 
-TEST(CheckpointIndexTest, StringsAreNotesNotTensors) {
+TEST(IndexedFileTest, StringsAreNotesNotTensors) {
   const auto index = IndexBytes(TensorValue("note", "str", {0}, std::string(4, '\0')));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters()[0].kind, ParameterKind::kString);
+  EXPECT_EQ(index->parameters()[0].kind, ArrayKind::kText);
   EXPECT_EQ(index->parameters()[0].dtype, DType::kString);
 }
 
-TEST(CheckpointIndexTest, MapTensorsKeepTheirPartsInOrder) {
+TEST(IndexedFileTest, MapTensorsKeepTheirPartsInOrder) {
   const std::string first = MapValue(
       "m", {TensorMessage("int32", {2}, "kkkkkkkk"), TensorMessage("float32", {2, 1}, "vvvvvvvv"),
             TensorMessage("int8", {2}, "ss")});
@@ -118,18 +118,18 @@ TEST(CheckpointIndexTest, MapTensorsKeepTheirPartsInOrder) {
   const auto index = IndexBytes(first + second + TensorValue("w", "Int8", {1}, "x"));
   ASSERT_TRUE(index.ok()) << index.status().message();
   ASSERT_EQ(index->parameters().size(), 2U);
-  const ParameterInfo& map = index->parameters()[0];
-  EXPECT_EQ(map.kind, ParameterKind::kMap);
+  const StoredArray& map = index->parameters()[0];
+  EXPECT_EQ(map.kind, ArrayKind::kMapTensor);
   EXPECT_EQ(map.bytes, 27U);
   EXPECT_THAT(map.content, IsEmpty());
-  EXPECT_THAT(map.values,
+  EXPECT_THAT(map.framed,
               ElementsAre(ByteRange{0, first.size()}, ByteRange{first.size(), second.size()}));
-  ASSERT_EQ(map.map.size(), 6U);
-  EXPECT_EQ(map.map[1], (MapTensorPart{"float32", {2, 1}, {first.find('v'), 8}}));
-  EXPECT_EQ(map.map[5], (MapTensorPart{"int8", {1}, {first.size() + second.find('s'), 1}}));
+  ASSERT_EQ(map.map_tensor.size(), 6U);
+  EXPECT_EQ(map.map_tensor[1], (MapTensorPart{"float32", {2, 1}, {first.find('v'), 8}}));
+  EXPECT_EQ(map.map_tensor[5], (MapTensorPart{"int8", {1}, {first.size() + second.find('s'), 1}}));
 }
 
-TEST(CheckpointIndexTest, TrailerIsNoValue) {
+TEST(IndexedFileTest, TrailerIsNoValue) {
   const std::string value = TensorValue("w", "Int8", {1}, "x");
   const auto index = IndexBytes(value + CrcTrailer(0x37ce13aa));
   ASSERT_TRUE(index.ok()) << index.status().message();
@@ -138,7 +138,7 @@ TEST(CheckpointIndexTest, TrailerIsNoValue) {
   EXPECT_EQ(index->file_size(), value.size() + 17);
 }
 
-TEST(CheckpointIndexTest, UnknownFieldsAreHoppedOver) {
+TEST(IndexedFileTest, UnknownFieldsAreHoppedOver) {
   const std::string unknown = NumberField(2, 5) + BlockField(15, std::string(9000, 'u')) +
                               Key(7, 3) + NumberField(1, 1) + Key(7, 4) + Key(9, 5) + "abcd";
   const auto index = IndexBytes(unknown + TensorValue("w", "Int8", {1}, "x") + unknown +
@@ -148,7 +148,7 @@ TEST(CheckpointIndexTest, UnknownFieldsAreHoppedOver) {
 }
 
 // Everything stands behind the content, and the tag is longer than a page.
-TEST(CheckpointIndexTest, LongTagsAndLateHeadersAreRead) {
+TEST(IndexedFileTest, LongTagsAndLateHeadersAreRead) {
   const std::string tag(kMaxTagBytes, 't');
   const std::string content(20000, 'x');
   const std::string late = BlockField(
@@ -162,7 +162,7 @@ TEST(CheckpointIndexTest, LongTagsAndLateHeadersAreRead) {
 }
 
 // A sparse file whose contents lie beyond what 31 and 32 bits can count.
-TEST(CheckpointIndexTest, FilesMayExceed2And4GiB) {
+TEST(IndexedFileTest, FilesMayExceed2And4GiB) {
   const TemporaryFolder folder;
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   const std::vector<uint64_t> lengths = {kGiB * 5 / 2, 5 * kGiB, 1};
@@ -182,7 +182,7 @@ TEST(CheckpointIndexTest, FilesMayExceed2And4GiB) {
     offset = content[i].end();
   }
   SourceFiles files(1);
-  const auto index = CheckpointIndex::Make(files, files.Add(path));
+  const auto index = IndexedFile::Make(files, files.Add(path));
   ASSERT_TRUE(index.ok()) << index.status().message();
   ASSERT_EQ(index->parameters().size(), 3U);
   for (size_t i = 0; i < lengths.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "src/source/index_cache.h"
+#include "src/source/table_cache.h"
 
 #include <algorithm>
 
@@ -6,23 +6,23 @@
 
 namespace reshard {
 
-IndexHandle& IndexHandle::operator=(IndexHandle&& other) noexcept {
+TableHandle& TableHandle::operator=(TableHandle&& other) noexcept {
   if (this == &other) return *this;
-  const IndexHandle released(std::move(*this));
+  const TableHandle released(std::move(*this));
   cache_ = std::exchange(other.cache_, nullptr);
   index_ = std::exchange(other.index_, nullptr);
   return *this;
 }
 
-IndexHandle::~IndexHandle() {
+TableHandle::~TableHandle() {
   if (index_ != nullptr) cache_->Release(index_->file());
 }
 
 // The duty to index a file. It ends however Make ends, by bad_alloc too, so that nobody waits for
 // ever.
-class IndexCache::MakeClaim {
+class TableCache::MakeClaim {
  public:
-  MakeClaim(IndexCache& cache, FileId file) : cache_(cache), file_(file) {}
+  MakeClaim(TableCache& cache, FileId file) : cache_(cache), file_(file) {}
   MakeClaim(const MakeClaim&) = delete;
   MakeClaim& operator=(const MakeClaim&) = delete;
   ~MakeClaim() {
@@ -32,11 +32,11 @@ class IndexCache::MakeClaim {
   }
 
  private:
-  IndexCache& cache_;
+  TableCache& cache_;
   const FileId file_;
 };
 
-Result<IndexHandle> IndexCache::Get(FileId file) {
+Result<TableHandle> TableCache::Get(FileId file) {
   std::unique_lock lock(mutex_);
   made_.wait(lock, [&] { return !making_.contains(file); });
   if (const auto entry = entries_.find(file); entry != entries_.end()) return Use(entry->second);
@@ -44,7 +44,7 @@ Result<IndexHandle> IndexCache::Get(FileId file) {
   lock.unlock();
 
   const MakeClaim claim(*this, file);
-  RESHARD_ASSIGN_OR_RETURN(CheckpointIndex index, make_(file));
+  RESHARD_ASSIGN_OR_RETURN(IndexedFile index, make_(file));
   const size_t hash = index.table().Hash();
   std::list<FileId> place(1, file);
   std::map<FileId, Entry> made;
@@ -53,14 +53,14 @@ Result<IndexHandle> IndexCache::Get(FileId file) {
   entry.table = Intern(entry.index, hash);
   entries_.insert(made.extract(file));
   idle_.splice(idle_.end(), place);
-  memory_ += sizeof(CheckpointIndex);
-  IndexHandle handle = Use(entry);
+  memory_ += sizeof(IndexedFile);
+  TableHandle handle = Use(entry);
   Evict();
   memory_peak_ = std::max(memory_peak_, memory_);
   return handle;
 }
 
-IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t hash) {
+TableCache::Tables::iterator TableCache::Intern(IndexedFile& index, size_t hash) {
   const auto [first, last] = tables_.equal_range(hash);
   auto place = std::find_if(
       first, last, [&](const auto& entry) { return *entry.second.table == index.table(); });
@@ -77,27 +77,27 @@ IndexCache::Tables::iterator IndexCache::Intern(CheckpointIndex& index, size_t h
   return place;
 }
 
-size_t IndexCache::memory_peak() const {
+size_t TableCache::memory_peak() const {
   const std::lock_guard lock(mutex_);
   return memory_peak_;
 }
 
-size_t IndexCache::largest() const {
+size_t TableCache::largest() const {
   const std::lock_guard lock(mutex_);
   return largest_;
 }
 
-size_t IndexCache::memory() const {
+size_t TableCache::memory() const {
   const std::lock_guard lock(mutex_);
   return memory_;
 }
 
-IndexHandle IndexCache::Use(Entry& entry) {
+TableHandle TableCache::Use(Entry& entry) {
   if (entry.users++ == 0) used_.splice(used_.end(), idle_, entry.place);
-  return IndexHandle(this, &entry.index);
+  return TableHandle(this, &entry.index);
 }
 
-void IndexCache::Release(FileId file) {
+void TableCache::Release(FileId file) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_.find(file)->second;
   if (--entry.users > 0) return;
@@ -105,13 +105,13 @@ void IndexCache::Release(FileId file) {
   Evict();
 }
 
-void IndexCache::Evict() {
+void TableCache::Evict() {
   while (memory_ > budget_ && entries_.size() > least_kept_ && !idle_.empty()) {
     const auto entry = entries_.find(idle_.front());
     idle_.pop_front();
     const Tables::iterator table = entry->second.table;
     entries_.erase(entry);
-    memory_ -= sizeof(CheckpointIndex);
+    memory_ -= sizeof(IndexedFile);
     if (--table->second.users > 0) continue;
     memory_ -= table->second.table->memory();
     tables_.erase(table);
