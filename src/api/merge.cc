@@ -15,7 +15,6 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/budgeted_lanes.h"
 #include "src/convert/counted_work.h"
 #include "src/convert/memory_budget.h"
 #include "src/io/source_files.h"
@@ -30,7 +29,7 @@
 #include "src/source/table_cache.h"
 #include "src/verify/content_comparison.h"
 #include "src/verify/crc_check.h"
-#include "src/write/copy_proof.h"
+#include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
 
 namespace reshard {
@@ -151,24 +150,43 @@ Status CheckEqual(OpenedFiles& opened, const std::vector<EqualContents>& groups,
       FirstOf(lines)));
 }
 
+// The one file of a merge; it has no record.
+class MergedFile final : public PartSink {
+ public:
+  MergedFile(const SingleOutput& output, uint64_t size) : output_(output), size_(size) {}
+
+  Result<bool> IsKept(const FilePart& /*part*/, const std::stop_token& /*stop*/) const override {
+    return false;
+  }
+  Result<StagedFile> Create(const FilePart& /*part*/, const WriteOptions& options) const override {
+    return output_.Create(size_, options);
+  }
+  Status Finish(const FilePart& /*part*/, StagedFile file,
+                const OutputDirectory::ByteSource& /*record*/) const override {
+    return file.Finish();
+  }
+
+ private:
+  const SingleOutput& output_;
+  const uint64_t size_;
+};
+
 Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
              const MemoryBudget& budget, const MergeOptions& options, const SharedWork& shared) {
   WriteBack write_back(budget.write_back_bytes);
   const uint64_t size = plan.size;
   PartWork work;
+  work.parts = {{0, {0, size}}};
   work.groups = {{0}};
-  work.progress = shared.progress;
-  work.open = [&](size_t, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file, output.Create(size, {WriteMode::kAuto, &write_back}));
-    return std::make_unique<TargetPart>(std::move(plan), ByteRange{0, size}, std::move(file), true);
-  };
-  work.finish = [&](size_t, TargetPart& part) -> Status {
-    RESHARD_RETURN_IF_ERROR(Prove(*part.digest, opened.files));
-    return part.file.Finish();
+  work.plan = [&plan](size_t) { return Result<TargetPlan>(std::move(plan)); };
+  work.write = {WriteMode::kAuto, &write_back};
+  work.progress = [&shared](uint64_t bytes, bool) {
+    if (shared.progress) shared.progress(bytes);
   };
   const LaneOptions lanes =
       LanesFor(budget, StorageOf(output.folder().fd()), std::array<uint64_t, 1>{size});
-  return WriteParts(opened.files, work, lanes, options.stop);
+  WriteCounts counts;
+  return WriteParts(opened.files, work, MergedFile(output, size), lanes, counts, options.stop);
 }
 
 }  // namespace

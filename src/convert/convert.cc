@@ -3,29 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "reshard/commit.h"
 #include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/convert_options_check.h"
-#include "src/convert/convert_shard.h"
 #include "src/convert/counted_work.h"
 #include "src/convert/joined_sources.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/published_set.h"
 #include "src/convert/replica_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/totals_check.h"
 #include "src/convert/write_targets.h"
+#include "src/job/shard_job.h"
 #include "src/job/target_job.h"
 #include "src/mindspore/planner.h"
+#include "src/os/storage_kind.h"
+#include "src/write/part_sink.h"
 
 namespace reshard {
 namespace {
@@ -35,88 +42,6 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
                            DivideMemory(options.memory_limit, Workers(options.jobs)));
   RESHARD_RETURN_IF_ERROR(CheckConvertOptions(options));
   return budget;
-}
-
-// Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
-// are not what they were.
-Status WithHint(Status status, const TargetJob& job) {
-  if (status.code() == StatusCode::kChanged || job.already_staged()) return status;
-  const size_t finished = job.CountFinished();
-  if (finished == 0) return status;
-  return Status(
-      status.code(),
-      fmt::format("{} ({}: run the same command with --resume to go on)", status.message(),
-                  finished == 1 ? "1 finished file is kept"
-                                : fmt::format("{} finished files are kept", finished)));
-}
-
-// What a run did before it published.
-struct Work {
-  CrcFiles checked;
-  std::optional<ReplicaReport> replicas;
-  Written written;
-  bool completes_earlier_run = false;
-};
-
-// The source ranks whose files are read to write what is not finished.
-std::set<int64_t> RanksToRead(const PlanReport& plan, const TargetJob& job, Resume resume) {
-  std::set<int64_t> ranks;
-  for (const TargetFileSummary& target : plan.targets) {
-    // A finished file may turn out not to be what was recorded.
-    if (job.Finished(target.path) != nullptr && resume != Resume::kVerify) continue;
-    ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
-  }
-  return ranks;
-}
-
-Result<Work> CheckAndWrite(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                           const TargetJob& job, const std::string& fingerprint,
-                           const ConvertOptions& options, const MemoryBudget& budget,
-                           TimelineRecorder& timeline) {
-  timeline.Begin("check");
-  const bool write = !job.already_staged();
-  Work done;
-  done.completes_earlier_run = !write;
-  const bool check = !write && options.resume == Resume::kVerify;
-  std::set<int64_t> source_ranks;
-  if (write) source_ranks = RanksToRead(plan, job, options.resume);
-  std::vector<int64_t> target_ranks;
-  for (const TargetFileSummary& target : plan.targets) target_ranks.push_back(target.rank);
-  RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
-                           FindChecks(source, source_ranks, target_ranks, options));
-  const CountedWork count(options.jobs, options.stop, options.progress,
-                          checks.bytes + (write || check ? plan.bytes_written : 0));
-  RESHARD_ASSIGN_OR_RETURN(done.replicas,
-                           RunChecks(source, checks, planner.choice(), options, count.work()));
-  done.checked = checks.crc;
-  if (check) RESHARD_RETURN_IF_ERROR(CheckPublication(plan, job, options, count.work().progress));
-  if (!write) return done;
-  timeline.Begin("write");
-  RESHARD_ASSIGN_OR_RETURN(
-      done.written, WriteTargets(source, planner, plan, OutputOf(plan, job, options.resume),
-                                 fingerprint, options, budget, count.work().progress, timeline));
-  return done;
-}
-
-ConvertReport MakeReport(const PlanReport& plan, Work done, const PublishReport& published) {
-  ConvertReport report = ReportOfAll(plan);
-  report.warnings.insert(report.warnings.end(), published.warnings.begin(),
-                         published.warnings.end());
-  for (const TargetFileSummary& target : plan.targets) {
-    report.files.push_back({target.path, target.size});
-  }
-  const std::set<int64_t> read = RanksRead(plan);
-  report.source_ranks.assign(read.begin(), read.end());
-  report.bytes_read = plan.bytes_read;
-  report.bytes_written = plan.bytes_written;
-  report.crc_files = done.checked.files.size();
-  report.crc_bytes = done.checked.bytes;
-  report.replicas = std::move(done.replicas);
-  report.files_kept = done.written.kept;
-  report.memory_peak = done.written.memory_peak;
-  report.io = done.written.io;
-  report.completed_earlier_run = done.completes_earlier_run;
-  return report;
 }
 
 // Checks that the source is what it is taken for and the source strategy its own, before anything
@@ -138,19 +63,200 @@ Status CheckSource(OpenedSource& source, const Planner& planner, const ConvertOp
   return {};
 }
 
-// The rest of a conversion that one process does: execute, verify, commit.
-Result<ConvertReport> ConvertAlone(OpenedSource& source, const Planner& planner,
-                                   const PlanReport& plan, JobSpec spec,
-                                   const ConvertOptions& options, const MemoryBudget& budget,
-                                   TimelineRecorder& timeline) {
-  const std::string fingerprint = spec.fingerprint;
-  RESHARD_ASSIGN_OR_RETURN(TargetJob job, TargetJob::Begin(std::move(spec)));
-  auto done = CheckAndWrite(source, planner, plan, job, fingerprint, options, budget, timeline);
+// What is known once a conversion is planned and checked.
+struct Conversion {
+  OpenedSource& source;
+  const Planner& planner;
+  const PlanReport& plan;
+  const ConvertOptions& options;
+  const MemoryBudget& budget;
+  TimelineRecorder& timeline;
+};
+
+// What of a conversion this process does.
+struct Share {
+  std::vector<TargetShare> parts;     // to be written, or kept by the job
+  std::vector<TargetShare> finished;  // by another call, and not to be written
+  std::set<int64_t> source_ranks;     // whose files are read to write what is not finished
+  bool published = false;             // nothing is left to do
+  bool staged = false;                // nothing is left to write, only to publish
+};
+
+Share ShareOf(const Conversion& conversion, const TargetJob& job) {
+  const std::vector<ManifestFile>& files = job.spec().files;
+  std::vector<FilePart> parts;
+  parts.reserve(files.size());
+  for (size_t i = 0; i < files.size(); ++i) parts.push_back({i, {0, files[i].size}});
+  Share share;
+  share.parts = SharesOf(conversion.plan, files, parts);
+  share.staged = job.already_staged();
+  if (share.staged) return share;
+  for (const TargetFileSummary& target : conversion.plan.targets) {
+    // A finished file may turn out not to be what was recorded.
+    const bool trusted = job.spec().resume != Resume::kVerify;
+    if (trusted && job.Finished(target.path) != nullptr) continue;
+    share.source_ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
+  }
+  return share;
+}
+
+Share ShareOf(const Conversion& conversion, const ShardJob& job) {
+  Share share;
+  share.published = job.already_published();
+  if (share.published) return share;
+  const std::vector<ManifestFile>& files = job.spec().files;
+  share.parts = SharesOf(conversion.plan, files, job.unfinished());
+  share.finished = SharesOf(conversion.plan, files, job.finished());
+  for (const TargetShare& part : share.parts) {
+    const std::vector<int64_t>& ranks = conversion.plan.targets[part.target].source_ranks;
+    share.source_ranks.insert(ranks.begin(), ranks.end());
+  }
+  return share;
+}
+
+// A conversion's right to its target folder: that of a run alone, or of one of several workers.
+struct Job {
+  std::optional<TargetJob> alone;
+  std::optional<ShardJob> worker;
+
+  const PartSink& sink() const {
+    if (worker) return *worker;
+    return *alone;
+  }
+  const JobSpec& spec() const { return worker ? worker->spec() : alone->spec(); }
+  StorageKind storage() const { return worker ? worker->storage() : alone->storage(); }
+};
+
+Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, Job& job) {
+  if (!conversion.options.shard) {
+    RESHARD_ASSIGN_OR_RETURN(TargetJob alone, TargetJob::Begin(std::move(spec)));
+    job.alone.emplace(std::move(alone));
+    return {};
+  }
+  JobSpec own = spec;
+  own.is_published = [&] {
+    return IsPublished(conversion.source, conversion.planner, conversion.plan, spec);
+  };
+  RESHARD_ASSIGN_OR_RETURN(ShardJob worker,
+                           ShardJob::Begin(std::move(own), *conversion.options.shard, patience));
+  job.worker.emplace(std::move(worker));
+  return {};
+}
+
+// What a run did before it published.
+struct Work {
+  CrcFiles checked;
+  std::optional<ReplicaReport> replicas;
+  Written written;
+};
+
+Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share) {
+  const auto& [source, planner, plan, options, budget, timeline] = conversion;
+  const bool check_staged = share.staged && options.resume == Resume::kVerify;
+  std::vector<int64_t> target_ranks;
+  uint64_t bytes = 0;
+  for (const TargetShare& part : share.parts) {
+    target_ranks.push_back(plan.targets[part.target].rank);
+    if (!share.staged || check_staged) bytes += part.part.range.length;
+  }
+  Work done;
+  RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
+                           FindChecks(source, share.source_ranks, target_ranks, options));
+  const CountedWork count(options.jobs, options.stop, options.progress, checks.bytes + bytes);
+  RESHARD_ASSIGN_OR_RETURN(done.replicas,
+                           RunChecks(source, checks, planner.choice(), options, count.work()));
+  done.checked = checks.crc;
+  if (check_staged) {
+    RESHARD_RETURN_IF_ERROR(CheckPublication(plan, *job.alone, options, count.work().progress));
+  }
+  if (share.staged) return done;
+  timeline.Begin("write");
+  RESHARD_ASSIGN_OR_RETURN(
+      done.written,
+      WriteTargets(source, planner, plan, share.parts, job.sink(), job.storage(),
+                   job.spec().fingerprint, options, budget, count.work().progress, timeline));
+  return done;
+}
+
+// Says what an unfinished run leaves to go on with. Nothing can be made of files from sources that
+// are not what they were; a worker is run again as it is.
+Status WithHint(Status status, const Job& job) {
+  if (status.code() == StatusCode::kChanged || job.worker || job.alone->already_staged()) {
+    return status;
+  }
+  const size_t finished = job.alone->CountFinished();
+  if (finished == 0) return status;
+  return Status(
+      status.code(),
+      fmt::format("{} ({}: run the same command with --resume to go on)", status.message(),
+                  finished == 1 ? "1 finished file is kept"
+                                : fmt::format("{} finished files are kept", finished)));
+}
+
+ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work done,
+                         PublishReport published) {
+  const PlanReport& plan = conversion.plan;
+  ConvertReport report = ReportOfAll(plan);
+  report.warnings.insert(report.warnings.end(), published.warnings.begin(),
+                         published.warnings.end());
+  std::set<int64_t> ranks;
+  for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
+    for (const auto& [number, part] : *parts) {
+      const TargetFileSummary& target = plan.targets[number];
+      report.files.push_back({target.path, part.range.length});
+      report.bytes_written += part.range.length;
+      ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
+    }
+  }
+  report.source_ranks.assign(ranks.begin(), ranks.end());
+  const std::optional<WorkShard>& worker = conversion.options.shard;
+  report.bytes_read = worker ? done.written.bytes_read : plan.bytes_read;
+  report.crc_files = done.checked.files.size();
+  report.crc_bytes = done.checked.bytes;
+  report.replicas = std::move(done.replicas);
+  report.files_kept = share.finished.size() + done.written.kept;
+  report.memory_peak = done.written.memory_peak;
+  report.io = done.written.io;
+  report.completed_earlier_run = share.staged;
+  if (worker) {
+    report.shard = {.shard = *worker,
+                    .published = published.published,
+                    .already_published = false,
+                    .outstanding = std::move(published.outstanding)};
+  }
+  return report;
+}
+
+// Of a worker that found the set in place.
+ConvertReport ReportOfNothing(const Conversion& conversion) {
+  ConvertReport report;
+  report.warnings = conversion.plan.warnings;
+  report.parameters = conversion.plan.parameters;
+  report.shard = {.shard = *conversion.options.shard,
+                  .published = true,
+                  .already_published = true,
+                  .outstanding = {}};
+  return report;
+}
+
+// The rest of a conversion, alone or as one of several workers: execute, verify, commit.
+Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
+  conversion.timeline.Begin("check");
+  const Patience patience(conversion.options.stop, conversion.options.waiting);
+  Job job;
+  RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
+  const Share share =
+      job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
+  if (share.published) return ReportOfNothing(conversion);
+  auto done = CheckAndWrite(conversion, job, share);
   if (!done.ok()) return WithHint(done.status(), job);
-  timeline.Begin("publish");
-  RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
-  RESHARD_ASSIGN_OR_RETURN(const PublishReport published, job.Publish());
-  return MakeReport(plan, *std::move(done), published);
+  conversion.timeline.Begin("publish");
+  // Before anything says that the files are finished: others would publish them.
+  RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
+  if (job.worker) RESHARD_RETURN_IF_ERROR(job.worker->FinishShare());
+  RESHARD_ASSIGN_OR_RETURN(PublishReport published,
+                           job.worker ? job.worker->Commit(patience) : job.alone->Publish());
+  return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
 }  // namespace
@@ -172,9 +278,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(spec.other_source, FindOtherSource(*source, planner, spec));
     RESHARD_ASSIGN_OR_RETURN(
         ConvertReport report,
-        options.shard
-            ? ConvertShard(*source, planner, plan, spec, options, budget, timeline)
-            : ConvertAlone(*source, planner, plan, std::move(spec), options, budget, timeline));
+        Execute({*source, planner, plan, options, budget, timeline}, std::move(spec)));
     report.timeline = timeline.Finish();
     const MemoryMeter& meter = budget.measured->meter;
     report.memory_limit = budget.limit;
@@ -206,6 +310,35 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     plan.memory_limit = budget.limit;
     plan.memory_bytes = budget.planned_peak;
     return plan;
+  });
+}
+
+Result<CommitReport> CommitShards(const CommitOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<CommitReport> {
+    const Patience patience(options.stop, options.waiting);
+    CommitReport report;
+    RESHARD_ASSIGN_OR_RETURN(std::optional<ShardJob> job, ShardJob::Open(options.target, patience));
+    report.already_published = !job;
+    if (!job) return report;
+    RESHARD_ASSIGN_OR_RETURN(PublishReport outcome, job->Commit(patience));
+    if (!outcome.published) {
+      std::vector<std::string> shards;
+      for (const uint64_t shard : outcome.outstanding) {
+        const auto live = job->at_work().find(shard);
+        std::string words;
+        if (live != job->at_work().end()) {
+          words = fmt::format(" (at work in {})",
+                              live->second.empty() ? "another process" : live->second);
+        }
+        shards.push_back(fmt::format("{}/{}{}", shard, job->spec().shards, words));
+      }
+      return NotFoundError(
+          fmt::format("{}: {} of {} shards have not finished: {}; run them again, then this",
+                      Escape(options.target), shards.size(), job->spec().shards, FirstOf(shards)));
+    }
+    report.already_published = outcome.by_other;
+    report.warnings = std::move(outcome.warnings);
+    return report;
   });
 }
 

@@ -21,8 +21,8 @@
 #include "src/record/part_record.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/logical_map.h"
-#include "src/write/chunk_digest.h"
 #include "src/write/gather.h"
+#include "src/write/target_digest.h"
 
 namespace reshard {
 namespace {

@@ -10,11 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/os/memory_usage.h"
+#include "src/os/storage_kind.h"
+#include "src/write/part_writer.h"
 
 namespace reshard {
 
@@ -66,6 +69,11 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, PlanR
 // Returns how many files may be open at a time, one at least, for their plans and at all.
 size_t MostOpen(const MemoryBudget& budget, const PlanReport& plan);
 size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan);
+
+// Returns the lanes that have something to do when parts of these lengths are written to `storage`,
+// with chunks no larger than the parts.
+LaneOptions LanesFor(const MemoryBudget& budget, StorageKind storage,
+                     std::span<const uint64_t> parts);
 
 }  // namespace reshard
 

@@ -18,14 +18,15 @@ void TimelineRecorder::Begin(std::string_view phase) {
   timeline_.phases.push_back({std::string(phase), now, now});
 }
 
-void TimelineRecorder::AddWritten(uint64_t bytes, uint64_t read, uint64_t memory) {
+void TimelineRecorder::AddWritten(uint64_t bytes, uint64_t gathered, uint64_t read,
+                                  uint64_t memory) {
   if (!record_) return;
   const std::scoped_lock lock(mutex_);
   written_ += bytes;
   std::vector<TimelineSample>& samples = timeline_.samples;
+  gathered_ = std::max(gathered_, gathered);  // others may have asked earlier, and come later
   latest_ = TimelineSample{Seconds(), read, gathered_, written_, memory};
   if (!samples.empty()) {
-    // Others may have asked for their figures earlier, and come later.
     latest_->bytes_read = std::max(read, samples.back().bytes_read);
     if (latest_->seconds - samples.back().seconds < interval_) return;
   }

@@ -1,12 +1,11 @@
 // TimelineRecorder: takes samples while a conversion runs.
 //
 // Has no thread of its own: a sample is taken where a chunk was written. Does nothing when it was
-// made not to record. The counts may be called by any number of threads; Begin and Finish by one,
+// made not to record. AddWritten may be called by any number of threads; Begin and Finish by one,
 // while no other call is under way.
 #ifndef RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 #define RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -28,10 +27,9 @@ class TimelineRecorder {
   // Ends the phase before, if there is one.
   void Begin(std::string_view phase);
 
-  void AddGathered(uint64_t bytes) { gathered_ += bytes; }
-  // Counts bytes that were written, and takes a sample if it is time for one. `read` is the sum so
-  // far, `memory` what is held now.
-  void AddWritten(uint64_t bytes, uint64_t read, uint64_t memory);
+  // Counts bytes that were written, and takes a sample if it is time for one. `gathered` and `read`
+  // are the sums so far, `memory` what is held now.
+  void AddWritten(uint64_t bytes, uint64_t gathered, uint64_t read, uint64_t memory);
 
   // Ends the last phase. Returns nothing when nothing was recorded.
   std::optional<Timeline> Finish();
@@ -43,8 +41,8 @@ class TimelineRecorder {
 
   const bool record_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::atomic<uint64_t> gathered_ = 0;
   std::mutex mutex_;  // guards what follows
+  uint64_t gathered_ = 0;
   uint64_t written_ = 0;
   double interval_ = 0.001;
   std::optional<TimelineSample> latest_;  // not among the samples: it came too soon

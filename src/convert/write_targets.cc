@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
+#include <map>
+#include <string_view>
 #include <utility>
-#include <variant>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/budgeted_lanes.h"
 #include "src/convert/counted_work.h"
-#include "src/convert/target_groups.h"
-#include "src/job/block_joining.h"
 #include "src/os/memory_usage.h"
 #include "src/os/worker_pool.h"
-#include "src/write/copy_proof.h"
+#include "src/os/write_back.h"
 #include "src/write/part_writer.h"
 
 namespace reshard {
@@ -34,18 +30,6 @@ WriteMode WriteModeOf(TargetIo io) {
   return WriteMode::kAuto;
 }
 
-// Returns the bytes of `range` that come from the sources.
-uint64_t ContentBytes(const TargetPlan& plan, ByteRange range) {
-  uint64_t bytes = 0;
-  for (const Segment& segment : plan.segments) {
-    if (!std::holds_alternative<Content>(segment)) continue;
-    const ByteRange content = TargetRange(segment);
-    const uint64_t begin = std::max(content.offset, range.offset);
-    bytes += std::max(begin, std::min(content.end(), range.end())) - begin;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 SourceNames NamesOf(const OpenedSource& source) {
@@ -56,81 +40,90 @@ SourceNames NamesOf(const OpenedSource& source) {
   return names;
 }
 
+std::vector<TargetShare> SharesOf(const PlanReport& plan, const std::vector<ManifestFile>& files,
+                                  const std::vector<FilePart>& parts) {
+  std::map<std::string_view, size_t> targets;
+  for (size_t i = 0; i < plan.targets.size(); ++i) targets.emplace(plan.targets[i].path, i);
+  std::vector<TargetShare> shares;
+  shares.reserve(parts.size());
+  for (const FilePart& part : parts) shares.push_back({targets.at(files[part.file].path), part});
+  std::sort(shares.begin(), shares.end(), [](const TargetShare& a, const TargetShare& b) {
+    return std::pair(a.target, a.part.range.offset) < std::pair(b.target, b.part.range.offset);
+  });
+  return shares;
+}
+
+std::vector<std::vector<size_t>> GroupParts(const PlanReport& plan,
+                                            const std::vector<TargetShare>& parts, size_t most) {
+  std::vector<std::vector<size_t>> groups;
+  std::map<std::vector<int64_t>, size_t> open;  // source ranks to the group that still takes files
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto [found, added] =
+        open.try_emplace(plan.targets[parts[i].target].source_ranks, groups.size());
+    if (added || groups[found->second].size() >= most) {
+      found->second = groups.size();
+      groups.emplace_back();
+    }
+    groups[found->second].push_back(i);
+  }
+  return groups;
+}
+
 Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
-                             const TargetOutput& output, const std::string& fingerprint,
+                             const std::vector<TargetShare>& parts, const PartSink& sink,
+                             StorageKind storage, const std::string& fingerprint,
                              const ConvertOptions& options, const MemoryBudget& budget,
                              const std::function<void(uint64_t)>& progress,
                              TimelineRecorder& timeline) {
-  if (output.parts.empty()) return Written{};
-  const SourceNames names = NamesOf(source);
-  std::atomic<uint64_t> kept = 0;
-  std::atomic<uint64_t> bytes_read = 0;
-  std::atomic<uint64_t> direct = 0;
-  std::atomic<uint64_t> buffered = 0;
+  if (parts.empty()) return Written{};
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
-  const WriteOptions write{WriteModeOf(options.io.target), &write_back};
+  WriteCounts counts;
   PartWork work;
-  work.groups = GroupTargets(plan.targets, output.parts, MaxGroup(budget, plan));
-  work.progress = [&](uint64_t bytes) {
-    const uint64_t held = meter.Look() + source.files().Held() + write_back.bytes();
-    budget.measured->Note(held);
-    if (timeline.records()) timeline.AddWritten(bytes, source.files().FilledBytes(), held);
-    if (progress) progress(bytes);
-  };
-  if (timeline.records()) {
-    work.gathered = [&timeline](uint64_t bytes) { timeline.AddGathered(bytes); };
+  work.groups = GroupParts(plan, parts, MaxGroup(budget, plan));
+  std::vector<uint64_t> lengths;
+  std::map<size_t, size_t> targets;  // by the job's numbers of the files
+  for (const TargetShare& share : parts) {
+    work.parts.push_back(share.part);
+    lengths.push_back(share.part.range.length);
+    targets.emplace(share.part.file, share.target);
   }
-  work.open = [&](size_t i, const std::stop_token& stop) -> Result<std::unique_ptr<TargetPart>> {
-    const auto& [number, range] = output.parts[i];
-    const TargetFileSummary& expected = plan.targets[number];
-    RESHARD_ASSIGN_OR_RETURN(const bool is_kept, output.is_kept(i, stop));
-    if (is_kept) {
-      ++kept;
-      if (progress) progress(range.length);
-      return std::unique_ptr<TargetPart>();
-    }
+  work.plan = [&](size_t file) -> Result<TargetPlan> {
+    const TargetFileSummary& expected = plan.targets[targets.at(file)];
     PlanNotes notes;
     notes.silent = true;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(TargetPlan target, planner.PlanTarget(expected.rank, notes));
-    if (target.size != expected.size) {
-      return InternalError(
-          fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
+    if (target.size == expected.size) return target;
+    return InternalError(
+        fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, target.size));
+  };
+  work.digests = options.checksum;
+  work.fingerprint = fingerprint;
+  work.sources = NamesOf(source);
+  work.write = {WriteModeOf(options.io.target), &write_back};
+  work.progress = [&](uint64_t bytes, bool kept) {
+    if (kept) {
+      if (progress) progress(bytes);
+      return;
     }
-    bytes_read += ContentBytes(target, range);
-    RESHARD_ASSIGN_OR_RETURN(StagedFile file, output.create(i, write));
-    return std::make_unique<TargetPart>(std::move(target), range, std::move(file),
-                                        options.checksum);
+    const uint64_t held = meter.Look() + source.files().Held() + write_back.bytes();
+    budget.measured->Note(held);
+    if (timeline.records()) {
+      timeline.AddWritten(bytes, counts.gathered, source.files().FilledBytes(), held);
+    }
+    if (progress) progress(bytes);
   };
-  work.finish = [&](size_t i, TargetPart& part) -> Status {
-    const TargetDigest* const digest = part.digest ? &*part.digest : nullptr;
-    if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, source.files()));
-    const bool whole = part.range.length == part.plan.size;
-    ++(part.file.direct() ? direct : buffered);
-    return output.finish(i, std::move(part.file),
-                         [&](const OutputDirectory::ByteSink& sink) -> Status {
-                           if (whole)
-                             return EncodeTargetRecord(part.plan, fingerprint, names, digest, sink);
-                           RESHARD_ASSIGN_OR_RETURN(
-                               const std::string record,
-                               EncodePartBlocks(part.plan, part.range, fingerprint, names, digest));
-                           meter.Look();
-                           return sink(record);
-                         });
-  };
-  std::vector<uint64_t> lengths;
-  for (const TargetShare& part : output.parts) lengths.push_back(part.range.length);
-  LaneOptions lanes = LanesFor(budget, output.storage, lengths);
+  LaneOptions lanes = LanesFor(budget, storage, lengths);
   lanes.most_open = MostOpen(budget, plan);
-  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, lanes, options.stop));
+  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, sink, lanes, counts, options.stop));
   const SourceAccessCounts sources = source.files().access_counts();
-  return Written{.kept = kept,
-                 .bytes_read = bytes_read,
-                 .memory_peak = kept == output.parts.size() ? 0 : budget.measured->peak.load(),
+  return Written{.kept = counts.kept,
+                 .bytes_read = counts.content_bytes,
+                 .memory_peak = counts.kept == parts.size() ? 0 : budget.measured->peak.load(),
                  .io = {.sources_mapped = sources.mapped,
                         .sources_read = sources.read,
-                        .targets_direct = direct,
-                        .targets_buffered = buffered}};
+                        .targets_direct = counts.direct,
+                        .targets_buffered = counts.buffered}};
 }
 
 Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,

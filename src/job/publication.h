@@ -4,6 +4,7 @@
 #ifndef RESHARD_SRC_JOB_PUBLICATION_H_
 #define RESHARD_SRC_JOB_PUBLICATION_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@
 namespace reshard {
 
 struct PublishReport {
+  bool published = false;             // the whole set is in place
+  bool by_other = false;              // and another process has put it there
+  std::vector<uint64_t> outstanding;  // workers that have not finished; none when it is published
   std::vector<std::string> warnings;
 };
 

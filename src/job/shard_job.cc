@@ -7,12 +7,12 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/job/block_joining.h"
 #include "src/job/job_text.h"
 #include "src/job/leftovers.h"
 #include "src/job/recovery.h"
 #include "src/job/staged_check.h"
 #include "src/job/target_check.h"
+#include "src/write/target_record.h"
 
 namespace reshard {
 namespace {
@@ -233,6 +233,10 @@ Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
 
 bool ShardJob::IsWhole(const FilePart& part) const { return parts_[part.file].size() == 1; }
 
+Result<bool> ShardJob::IsKept(const FilePart& /*part*/, const std::stop_token& /*stop*/) const {
+  return false;
+}
+
 Result<StagedFile> ShardJob::Create(const FilePart& part, const WriteOptions& options) const {
   const ManifestFile& file = spec_.files[part.file];
   if (!IsWhole(part)) return folder_->OpenPart(file.path, file.size, part.range, options);
@@ -240,12 +244,19 @@ Result<StagedFile> ShardJob::Create(const FilePart& part, const WriteOptions& op
   return folder_->Create(file.path, file.size, options);
 }
 
-Status ShardJob::Finish(StagedFile file, const FilePart& part,
+Status ShardJob::Finish(const FilePart& part, StagedFile file,
                         const OutputDirectory::ByteSource& record) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
   const std::string& path = spec_.files[part.file].path;
-  return IsWhole(part) ? folder_->WriteRecord(path, record)
-                       : folder_->WriteBlockRecord(path, part.range, record);
+  if (IsWhole(part)) return folder_->WriteRecord(path, record);
+  // A block record is held whole, unlike a part record.
+  return folder_->WriteBlockRecord(path, part.range,
+                                   [&](const OutputDirectory::ByteSink& sink) -> Status {
+                                     return record([&](std::string_view bytes) -> Status {
+                                       if (spec_.meter != nullptr) spec_.meter->Look();
+                                       return sink(bytes);
+                                     });
+                                   });
 }
 
 Status ShardJob::FinishShare() const {
@@ -336,8 +347,8 @@ Status ShardJob::CheckCanComplete(const JobText& journal) const {
       Escape(target_.path())));
 }
 
-Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
-  ShardOutcome outcome;
+Result<PublishReport> ShardJob::Commit(const Patience& patience) {
+  PublishReport report;
   RESHARD_RETURN_IF_ERROR(JoinOwnFiles(patience));
   RESHARD_RETURN_IF_ERROR(lock_.WaitToCommit(patience));
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder_->ReadJob());
@@ -350,16 +361,15 @@ Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
                       "another run, has removed it",
                       Escape(lock_.folder().PathOf(spec_.fingerprint))));
     }
-    outcome.published = outcome.by_other = true;
-    return outcome;
+    report.published = report.by_other = true;
+    return report;
   }
   folder_->Watch(spec_.meter);
-  PublishReport report;
   if (journal) {
     RESHARD_RETURN_IF_ERROR(CheckCanComplete(*journal));
   } else {
-    RESHARD_ASSIGN_OR_RETURN(outcome.outstanding, folder_->Outstanding(spec_.shards));
-    if (!outcome.outstanding.empty()) return outcome;
+    RESHARD_ASSIGN_OR_RETURN(report.outstanding, folder_->Outstanding(spec_.shards));
+    if (!report.outstanding.empty()) return report;
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
     }
@@ -369,7 +379,7 @@ Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
         MakePublishable(spec_, superseded, *folder_, lock_.folder(), target_, report));
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
-  outcome.published = true;
+  report.published = true;
   // A shard that begins now finds what is published, not half of what is cleared away.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {
@@ -377,8 +387,7 @@ Result<ShardOutcome> ShardJob::Commit(const Patience& patience) {
   } else {
     report.warnings.push_back(alone.message());
   }
-  outcome.warnings = std::move(report.warnings);
-  return outcome;
+  return report;
 }
 
 }  // namespace reshard

@@ -30,17 +30,11 @@
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
+#include "src/write/part_sink.h"
 
 namespace reshard {
 
-struct ShardOutcome {
-  bool published = false;             // the whole set is in place
-  bool by_other = false;              // and another process has put it there
-  std::vector<uint64_t> outstanding;  // shards that have not finished; none when it is published
-  std::vector<std::string> warnings;
-};
-
-class ShardJob {
+class ShardJob final : public PartSink {
  public:
   // Makes the target folder, joins the shards that are at work there, and checks that the run can
   // succeed. The first one deals with what earlier runs left, as TargetJob does with
@@ -69,12 +63,11 @@ class ShardJob {
   // What of it was finished before.
   const std::vector<FilePart>& finished() const { return finished_; }
 
-  // Makes, or opens, the file of which `part` is to be written. Errors: those of StagedFile.
-  Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const;
-  // Makes a part durable, then its record: the part record of a whole file, the block record of
-  // another part. Errors: those of StagedFile; kIo.
-  Status Finish(StagedFile file, const FilePart& part,
-                const OutputDirectory::ByteSource& record) const;
+  // Keeps nothing: what was finished is not to be written.
+  Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const override;
+  Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override;
+  Status Finish(const FilePart& part, StagedFile file,
+                const OutputDirectory::ByteSource& record) const override;
   bool IsWhole(const FilePart& part) const;
 
   // Says that the share is finished: its parts are, and their sources are what they were.
@@ -84,7 +77,7 @@ class ShardJob {
   // Joins the files whose parts are all there, and publishes once all shares are finished; waits
   // for others that do so. Errors: kIo, kCorrupt, kCancelled. After one, and after a kill, another
   // shard or the same one completes it.
-  Result<ShardOutcome> Commit(const Patience& patience);
+  Result<PublishReport> Commit(const Patience& patience);
 
  private:
   ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory target, JobLock lock);

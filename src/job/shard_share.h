@@ -12,15 +12,9 @@
 #include "reshard/byte_range.h"
 #include "reshard/work_shard.h"
 #include "src/record/manifest_codec.h"
+#include "src/write/part_sink.h"
 
 namespace reshard {
-
-struct FilePart {
-  size_t file = 0;  // number in the list of files
-  ByteRange range;  // begins at a multiple of kDigestBlockBytes, ends at one or at the file's end
-
-  friend bool operator==(const FilePart&, const FilePart&) = default;
-};
 
 // Returns the share of `shard`. All shares together are `files`, without overlap. A file is split
 // only where it is larger than the n-th part of all bytes, and then at multiples of

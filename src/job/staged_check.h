@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "reshard/status.h"
+#include "src/write/target_record.h"
 
 namespace reshard {
 
@@ -15,11 +15,6 @@ namespace reshard {
 // hexadecimal digits. Any thread. Errors: those of SourceFiles; kCancelled.
 Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
                           const std::string& expected_digest, const std::stop_token& stop);
-
-struct FileDigests {
-  std::string file;                 // 32 hexadecimal digits
-  std::vector<std::string> blocks;  // of each kDigestBlockBytes
-};
 
 // Reads the whole file at `path` in its order. Any thread. Errors: those of SourceFiles;
 // kCancelled.

@@ -208,16 +208,22 @@ size_t TargetJob::CountFinished() const {
   return finished;
 }
 
-Result<StagedFile> TargetJob::Create(const std::string& path, uint64_t size,
-                                     const WriteOptions& options) const {
-  if (Finished(path) != nullptr) RESHARD_RETURN_IF_ERROR(folder_->Remove(path));
-  return folder_->Create(path, size, options);
+Result<bool> TargetJob::IsKept(const FilePart& part, const std::stop_token& stop) const {
+  const std::string& path = spec_.files[part.file].path;
+  if (Finished(path) == nullptr) return false;
+  return spec_.resume == Resume::kVerify ? IsAsRecorded(path, stop) : true;
 }
 
-Status TargetJob::Finish(StagedFile file, const std::string& path,
+Result<StagedFile> TargetJob::Create(const FilePart& part, const WriteOptions& options) const {
+  const ManifestFile& file = spec_.files[part.file];
+  if (Finished(file.path) != nullptr) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
+  return folder_->Create(file.path, file.size, options);
+}
+
+Status TargetJob::Finish(const FilePart& part, StagedFile file,
                          const OutputDirectory::ByteSource& record) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
-  return folder_->WriteRecord(path, record);
+  return folder_->WriteRecord(spec_.files[part.file].path, record);
 }
 
 Result<PublishReport> TargetJob::Publish() {
@@ -231,6 +237,7 @@ Result<PublishReport> TargetJob::Publish() {
   folder_->Watch(spec_.meter);
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   published_ = true;
+  report.published = true;
   ClearAfter(spec_, lock_, target_, report);
   return report;
 }

@@ -28,13 +28,14 @@
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
+#include "src/write/part_sink.h"
 
 namespace reshard {
 
 // Heads of the part records of files that an interrupted run has finished, by path.
 using FinishedFiles = std::map<std::string, PartRecordHead>;
 
-class TargetJob {
+class TargetJob final : public PartSink {
  public:
   // Makes the target folder and locks it, deals with what earlier runs left, and checks that the
   // run can succeed (CheckTarget, CheckSpace).
@@ -55,8 +56,9 @@ class TargetJob {
   TargetJob& operator=(TargetJob&&) = delete;
   // Unless it was published, removes what is staged but not finished; after a failure while
   // publishing, nothing.
-  ~TargetJob();
+  ~TargetJob() override;
 
+  const JobSpec& spec() const { return spec_; }
   // What the target folder is stored on.
   StorageKind storage() const { return StorageOf(target_.fd()); }
 
@@ -72,14 +74,13 @@ class TargetJob {
   // Returns how many of the spec's files are finished, here or by that run.
   size_t CountFinished() const;
 
-  // Makes the file that will be at `path`, one of the spec's; one that was finished is given up.
-  // Errors: those of StagedFile.
-  Result<StagedFile> Create(const std::string& path, uint64_t size,
-                            const WriteOptions& options = {}) const;
-  // Makes a complete file durable, then its part record: the file at `path` is finished.
-  // Errors: those of StagedFile; kIo.
-  Status Finish(StagedFile file, const std::string& path,
-                const OutputDirectory::ByteSource& record) const;
+  // Parts are whole files, by their numbers in the spec. Keeps what was Finished, where the run
+  // resumes it; to verify it, what IsAsRecorded.
+  Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const override;
+  // One that was finished is given up.
+  Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override;
+  Status Finish(const FilePart& part, StagedFile file,
+                const OutputDirectory::ByteSource& record) const override;
 
   // Puts the files and the manifest in place, once all files are finished. At most once.
   // Errors: kIo, kNotFound. After one the target folder may have no manifest; Begin with the same

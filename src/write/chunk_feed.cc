@@ -1,11 +1,14 @@
 #include "src/write/chunk_feed.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/os/memory_usage.h"
+#include "src/write/target_record.h"
 
 namespace reshard {
 namespace {
@@ -21,10 +24,23 @@ uint64_t ChunkBytes(const LaneOptions& options, size_t parts) {
   return bytes - bytes % StagedFile::kAlignment;
 }
 
+// Returns the bytes of `range` that come from the sources.
+uint64_t ContentBytes(const TargetPlan& plan, ByteRange range) {
+  uint64_t bytes = 0;
+  for (const Segment& segment : plan.segments) {
+    if (!std::holds_alternative<Content>(segment)) continue;
+    const ByteRange content = TargetRange(segment);
+    const uint64_t begin = std::max(content.offset, range.offset);
+    bytes += std::max(begin, std::min(content.end(), range.end())) - begin;
+  }
+  return bytes;
+}
+
 }  // namespace
 
-ChunkFeed::ChunkFeed(const PartWork& work, const LaneOptions& options)
-    : work_(work), options_(options) {}
+ChunkFeed::ChunkFeed(const SourceFiles& files, const PartWork& work, const PartSink& sink,
+                     const LaneOptions& options, WriteCounts& counts)
+    : files_(files), work_(work), sink_(sink), options_(options), counts_(counts) {}
 
 ChunkFeed::~ChunkFeed() = default;
 
@@ -127,13 +143,43 @@ void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
+Result<std::unique_ptr<TargetPart>> ChunkFeed::OpenPart(const FilePart& part) {
+  RESHARD_ASSIGN_OR_RETURN(const bool is_kept, sink_.IsKept(part, stop_.get_token()));
+  if (is_kept) {
+    ++counts_.kept;
+    if (work_.progress) work_.progress(part.range.length, true);
+    return std::unique_ptr<TargetPart>();
+  }
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, work_.plan(part.file));
+  counts_.content_bytes += ContentBytes(plan, part.range);
+  RESHARD_ASSIGN_OR_RETURN(StagedFile file, sink_.Create(part, work_.write));
+  return std::make_unique<TargetPart>(std::move(plan), part.range, std::move(file), work_.digests);
+}
+
+Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
+  const TargetPlan& plan = written.plan;
+  const TargetDigest* const digest = written.digest ? &*written.digest : nullptr;
+  if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, files_));
+  ++(written.file.direct() ? counts_.direct : counts_.buffered);
+  const auto record = [&](const OutputDirectory::ByteSink& out) -> Status {
+    if (part.range.length == plan.size) {
+      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, out);
+    }
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::string blocks,
+        EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest));
+    return out(blocks);
+  };
+  return sink_.Finish(part, std::move(written.file), record);
+}
+
 // Returns null where there is nothing to hand out: a part that is not written, or an empty one.
 Result<std::unique_ptr<ChunkFeed::Entry>> ChunkFeed::Open(size_t number, size_t group,
                                                           uint64_t chunk_bytes) {
-  RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<TargetPart> part, work_.open(number, stop_.get_token()));
+  RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<TargetPart> part, OpenPart(work_.parts[number]));
   if (part == nullptr) return std::unique_ptr<Entry>();
   if (part->range.length == 0) {
-    RESHARD_RETURN_IF_ERROR(work_.finish(number, *part));
+    RESHARD_RETURN_IF_ERROR(Finish(work_.parts[number], *part));
     return std::unique_ptr<Entry>();
   }
   auto entry = std::make_unique<Entry>();
@@ -165,11 +211,12 @@ void ChunkFeed::Written(const Chunk& chunk) {
     entry->written += chunk.range_.length;
     if (entry->written < entry->part->range.length) return;
   }
-  FinishPart(entry);
+  FinishEntry(entry);
 }
 
-void ChunkFeed::FinishPart(Entry* entry) {
-  Status status = CatchOutOfMemory([&] { return work_.finish(entry->number, *entry->part); });
+void ChunkFeed::FinishEntry(Entry* entry) {
+  Status status =
+      CatchOutOfMemory([&] { return Finish(work_.parts[entry->number], *entry->part); });
   if (!status.ok()) {
     return FailAtPlace(PlaceOf(*entry, entry->part->range.length), std::move(status));
   }

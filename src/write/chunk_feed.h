@@ -25,14 +25,38 @@
 #include <optional>
 #include <stop_token>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/io/source_files.h"
+#include "src/os/staged_file.h"
+#include "src/plan/target_plan.h"
+#include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
-#include "src/write/target_part.h"
+#include "src/write/target_digest.h"
 
 namespace reshard {
+
+// A part of a target file that is being written.
+//
+// Stays where it is, because the digest refers to the plan. Chunks are filled and written by any
+// number of threads; the digest is used by one at a time, as ChunkFeed hands it on.
+struct TargetPart {
+  // `staged` expects just the bytes `bytes`.
+  TargetPart(TargetPlan target_plan, ByteRange bytes, StagedFile staged, bool digests)
+      : plan(std::move(target_plan)), range(bytes), file(std::move(staged)) {
+    if (digests) digest.emplace(plan, range);
+  }
+  TargetPart(const TargetPart&) = delete;
+  TargetPart& operator=(const TargetPart&) = delete;
+
+  const TargetPlan plan;
+  const ByteRange range;
+  StagedFile file;
+  std::optional<TargetDigest> digest;  // none when nothing is to be proved
+};
 
 class ChunkFeed {
  private:
@@ -56,8 +80,10 @@ class ChunkFeed {
     ByteRange later_;
   };
 
-  // `work` must outlive the feed.
-  ChunkFeed(const PartWork& work, const LaneOptions& options);
+  // All must outlive the feed. `files` are asked whether sources have changed where the proof of a
+  // part fails.
+  ChunkFeed(const SourceFiles& files, const PartWork& work, const PartSink& sink,
+            const LaneOptions& options, WriteCounts& counts);
   ~ChunkFeed();
   ChunkFeed(const ChunkFeed&) = delete;
   ChunkFeed& operator=(const ChunkFeed&) = delete;
@@ -120,11 +146,18 @@ class ChunkFeed {
 
   void FailAtPlace(const Place& place, Status status);
   Result<std::unique_ptr<Entry>> Open(size_t number, size_t group, uint64_t chunk_bytes);
-  void FinishPart(Entry* entry);
+  // Plans a part and makes its file. Null where the part is kept.
+  Result<std::unique_ptr<TargetPart>> OpenPart(const FilePart& part);
+  // Proves a part whose bytes are all in its file, and has it finished with its record.
+  Status Finish(const FilePart& part, TargetPart& written);
+  void FinishEntry(Entry* entry);
 
+  const SourceFiles& files_;
   const PartWork& work_;
+  const PartSink& sink_;
   const LaneOptions options_;
-  std::stop_source stop_;     // for the functions of work_
+  WriteCounts& counts_;
+  std::stop_source stop_;     // for sink_
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   size_t next_group_ = 0;    // the one to open parts of next, in work_.groups

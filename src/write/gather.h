@@ -14,7 +14,7 @@
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
 #include "src/tensor/block_copy.h"
-#include "src/write/chunk_digest.h"
+#include "src/write/target_digest.h"
 
 namespace reshard {
 

@@ -1,21 +1,210 @@
 #include "src/write/part_writer.h"
 
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/os/thread.h"
 #include "src/write/chunk_feed.h"
-#include "src/write/chunk_lane.h"
+#include "src/write/gather.h"
+#include "src/write/target_digest.h"
 
 namespace reshard {
+namespace {
 
-Status WriteParts(SourceFiles& files, const PartWork& work, const LaneOptions& options,
-                  const std::stop_token& stop) {
+// A thread that fills chunks, with another one that writes them where writing has to wait for a
+// disk.
+//
+// Two buffers go back and forth between the threads; a lane that writes by itself has one. A lane
+// lives for the whole run. Run() is called by one thread.
+class ChunkLane {
+ public:
+  // Takes the memory that it needs. Everything must outlive the lane.
+  ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed, const LaneOptions& options,
+            WriteCounts& counts);
+
+  // Fills and writes chunks until the feed has no more. Failures go to the feed.
+  void Run();
+
+ private:
+  struct FreeAligned {
+    void operator()(std::byte* bytes) const {
+      ::operator delete (bytes, std::align_val_t{StagedFile::kAlignment});
+    }
+  };
+  using Buffer = std::unique_ptr<std::byte, FreeAligned>;
+
+  // A filled buffer on its way to the writer.
+  struct Filled {
+    ChunkFeed::Chunk chunk;
+    std::span<const std::byte> bytes;
+  };
+
+  Status FillAll(bool hand_over);
+  // Returns false where a failure, here or elsewhere, has made the chunk useless.
+  Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out);
+  // Tells the feed from where on the chunk cannot be filled, and why; `status` was of all of it.
+  void FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out, Status status);
+  Status Write(const Filled& filled);
+  void WriteAll();
+
+  SourceFiles& files_;
+  const PartWork& work_;
+  ChunkFeed& feed_;
+  WriteCounts& counts_;
+  ChunkDigest sums_;
+  std::array<Buffer, 2> buffers_;  // the second one only with a writer
+
+  // Between the two threads. Chunk number n of this lane is in buffer n % 2.
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::array<Filled, 2> filled_;
+  uint64_t handed_over_ = 0;
+  uint64_t written_ = 0;
+  bool closed_ = false;  // nothing more will be handed over
+};
+
+ChunkLane::ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed,
+                     const LaneOptions& options, WriteCounts& counts)
+    : files_(files), work_(work), feed_(feed), counts_(counts) {
+  for (size_t i = 0; i < (options.writer_threads ? 2 : 1); ++i) {
+    buffers_[i].reset(static_cast<std::byte*>(
+        ::operator new (options.chunk_bytes, std::align_val_t{StagedFile::kAlignment})));
+  }
+}
+
+void ChunkLane::Run() {
+  std::optional<Thread> writer;
+  Status status = CatchOutOfMemory([&]() -> Status {
+    if (buffers_[1] == nullptr) return {};
+    auto started = Thread::Start([this] { WriteAll(); });
+    if (started.ok()) writer.emplace(std::move(*started));  // else this thread does it all
+    return {};
+  });
+  if (status.ok()) {
+    status = CatchOutOfMemory([&] { return FillAll(writer.has_value()); });
+  }
+  if (!status.ok()) feed_.Fail(std::move(status));
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+Status ChunkLane::FillAll(bool hand_over) {
+  for (uint64_t number = 0;;) {  // of those that are handed over
+    const size_t at = hand_over ? number % buffers_.size() : 0;
+    if (hand_over) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return handed_over_ - written_ < buffers_.size(); });
+    }
+    const std::optional<ChunkFeed::Chunk> chunk = feed_.Take();
+    if (!chunk) return {};
+    const std::span<std::byte> out(buffers_[at].get(), chunk->range().length);
+    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
+    if (!useful) continue;
+    counts_.gathered += out.size();
+    if (!hand_over) {
+      RESHARD_RETURN_IF_ERROR(Write({*chunk, out}));
+      continue;
+    }
+    const std::scoped_lock lock(mutex_);
+    filled_[at] = {*chunk, out};
+    ++handed_over_;
+    ++number;
+    changed_.notify_all();
+  }
+}
+
+void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
+                            Status status) {
+  // By steps that end at the same places whatever the chunks are.
+  constexpr uint64_t kStep = uint64_t{64} << 10;
+  const ByteRange range = chunk.range();
+  uint64_t failing = range.offset;
+  for (uint64_t offset = range.offset; offset < range.end();) {
+    const uint64_t end = std::min(range.end(), (offset / kStep + 1) * kStep);
+    Status filled = FillTarget(files_, chunk.part().plan, offset, out.first(end - offset), nullptr);
+    if (!filled.ok()) {
+      failing = offset - offset % kStep;
+      status = std::move(filled);
+      break;
+    }
+    offset = end;
+  }
+  feed_.FailAt(chunk, failing, std::move(status));
+}
+
+Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
+  TargetPart& part = chunk.part();
+  const uint64_t offset = chunk.range().offset;
+  // The disk reads it while this one is dealt with, which tells what is wrong with a file.
+  if (chunk.later().length > 0) {
+    static_cast<void>(PrefetchTarget(files_, part.plan, chunk.later()));
+  }
+  // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
+  // disk.
+  if (part.digest) sums_.Begin(part.plan, chunk.range());
+  Status filled = FillTarget(files_, part.plan, offset, out, part.digest ? &sums_ : nullptr);
+  if (!filled.ok()) {
+    FailFilling(chunk, out, std::move(filled));
+    return false;
+  }
+  if (!part.digest) return true;
+  sums_.AddTarget(offset, out);
+  if (!feed_.WaitForBaton(chunk)) return false;
+  part.digest->AddChunk(out, sums_);
+  feed_.PassBaton(chunk);
+  return true;
+}
+
+Status ChunkLane::Write(const Filled& filled) {
+  RESHARD_RETURN_IF_ERROR(
+      filled.chunk.part().file.WriteAt(filled.chunk.range().offset, filled.bytes));
+  if (work_.progress) work_.progress(filled.bytes.size(), false);
+  feed_.Written(filled.chunk);
+  return {};
+}
+
+void ChunkLane::WriteAll() {
+  while (true) {
+    Filled filled;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return handed_over_ > written_ || closed_; });
+      if (handed_over_ == written_) return;
+      filled = filled_[written_ % buffers_.size()];
+    }
+    if (feed_.IsWanted(filled.chunk)) {  // after a failure, buffers only go back
+      Status status = CatchOutOfMemory([&] { return Write(filled); });
+      if (!status.ok()) feed_.Fail(std::move(status));
+    }
+    const std::scoped_lock lock(mutex_);
+    ++written_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace
+
+Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink,
+                  const LaneOptions& options, WriteCounts& counts, const std::stop_token& stop) {
   if (stop.stop_requested()) return CancelledError("stopped on request");
-  ChunkFeed feed(work, options);
+  ChunkFeed feed(files, work, sink, options, counts);
   std::vector<std::unique_ptr<ChunkLane>> lanes;
+  lanes.reserve(options.lanes);
   for (size_t i = 0; i < options.lanes; ++i) {
-    lanes.push_back(std::make_unique<ChunkLane>(files, work, feed, options));
+    lanes.push_back(std::make_unique<ChunkLane>(files, work, feed, options, counts));
   }
   {
     const std::stop_callback cancel(stop, [&feed] { feed.Cancel(); });

@@ -5,35 +5,49 @@
 #ifndef RESHARD_SRC_WRITE_PART_WRITER_H_
 #define RESHARD_SRC_WRITE_PART_WRITER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/write/target_part.h"
+#include "src/os/staged_file.h"
+#include "src/plan/target_plan.h"
+#include "src/write/part_sink.h"
+#include "src/write/target_record.h"
 
 namespace reshard {
 
 // The most bytes of a chunk; a lane holds up to two.
 inline constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
-// What is to be written. The functions are called by any lane, several at a time, each part's once.
+// What is to be written. The functions are called by any lane, several at a time.
 struct PartWork {
+  std::vector<FilePart> parts;
   // Numbers of parts, those that advance together in one group. Groups are begun in this order.
   std::vector<std::vector<size_t>> groups;
-  // Plans part number `part` and makes its file. Null where there is nothing to write.
-  std::function<Result<std::unique_ptr<TargetPart>>(size_t part, const std::stop_token& stop)> open;
-  // All bytes are in the file: proves them, makes them durable and says so on the disk.
-  std::function<Status(size_t part, TargetPart& written)> finish;
-  // With the bytes of a chunk that was put together in memory; may be empty.
-  std::function<void(uint64_t bytes)> gathered;
-  // With the bytes written since its last call; may be empty.
-  std::function<void(uint64_t bytes)> progress;
+  // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
+  std::function<Result<TargetPlan>(size_t file)> plan;
+  bool digests = true;      // prove what is written, and state its digests in the records
+  std::string fingerprint;  // of the plan of all files, for the records
+  SourceNames sources;      // all that plans name, for the records
+  WriteOptions write = {};  // how files are written
+  // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
+  std::function<void(uint64_t bytes, bool kept)> progress = {};
+};
+
+// What has been done so far; may be looked at meanwhile.
+struct WriteCounts {
+  std::atomic<uint64_t> kept = 0;           // parts that need not be written
+  std::atomic<uint64_t> content_bytes = 0;  // that the others take from the sources
+  std::atomic<uint64_t> gathered = 0;       // bytes put together in memory
+  std::atomic<uint64_t> direct = 0;         // parts that were written directly
+  std::atomic<uint64_t> buffered = 0;       // parts that were not
 };
 
 struct LaneOptions {
@@ -49,12 +63,13 @@ struct LaneOptions {
   size_t most_open = std::numeric_limits<size_t>::max();
 };
 
-// Writes all parts and finishes each. The call ends soon after `stop` is requested, at the end of
-// a chunk. Parts that were not finished then are dropped, their files unfinished. Errors: those of
-// FillTarget and the functions, the first by place (chunk_feed.h); those of StagedFile; kCancelled;
+// Writes all parts that `sink` has not kept, proves each, and hands it to `sink` to be finished.
+// The call ends soon after `stop` is requested, at the end of a chunk. Parts that were not finished
+// then are dropped, their files unfinished. Errors: those of FillTarget, of Prove, of the plans and
+// of `sink`, the first by place (chunk_feed.h); those of StagedFile; kCancelled;
 // kResourceExhausted.
-Status WriteParts(SourceFiles& files, const PartWork& work, const LaneOptions& options,
-                  const std::stop_token& stop);
+Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink,
+                  const LaneOptions& options, WriteCounts& counts, const std::stop_token& stop);
 
 }  // namespace reshard
 

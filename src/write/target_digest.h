@@ -1,10 +1,13 @@
-// TargetDigest: what is proved of one target file, or of a part of it, while it is written.
+// What is proved of a target file, or of a part of it, while it is written.
 //
-// The bytes of each content are seen twice, by ChunkDigest. When both logical digests agree, every
-// byte went where it belongs. The file and its blocks get their own digests on the way.
+// The bytes of each content are seen twice: in the source, at the positions that follow from the
+// source's shard, and in the chunk, at those that follow from the target box. When both logical
+// digests agree, every byte went where it belongs. The file and its blocks get their own digests on
+// the way.
 //
-// Used by one thread at a time, chunk after chunk in the order of the file. The plan must outlive
-// it.
+// ChunkDigest is what one chunk adds to that. Parts add up in any order, so that any number of
+// chunks are computed at the same time and added to their TargetDigest after. Each object is used
+// by one thread at a time.
 #ifndef RESHARD_SRC_WRITE_TARGET_DIGEST_H_
 #define RESHARD_SRC_WRITE_TARGET_DIGEST_H_
 
@@ -13,17 +16,66 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/digest/digest128.h"
+#include "src/digest/logical_digest.h"
 #include "src/digest/xxh3.h"
+#include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
-#include "src/write/chunk_digest.h"
+#include "src/tensor/logical_map.h"
 
 namespace reshard {
 
+// Where the runs of one copy are added up while they are gathered.
+class CopyDigest {
+ public:
+  CopyDigest(LogicalMap map, LogicalHasher& hasher, Digest128& sum)
+      : map_(std::move(map)), hasher_(hasher), sum_(sum) {}
+
+  // Adds `size` bytes of the source file from `offset` on. May be called under the fault guard.
+  void Add(const std::byte* bytes, uint64_t size, uint64_t offset);
+  // Adds `count` runs of `length` bytes, each `stride` behind the one before, in memory as in the
+  // file. May be called under the fault guard.
+  void AddRow(const std::byte* bytes, uint64_t length, uint64_t count, uint64_t stride,
+              uint64_t offset);
+
+ private:
+  const LogicalMap map_;
+  LogicalHasher& hasher_;
+  Digest128& sum_;
+};
+
+class ChunkDigest {
+ public:
+  // Forgets the chunk before and begins one of these bytes of `plan`, which stays until the chunk
+  // was added to its TargetDigest.
+  void Begin(const TargetPlan& plan, ByteRange range);
+
+  // Source side: the digest of copy number `copy` of segment number `segment`, a content that has
+  // bytes in the chunk.
+  CopyDigest OfCopy(size_t segment, size_t copy);
+
+  // Target side: adds `bytes` of the chunk from target offset `offset` on. Literals are compared
+  // with the plan's.
+  void AddTarget(uint64_t offset, std::span<const std::byte> bytes);
+
+ private:
+  friend class TargetDigest;
+
+  LogicalHasher hasher_;
+  const TargetPlan* plan_ = nullptr;
+  size_t first_segment_ = 0;         // that has bytes in the chunk
+  std::vector<size_t> first_copy_;   // in copies_, by segment from first_segment_ on
+  std::vector<Digest128> copies_;    // source side
+  std::vector<Digest128> contents_;  // target side, by segment from first_segment_ on
+  std::optional<uint64_t> changed_literal_;
+};
+
+// Used chunk after chunk in the order of the file. The plan must outlive it.
 class TargetDigest {
  public:
   // Of the bytes `range`, which begin at a block's beginning and end at one or at the file's end.
@@ -65,6 +117,11 @@ class TargetDigest {
   uint64_t next_;  // offset of the next byte to be added
   std::optional<uint64_t> changed_literal_;
 };
+
+// Compares what was taken with what was written. A source that somebody writes to may have been
+// read twice with different bytes: then that is what is said. Errors: those of
+// TargetDigest::Compare; kChanged.
+Status Prove(const TargetDigest& digest, const SourceFiles& sources);
 
 }  // namespace reshard
 

@@ -1,16 +1,72 @@
 #include "src/write/target_record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/digest/digest128.h"
 #include "src/record/part_record.h"
-#include "src/write/source_digests.h"
+#include "src/record/source_digest.h"
 
 namespace reshard {
 namespace {
+
+// The digests of what one target file took from each of its sources.
+class SourceDigests {
+ public:
+  // Adds what `source`, by whatever number the caller gives it, gave to a Value: the sum of its
+  // logical digests. In the order of the target file, where the Values of a parameter lie side by
+  // side.
+  void Add(const RecordedValue& value, uint64_t source, const Digest128& sum);
+
+  // After the last Value. Returns the digest of what was taken from `source`, if only nothing.
+  std::string HexDigest(uint64_t source);
+
+ private:
+  void EndParameter();
+
+  RecordedValue parameter_;             // the last one added
+  std::map<uint64_t, Digest128> sums_;  // of it, by source
+  std::map<uint64_t, SourceDigest> digests_;
+};
+
+void SourceDigests::Add(const RecordedValue& value, uint64_t source, const Digest128& sum) {
+  if (value.name != parameter_.name) {
+    EndParameter();
+    parameter_ = value;
+  }
+  sums_[source] ^= sum;
+}
+
+std::string SourceDigests::HexDigest(uint64_t source) {
+  EndParameter();
+  return digests_[source].HexDigest();
+}
+
+void SourceDigests::EndParameter() {
+  for (const auto& [source, sum] : sums_) {
+    digests_[source].Add(parameter_.name, parameter_.dtype, parameter_.full_shape, ToHex(sum));
+  }
+  sums_.clear();
+}
+
+// Returns what a record says of a content, but for its digest.
+RecordedValue ValueOf(const Content& content) {
+  return {.name = std::string(content.target_name),
+          .dtype = content.dtype,
+          .full_shape = content.geometry.full_shape(),
+          .box = content.geometry.target_box(),
+          .offset = content.target.offset,
+          .length = content.target.length};
+}
 
 PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
                       const SourceNames& names, const TargetDigest* digest) {
@@ -40,16 +96,92 @@ PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
   return head;
 }
 
-}  // namespace
+constexpr const char* kAgainAdvice = "remove the folder .reshard there, and run all shards again";
 
-RecordedValue ValueOf(const Content& content) {
-  return {.name = std::string(content.target_name),
-          .dtype = content.dtype,
-          .full_shape = content.geometry.full_shape(),
-          .box = content.geometry.target_box(),
-          .offset = content.target.offset,
-          .length = content.target.length};
+// Whether the part has bytes of the content; one without any belongs where it lies.
+bool Touches(ByteRange part, uint64_t size, ByteRange content) {
+  if (content.length > 0) return content.offset < part.end() && content.end() > part.offset;
+  return content.offset >= part.offset &&
+         (content.offset < part.end() || (content.offset == size && part.end() == size));
 }
+
+Digest128 SumOf(const std::string& hex) {
+  const auto digest = ParseHex(hex);
+  return digest ? *digest : Digest128();  // none where records have no digests
+}
+
+// One Value, added up over the parts that have bytes of it.
+struct WholeValue {
+  RecordedValue value;
+  Digest128 sum;
+  std::map<uint64_t, Digest128> taken;  // by source
+};
+
+// Adds what a part has of a Value. Returns whether it is the Value that the parts before had.
+bool AddPartial(const PartialValue& partial, WholeValue& whole) {
+  RecordedValue bare = partial.value;
+  bare.digest = whole.value.digest;
+  if (bare != whole.value) return false;
+  whole.sum ^= SumOf(partial.value.digest);
+  for (const TakenDigest& taken : partial.taken) whole.taken[taken.source] ^= SumOf(taken.digest);
+  return true;
+}
+
+Status Disagree(const std::string& path, const std::string& what) {
+  return InternalError(
+      fmt::format("{}: the shards' records disagree on {}; {}", Escape(path), what, kAgainAdvice));
+}
+
+Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
+                                      const std::string& path) {
+  std::vector<WholeValue> values;
+  for (const BlockRecord& record : records) {
+    for (const PartialValue& partial : record.values) {
+      const uint64_t offset = partial.value.offset;
+      if (values.empty() || values.back().value.offset < offset) {
+        values.push_back({.value = partial.value, .sum = {}, .taken = {}});
+        values.back().value.digest.clear();
+      }
+      if (!AddPartial(partial, values.back())) return Disagree(path, Quote(partial.value.name));
+    }
+  }
+  for (const WholeValue& whole : values) {
+    Digest128 taken;
+    for (const auto& [source, sum] : whole.taken) taken ^= sum;
+    if (taken != whole.sum) {
+      return Disagree(path, fmt::format("the digests of {}", Quote(whole.value.name)));
+    }
+  }
+  return values;
+}
+
+Status CheckFit(const std::vector<BlockRecord>& records, const std::string& path) {
+  uint64_t end = 0;
+  for (const BlockRecord& record : records) {
+    if (record.part.offset != end) return Disagree(path, "their parts");
+    if (record.sources != records.front().sources) return Disagree(path, "their sources");
+    if (record.blocks.empty() != records.front().blocks.empty()) {
+      return Disagree(path, "whether there are digests");
+    }
+    end = record.part.end();
+  }
+  if (records.empty() || end != records.front().size) return Disagree(path, "their parts");
+  return {};
+}
+
+Status CheckBlocks(const std::vector<std::string>& written, const std::vector<std::string>& read,
+                   const std::string& path) {
+  const auto [wrong, found] =
+      std::mismatch(written.begin(), written.end(), read.begin(), read.end());
+  if (wrong == written.end() && found == read.end()) return {};
+  const auto block = static_cast<uint64_t>(wrong - written.begin());
+  return CorruptError(fmt::format(
+      "{}: block {}, from byte {} on, is not what its shard wrote: damaged on the disk, or the "
+      "shards do not see each other's files; {}",
+      Escape(path), block, block * kDigestBlockBytes, kAgainAdvice));
+}
+
+}  // namespace
 
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
@@ -64,6 +196,74 @@ Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint
     RESHARD_RETURN_IF_ERROR(encoder.WriteValue(value));
   }
   return encoder.Finish();
+}
+
+Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
+                                     const std::string& fingerprint, const SourceNames& names,
+                                     const TargetDigest* digest) {
+  BlockRecord record{.plan = fingerprint, .path = plan.path, .size = plan.size, .part = part};
+  if (digest != nullptr) record.blocks = digest->blocks();
+  for (const FileId file : plan.sources) record.sources.push_back(names.at(file));
+  std::sort(record.sources.begin(), record.sources.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::map<FileId, uint64_t> numbers;
+  for (const FileId file : plan.sources) {
+    const auto at = std::lower_bound(
+        record.sources.begin(), record.sources.end(), names.at(file).path,
+        [](const ManifestSource& source, const std::string& path) { return source.path < path; });
+    numbers[file] = static_cast<uint64_t>(at - record.sources.begin());
+  }
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const auto* content = std::get_if<Content>(&plan.segments[i]);
+    if (content == nullptr || !Touches(part, plan.size, content->target)) continue;
+    PartialValue partial{.value = ValueOf(*content), .taken = {}};
+    if (digest != nullptr) partial.value.digest = ToHex(digest->content(i));
+    std::map<uint64_t, Digest128> taken;
+    for (size_t c = 0; c < content->copies.size(); ++c) {
+      Digest128& sum = taken[numbers.at(content->copies[c].source)];
+      if (digest != nullptr) sum ^= digest->copy(i, c);
+    }
+    for (const auto& [source, sum] : taken) {
+      partial.taken.push_back({source, digest == nullptr ? "" : ToHex(sum)});
+    }
+    record.values.push_back(std::move(partial));
+  }
+  return EncodeBlockRecord(record);
+}
+
+Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
+                                     const FileDigests& read, const std::string& path) {
+  RESHARD_RETURN_IF_ERROR(CheckFit(records, path));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<WholeValue> values, AddUp(records, path));
+  const BlockRecord& first = records.front();
+  PartRecordHead head{
+      .plan = first.plan, .path = first.path, .size = first.size, .sources = first.sources};
+  const bool digests = !first.blocks.empty();
+  if (digests) {
+    for (const BlockRecord& record : records) {
+      head.blocks.insert(head.blocks.end(), record.blocks.begin(), record.blocks.end());
+    }
+    RESHARD_RETURN_IF_ERROR(CheckBlocks(head.blocks, read.blocks, path));
+    head.digest = read.file;
+    SourceDigests sources;
+    for (const WholeValue& whole : values) {
+      for (const auto& [source, sum] : whole.taken) sources.Add(whole.value, source, sum);
+    }
+    for (size_t i = 0; i < head.sources.size(); ++i) head.sources[i].digest = sources.HexDigest(i);
+  }
+  std::string bytes;
+  PartRecordEncoder encoder([&bytes](std::string_view piece) {
+    bytes += piece;
+    return Status();
+  });
+  RESHARD_RETURN_IF_ERROR(encoder.WriteHead(head));
+  for (const WholeValue& whole : values) {
+    RecordedValue value = whole.value;
+    if (digests) value.digest = ToHex(whole.sum);
+    RESHARD_RETURN_IF_ERROR(encoder.WriteValue(value));
+  }
+  RESHARD_RETURN_IF_ERROR(encoder.Finish());
+  return bytes;
 }
 
 }  // namespace reshard

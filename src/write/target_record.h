@@ -1,4 +1,5 @@
-// The part record of a target file that was written as its plan says.
+// The records of what was written as its plan says: the part record of a target file, the block
+// record of a part of one, and the part record that block records add up to.
 //
 // Pure functions; any thread.
 #ifndef RESHARD_SRC_WRITE_TARGET_RECORD_H_
@@ -6,9 +7,12 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/plan/target_plan.h"
+#include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
 #include "src/write/target_digest.h"
@@ -18,14 +22,31 @@ namespace reshard {
 // Paths, relative to the source folder, and sizes of source files.
 using SourceNames = std::map<FileId, ManifestSource>;
 
-// Returns what a record says of a content, but for its digest.
-RecordedValue ValueOf(const Content& content);
-
 // Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null.
 // Errors: kInvalidArgument for a parameter that no part record may hold; those of `sink`.
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
                           const PartRecordEncoder::Sink& sink);
+
+// Returns the block record of `part` of a target file that was written as its plan says; without
+// digests where `digest`, of that part, is null. Errors: kInvalidArgument for a parameter that no
+// record may hold.
+Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
+                                     const std::string& fingerprint, const SourceNames& names,
+                                     const TargetDigest* digest);
+
+// The digests of a file's bytes, each 32 hexadecimal digits.
+struct FileDigests {
+  std::string file;
+  std::vector<std::string> blocks;  // of each kDigestBlockBytes
+};
+
+// Returns the bytes of the part record that a run alone would have written of the file. `records`
+// are those of all its parts, in file order; `read` is what was found in the file, and not looked
+// at where they have no digests. `path` names the file in messages. Errors: kCorrupt when a block
+// is not what its shard wrote; kInternal for parts that do not fit each other.
+Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
+                                     const FileDigests& read, const std::string& path);
 
 }  // namespace reshard
 

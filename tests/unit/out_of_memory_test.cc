@@ -74,6 +74,26 @@ TEST(OutOfMemory, AFileThatCouldNotBeOpenedCanBeLater) {
   EXPECT_TRUE(files.Open(file, 0, 100).ok());
 }
 
+// One file, "target", in a folder.
+class OneFileSink final : public PartSink {
+ public:
+  explicit OneFileSink(const OutputDirectory& folder) : folder_(folder) {}
+
+  Result<bool> IsKept(const FilePart& /*part*/, const std::stop_token& /*stop*/) const override {
+    return false;
+  }
+  Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override {
+    return StagedFile::Create(folder_, "target", part.range.length, options);
+  }
+  Status Finish(const FilePart& /*part*/, StagedFile file,
+                const OutputDirectory::ByteSource& /*record*/) const override {
+    return file.Finish();
+  }
+
+ private:
+  const OutputDirectory& folder_;
+};
+
 TEST(OutOfMemory, LanesOfTwoThreadsEnd) {
   const TemporaryFolder folder;
   SourceFiles files(1);
@@ -93,14 +113,12 @@ TEST(OutOfMemory, LanesOfTwoThreadsEnd) {
     EXPECT_TRUE(out->RemoveFile("target").ok());
     allocations_left = left;
     PartWork work;
+    work.parts = {{0, {0, bytes}}};
     work.groups = {{0}};
-    work.open = [&](size_t, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
-      auto target = StagedFile::Create(*out, "target", bytes);
-      if (!target.ok()) return target.status();
-      return std::make_unique<TargetPart>(plan, ByteRange{0, bytes}, std::move(*target), false);
-    };
-    work.finish = [](size_t, TargetPart& part) { return part.file.Finish(); };
-    return WriteParts(files, work, {.lanes = 2}, {});
+    work.plan = [&](size_t) -> Result<TargetPlan> { return plan; };
+    work.digests = false;
+    WriteCounts counts;
+    return WriteParts(files, work, OneFileSink(*out), {.lanes = 2}, counts, {});
   });
   EXPECT_GT(failures, 1);
 }

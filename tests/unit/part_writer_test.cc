@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "src/record/block_record.h"
 #include "src/record/part_record.h"
+#include "src/write/chunk_feed.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
@@ -23,6 +26,51 @@ using testing::HasSubstr;
 
 // The byte at `offset` of the source.
 char ByteAt(uint64_t offset) { return static_cast<char>(offset * 7 + offset / 251); }
+
+// Files in a folder, named by their numbers.
+class FolderSink final : public PartSink {
+ public:
+  FolderSink(std::string folder, const std::vector<TargetPlan>& plans)
+      : folder_(std::move(folder)), plans_(plans) {}
+
+  Result<bool> IsKept(const FilePart& part, const std::stop_token& /*stop*/) const override {
+    return kept.contains(part.file);
+  }
+  Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override {
+    if (part.file == fails_to_open) return NotFoundError("no such part");
+    std::vector<std::string> made;
+    auto folder = OutputDirectory::Create(folder_, made);
+    if (!folder.ok()) return folder.status();
+    const uint64_t size = size_of_all.value_or(plans_[part.file].size);
+    return StagedFile::OpenPart(*folder, std::to_string(part.file), size,
+                                size_of_all ? ByteRange{0, size} : part.range, options);
+  }
+  Status Finish(const FilePart& part, StagedFile file,
+                const OutputDirectory::ByteSource& record) const override {
+    if (part.file == fails_to_finish) return NotFoundError("no such part");
+    std::string bytes;
+    const Status recorded = record([&](std::string_view piece) {
+      bytes += piece;
+      return Status();
+    });
+    if (!recorded.ok()) return recorded;
+    const std::scoped_lock lock(mutex);
+    records[{part.file, part.range.offset}] = std::move(bytes);
+    return file.Finish();
+  }
+
+  std::set<size_t> kept;
+  std::optional<size_t> fails_to_open;
+  std::optional<size_t> fails_to_finish;
+  std::optional<uint64_t> size_of_all;
+  mutable std::mutex mutex;  // guards records
+  // By file and first byte.
+  mutable std::map<std::pair<size_t, uint64_t>, std::string> records;
+
+ private:
+  const std::string folder_;
+  const std::vector<TargetPlan>& plans_;
+};
 
 class PartWriterTest : public testing::Test {
  protected:
@@ -45,37 +93,33 @@ class PartWriterTest : public testing::Test {
       content.geometry = {{count}, {{0}, {count}}, {{{{0}, {count}}, 11}}};
     }
     plan.segments = {Literal{0, header}, content};
+    if (content_bytes > 0) plan.sources = {file};
     return plan;
-  }
-
-  // Where all parts are written: files named by their numbers.
-  OutputDirectory Out() const {
-    std::vector<std::string> made;
-    auto folder = OutputDirectory::Create((folder_.path() / "out").string(), made);
-    EXPECT_TRUE(folder.ok());
-    return std::move(*folder);
   }
 
   // Work that writes `plans`, a file of each, all in one group.
   PartWork MakeWork(const std::vector<TargetPlan>& plans) {
     PartWork work;
     work.groups.emplace_back();
-    for (size_t i = 0; i < plans.size(); ++i) work.groups[0].push_back(i);
-    work.open = [this, &plans](size_t i,
-                               const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
-      auto file = StagedFile::Create(Out(), std::to_string(i), plans[i].size);
-      if (!file.ok()) return file.status();
-      return std::make_unique<TargetPart>(plans[i], ByteRange{0, plans[i].size}, std::move(*file),
-                                          true);
-    };
-    work.finish = [this](size_t i, TargetPart& part) -> Status {
-      if (Status status = part.digest->Compare(); !status.ok()) return status;
-      const std::scoped_lock lock(mutex_);
-      digests_[i] = part.digest->file();
-      return part.file.Finish();
-    };
-    work.progress = [this](uint64_t bytes) { progress_ += bytes; };
+    for (size_t i = 0; i < plans.size(); ++i) {
+      work.parts.push_back({i, {0, plans[i].size}});
+      work.groups[0].push_back(i);
+      for (const FileId file : plans[i].sources)
+        work.sources[file] = {.path = "source-" + std::to_string(file)};
+    }
+    work.plan = [&plans](size_t file) -> Result<TargetPlan> { return plans[file]; };
+    work.fingerprint = "0123";
+    work.progress = [this](uint64_t bytes, bool) { progress_ += bytes; };
     return work;
+  }
+
+  FolderSink MakeSink(const std::vector<TargetPlan>& plans) const {
+    return {Out().string(), plans};
+  }
+  std::filesystem::path Out() const { return folder_.path() / "out"; }
+
+  Status Write(const PartWork& work, const PartSink& sink, const LaneOptions& lanes) {
+    return WriteParts(files_, work, sink, lanes, counts_, {});
   }
 
   // Whether the file is what a plan of MakePlan stands for.
@@ -88,8 +132,7 @@ class PartWriterTest : public testing::Test {
   const TemporaryFolder folder_;
   SourceFiles files_{2};
   std::atomic<uint64_t> progress_ = 0;
-  std::mutex mutex_;
-  std::map<size_t, std::string> digests_;
+  WriteCounts counts_;
 };
 
 TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
@@ -102,7 +145,7 @@ TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
     plans.push_back(MakePlan(size));
     bytes += plans.back().size;
   }
-  std::map<size_t, std::string> expected;
+  decltype(FolderSink::records) expected;
   for (const size_t lanes : std::initializer_list<size_t>{1, 3, 8}) {
     for (const bool writer_threads : {false, true}) {
       for (const bool grouped : {false, true}) {
@@ -112,14 +155,13 @@ TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
           for (size_t i = 0; i < plans.size(); ++i) work.groups.push_back({i});
         }
         progress_ = 0;
-        digests_.clear();
-        const Status status = WriteParts(
-            files_, work, {.lanes = lanes, .writer_threads = writer_threads, .chunk_bytes = kSmall},
-            {});
+        const FolderSink sink = MakeSink(plans);
+        const Status status = Write(
+            work, sink, {.lanes = lanes, .writer_threads = writer_threads, .chunk_bytes = kSmall});
         ASSERT_TRUE(status.ok()) << status.message();
         EXPECT_EQ(progress_, bytes);
-        if (expected.empty()) expected = digests_;
-        EXPECT_EQ(digests_, expected);
+        if (expected.empty()) expected = sink.records;
+        EXPECT_EQ(sink.records, expected);
         for (size_t i = 0; i < sizes.size(); ++i) {
           EXPECT_TRUE(IsRight(std::to_string(i), sizes[i])) << sizes[i];
         }
@@ -131,42 +173,39 @@ TEST_F(PartWriterTest, WritesFilesOfAnySizeWithAnyLanes) {
 
 TEST_F(PartWriterTest, WritesPartsOfOneFile) {
   const uint64_t content_bytes = 2 * kDigestBlockBytes + 4097;
-  const TargetPlan plan = MakePlan(content_bytes);
-  const std::vector<ByteRange> parts = {
-      {kDigestBlockBytes, kDigestBlockBytes},
-      {0, kDigestBlockBytes},
-      {2 * kDigestBlockBytes, plan.size - 2 * kDigestBlockBytes},
+  const std::vector<TargetPlan> plans = {MakePlan(content_bytes)};
+  const TargetPlan& plan = plans[0];
+  PartWork work = MakeWork(plans);
+  work.parts = {
+      {0, {kDigestBlockBytes, kDigestBlockBytes}},
+      {0, {0, kDigestBlockBytes}},
+      {0, {2 * kDigestBlockBytes, plan.size - 2 * kDigestBlockBytes}},
   };
-  PartWork work = MakeWork({});
   work.groups = {{0, 1}, {2}};
-  work.open = [&](size_t i, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
-    auto file = StagedFile::OpenPart(Out(), "parts", plan.size, parts[i]);
-    if (!file.ok()) return file.status();
-    return std::make_unique<TargetPart>(plan, parts[i], std::move(*file), true);
-  };
-  std::map<uint64_t, std::string> blocks;
-  Digest128 sum;
-  work.finish = [&](size_t i, TargetPart& part) -> Status {
-    if (Status status = part.digest->Compare(); !status.ok()) return status;
-    const std::scoped_lock lock(mutex_);
-    EXPECT_EQ(part.digest->blocks().size(), 1u);
-    blocks[parts[i].offset] = part.digest->blocks()[0];
-    sum ^= part.digest->content(1);
-    return part.file.Finish();
-  };
-  const Status status = WriteParts(files_, work, {.lanes = 3}, {});
+  const FolderSink sink = MakeSink(plans);
+  const Status status = Write(work, sink, {.lanes = 3});
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(IsRight("parts", content_bytes));
+  EXPECT_TRUE(IsRight("0", content_bytes));
+  ASSERT_EQ(sink.records.size(), 3U);
+  std::vector<std::string> blocks;
+  Digest128 sum;
+  for (const auto& [part, bytes] : sink.records) {
+    const auto record = ParseBlockRecord(bytes, "record");
+    ASSERT_TRUE(record.ok()) << record.status().message();
+    ASSERT_EQ(record->blocks.size(), 1U);
+    blocks.push_back(record->blocks[0]);
+    ASSERT_EQ(record->values.size(), 1U);
+    sum ^= *ParseHex(record->values[0].value.digest);
+  }
 
   TargetDigest whole(plan);
-  const std::string bytes = ReadFile(folder_.path() / "out" / "parts");
+  const std::string bytes = ReadFile(Out() / "0");
   ChunkDigest sums;
   sums.Begin(plan, {0, bytes.size()});
   sums.AddTarget(0, std::as_bytes(std::span(bytes)));
   whole.AddChunk(std::as_bytes(std::span(bytes)), sums);
   EXPECT_EQ(sum, whole.content(1));
-  EXPECT_THAT(whole.blocks(), testing::ElementsAre(blocks[0], blocks[kDigestBlockBytes],
-                                                   blocks[2 * kDigestBlockBytes]));
+  EXPECT_EQ(whole.blocks(), blocks);
 }
 
 // The lanes meet: each chunk is held until as many threads as there are lanes have written one.
@@ -174,16 +213,17 @@ TEST_F(PartWriterTest, OneFileUsesAllLanes) {
   constexpr size_t kLanes = 4;
   const std::vector<TargetPlan> plans = {MakePlan(2 * kLanes * kChunkBytes)};
   PartWork work = MakeWork(plans);
+  std::mutex mutex;
   std::condition_variable met;
   std::set<std::thread::id> threads;
-  work.progress = [&](uint64_t) {
-    std::unique_lock lock(mutex_);
+  work.progress = [&](uint64_t, bool) {
+    std::unique_lock lock(mutex);
     threads.insert(std::this_thread::get_id());
     met.notify_all();
     EXPECT_TRUE(
         met.wait_for(lock, std::chrono::seconds(60), [&] { return threads.size() == kLanes; }));
   };
-  const Status status = WriteParts(files_, work, {.lanes = kLanes, .writer_threads = false}, {});
+  const Status status = Write(work, MakeSink(plans), {.lanes = kLanes, .writer_threads = false});
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(threads.size(), kLanes);
 }
@@ -191,34 +231,24 @@ TEST_F(PartWriterTest, OneFileUsesAllLanes) {
 TEST_F(PartWriterTest, FilesOfAGroupAdvanceTogether) {
   const std::vector<TargetPlan> plans = {MakePlan(4 * kChunkBytes), MakePlan(8 * kChunkBytes),
                                          MakePlan(8 * kChunkBytes)};
-  PartWork work = MakeWork(plans);
-  std::map<size_t, TargetPart*> open;
-  const auto open_part = work.open;
-  work.open = [&](size_t i, const std::stop_token& stop) {
-    auto part = open_part(i, stop);
-    if (part.ok()) open[i] = part->get();
-    return part;
-  };
-  work.finish = [&](size_t i, TargetPart& part) {
-    open.erase(i);
-    return part.file.Finish();
-  };
+  const PartWork work = MakeWork(plans);
+  const FolderSink sink = MakeSink(plans);
+  ChunkFeed feed(files_, work, sink, {.lanes = 1}, counts_);
+  std::map<const TargetPart*, double> done;  // how much of each part was handed out
   double widest = 0;
-  work.progress = [&](uint64_t) {
-    EXPECT_GE(open.size(), 1u);
-    if (open.size() < plans.size()) return;  // the others have one chunk left at most
-    double least = 1;
-    double most = 0;
-    for (const auto& [i, part] : open) {
-      const double done =
-          static_cast<double>(part->file.written()) / static_cast<double>(part->range.length);
-      least = std::min(least, done);
-      most = std::max(most, done);
+  while (const auto chunk = feed.Take()) {
+    const TargetPart& part = chunk->part();
+    if (done.size() == plans.size()) {
+      const auto [least, most] =
+          std::minmax_element(done.begin(), done.end(),
+                              [](const auto& a, const auto& b) { return a.second < b.second; });
+      widest = std::max(widest, most->second - least->second);
     }
-    widest = std::max(widest, most - least);
-  };
-  const Status status = WriteParts(files_, work, {.lanes = 1, .writer_threads = false}, {});
-  ASSERT_TRUE(status.ok()) << status.message();
+    done[&part] =
+        static_cast<double>(chunk->range().end()) / static_cast<double>(part.range.length);
+  }
+  EXPECT_EQ(done.size(), plans.size());
+  EXPECT_GT(widest, 0);
   EXPECT_LE(widest, 0.26);  // a chunk of the smallest
 }
 
@@ -228,9 +258,9 @@ TEST_F(PartWriterTest, ChunksOfLargeGroupsShareTheWindows) {
            {6 << 20, 1 << 20}, {1 << 20, 256 << 10}, {uint64_t{64} << 20, kChunkBytes}}) {
     PartWork work = MakeWork(plans);
     uint64_t most = 0;
-    work.progress = [&](uint64_t bytes) { most = std::max(most, bytes); };
-    const Status status = WriteParts(
-        files_, work, {.lanes = 1, .writer_threads = false, .window_bytes = window_bytes}, {});
+    work.progress = [&](uint64_t bytes, bool) { most = std::max(most, bytes); };
+    const Status status = Write(
+        work, MakeSink(plans), {.lanes = 1, .writer_threads = false, .window_bytes = window_bytes});
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(most, std::min(largest, plans[0].size));
     std::filesystem::remove_all(folder_.path() / "out");
@@ -240,15 +270,24 @@ TEST_F(PartWriterTest, ChunksOfLargeGroupsShareTheWindows) {
 TEST_F(PartWriterTest, LeavesOutPartsThatAreThere) {
   const std::vector<TargetPlan> plans = {MakePlan(10), MakePlan(kChunkBytes), MakePlan(20)};
   PartWork work = MakeWork(plans);
-  const auto open_part = work.open;
-  work.open = [&](size_t i, const std::stop_token& stop) {
-    if (i != 1) return Result<std::unique_ptr<TargetPart>>(std::unique_ptr<TargetPart>());
-    return open_part(i, stop);
+  std::map<bool, uint64_t> progress;  // by whether it was kept
+  std::mutex mutex;
+  work.progress = [&](uint64_t bytes, bool kept) {
+    const std::scoped_lock lock(mutex);
+    progress[kept] += bytes;
   };
   work.groups = {{0}, {1, 2}};
-  const Status status = WriteParts(files_, work, {}, {});
+  FolderSink sink = MakeSink(plans);
+  sink.kept = {0, 2};
+  const Status status = Write(work, sink, {});
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(digests_.size(), 1u);
+  EXPECT_EQ(sink.records.size(), 1u);
+  EXPECT_EQ(counts_.kept, 2U);
+  EXPECT_EQ(counts_.content_bytes, kChunkBytes);
+  EXPECT_EQ(counts_.gathered, plans[1].size);
+  EXPECT_EQ(counts_.direct + counts_.buffered, 1U);
+  EXPECT_EQ(progress[true], plans[0].size + plans[2].size);
+  EXPECT_EQ(progress[false], plans[1].size);
   EXPECT_TRUE(IsRight("1", kChunkBytes));
 }
 
@@ -257,10 +296,10 @@ TEST_F(PartWriterTest, EndsWhenTheSourceFails) {
     std::vector<TargetPlan> plans = {MakePlan(bytes), MakePlan(bytes)};
     std::get<Content>(plans[1].segments[1]).copies[0].source_offset = 12;  // one byte too far
     for (const size_t lanes : std::initializer_list<size_t>{1, 4}) {
-      PartWork work = MakeWork(plans);
-      const Status status = WriteParts(files_, work, {.lanes = lanes}, {});
+      const FolderSink sink = MakeSink(plans);
+      const Status status = Write(MakeWork(plans), sink, {.lanes = lanes});
       EXPECT_EQ(status.code(), StatusCode::kCorrupt) << status.message();
-      EXPECT_FALSE(digests_.contains(1));
+      EXPECT_FALSE(sink.records.contains({1, 0}));
       std::filesystem::remove_all(folder_.path() / "out");
     }
   }
@@ -304,9 +343,9 @@ TEST_F(PartWriterTest, ReportsTheSameFailureWithAnyLanes) {
       for (const uint64_t chunk_bytes : {kMiB / 4, kMiB, kChunkBytes}) {
         PartWork work = MakeWork(plans);
         work.groups = row.groups;
-        const Status status = WriteParts(
-            files_, work,
-            {.lanes = lanes, .writer_threads = lanes % 4 == 0, .chunk_bytes = chunk_bytes}, {});
+        const Status status =
+            Write(work, MakeSink(plans),
+                  {.lanes = lanes, .writer_threads = lanes % 4 == 0, .chunk_bytes = chunk_bytes});
         EXPECT_THAT(status.message(), HasSubstr(std::to_string((row.first + 1) << 40)))
             << lanes << " lanes, chunks of " << chunk_bytes;
         if (message.empty()) message = status.message();
@@ -320,17 +359,13 @@ TEST_F(PartWriterTest, ReportsTheSameFailureWithAnyLanes) {
 TEST_F(PartWriterTest, EndsWhenTheTargetFails) {
   const std::vector<TargetPlan> plans = {MakePlan(4 * kChunkBytes)};
   PartWork work = MakeWork(plans);
-  work.open = [&](size_t, const std::stop_token&) -> Result<std::unique_ptr<TargetPart>> {
-    auto file = StagedFile::Create(Out(), "small", kChunkBytes + 1);  // takes no second chunk
-    if (!file.ok()) return file.status();
-    return std::make_unique<TargetPart>(plans[0], ByteRange{0, plans[0].size}, std::move(*file),
-                                        false);
-  };
+  work.digests = false;
+  FolderSink sink = MakeSink(plans);
+  sink.size_of_all = kChunkBytes + 1;  // takes no second chunk
   for (const bool writer_threads : {false, true}) {
-    const Status status =
-        WriteParts(files_, work, {.lanes = 2, .writer_threads = writer_threads}, {});
+    const Status status = Write(work, sink, {.lanes = 2, .writer_threads = writer_threads});
     EXPECT_EQ(status.code(), StatusCode::kInternal);
-    EXPECT_THAT(status.message(), HasSubstr("out/small: "));
+    EXPECT_THAT(status.message(), HasSubstr("out/0: "));
     std::filesystem::remove_all(folder_.path() / "out");
   }
 }
@@ -339,20 +374,9 @@ TEST_F(PartWriterTest, EndsWhenAPartCannotBeOpenedOrFinished) {
   const std::vector<TargetPlan> plans = {MakePlan(100), MakePlan(3 * kChunkBytes), MakePlan(0)};
   for (size_t bad = 0; bad < plans.size(); ++bad) {
     for (const bool at_open : {true, false}) {
-      PartWork work = MakeWork(plans);
-      const auto open_part = work.open;
-      const auto finish_part = work.finish;
-      if (at_open) {
-        work.open = [&, bad](size_t i, const std::stop_token& stop) {
-          if (i != bad) return open_part(i, stop);
-          return Result<std::unique_ptr<TargetPart>>(NotFoundError("no such part"));
-        };
-      } else {
-        work.finish = [&, bad](size_t i, TargetPart& part) {
-          return i == bad ? NotFoundError("no such part") : finish_part(i, part);
-        };
-      }
-      const Status status = WriteParts(files_, work, {.lanes = 3}, {});
+      FolderSink sink = MakeSink(plans);
+      (at_open ? sink.fails_to_open : sink.fails_to_finish) = bad;
+      const Status status = Write(MakeWork(plans), sink, {.lanes = 3});
       EXPECT_EQ(status.code(), StatusCode::kNotFound) << status.message();
       std::filesystem::remove_all(folder_.path() / "out");
     }
@@ -365,14 +389,15 @@ TEST_F(PartWriterTest, StopsBetweenChunks) {
     PartWork work = MakeWork(plans);
     std::stop_source stop;
     if (bytes == 1000) stop.request_stop();
-    work.progress = [&](uint64_t done) {
+    work.progress = [&](uint64_t done, bool) {
       progress_ += done;
       stop.request_stop();
     };
-    const Status status = WriteParts(files_, work, {}, stop.get_token());
+    const FolderSink sink = MakeSink(plans);
+    const Status status = WriteParts(files_, work, sink, {}, counts_, stop.get_token());
     EXPECT_EQ(status.code(), StatusCode::kCancelled);
     EXPECT_LT(progress_, plans[0].size);
-    EXPECT_TRUE(digests_.empty());
+    EXPECT_TRUE(sink.records.empty());
   }
 }
 

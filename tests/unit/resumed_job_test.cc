@@ -25,7 +25,7 @@ class ResumeTest : public TargetJobTest {
     auto job = TargetJob::Begin(spec);
     ASSERT_TRUE(job.ok()) << job.status().message();
     ASSERT_TRUE(Stage(*job, finished).ok());
-    for (const auto& [path, bytes] : begun) ASSERT_TRUE(job->Create(path, bytes.size()).ok());
+    for (const auto& [path, bytes] : begun) ASSERT_TRUE(job->Create(PartAt(*job, path), {}).ok());
   }
 
   void ExpectRefused(const JobSpec& spec, StatusCode code, const std::string& words) const {

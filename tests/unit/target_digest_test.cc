@@ -12,7 +12,6 @@
 
 #include "src/plan/make_copies.h"
 #include "src/record/part_record.h"
-#include "src/write/chunk_digest.h"
 #include "src/write/gather.h"
 #include "tests/support/temporary_folder.h"
 

@@ -80,15 +80,26 @@ class TargetJobTest : public testing::Test {
     return Record(path, bytes.size(), plan);
   }
 
+  // The whole file at `path`, one of the spec's.
+  static FilePart PartAt(const TargetJob& job, const std::string& path) {
+    const std::vector<ManifestFile>& files = job.spec().files;
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (files[i].path == path) return {i, {0, files[i].size}};
+    }
+    ADD_FAILURE() << path;
+    return {};
+  }
+
   static Status Stage(const TargetJob& job, const Contents& contents,
                       const std::string& plan = kPlan) {
     for (const auto& [path, bytes] : contents) {
-      auto file = job.Create(path, bytes.size());
+      const FilePart part = PartAt(job, path);
+      auto file = job.Create(part, {});
       if (!file.ok()) return file.status();
       if (Status status = file->WriteAt(0, std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
-      if (Status status = job.Finish(std::move(*file), path, SourceOf(Record(path, bytes, plan)));
+      if (Status status = job.Finish(part, std::move(*file), SourceOf(Record(path, bytes, plan)));
           !status.ok()) {
         return status;
       }

@@ -55,7 +55,7 @@ TEST_F(TargetJobTest, ClearsWhatAFailedRunDidNotFinish) {
   {
     auto job = TargetJob::Begin(Spec(both_));
     ASSERT_TRUE(job.ok());
-    ASSERT_TRUE(job->Create("rank_0/a.ckpt", 4).ok());
+    ASSERT_TRUE(job->Create(PartAt(*job, "rank_0/a.ckpt"), {}).ok());
     EXPECT_TRUE(HasStaging());
   }
   EXPECT_FALSE(fs::exists(folder_.path() / "above"));  // it was made for this run
@@ -231,7 +231,8 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
     auto job = TargetJob::Begin(spec);
     if (!job.ok()) return job.status();
     for (const auto& [path, bytes] : contents) {
-      auto file = job->Create(path, bytes.size());
+      const FilePart part = PartAt(*job, path);
+      auto file = job->Create(part, {});
       EXPECT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes))).ok());
       std::string record;
       PartRecordEncoder encoder([&](std::string_view piece) {
@@ -244,7 +245,7 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
                   {.plan = kPlan, .path = path, .size = bytes.size(), .sources = spec.sources})
               .ok());
       EXPECT_TRUE(encoder.Finish().ok());
-      EXPECT_TRUE(job->Finish(std::move(*file), path, SourceOf(record)).ok());
+      EXPECT_TRUE(job->Finish(part, std::move(*file), SourceOf(record)).ok());
     }
     return job->Publish().status();
   };

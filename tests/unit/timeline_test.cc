@@ -19,8 +19,7 @@ TEST(TimelineRecorderTest, ALongRunHasNoMoreSamplesThanTheMost) {
   recorder.Begin("write");
   constexpr uint64_t kChunks = 3'000'000;
   for (uint64_t i = 0; i < kChunks; ++i) {
-    recorder.AddGathered(2);
-    recorder.AddWritten(2, i, 7);
+    recorder.AddWritten(2, 2 * i + 2, i, 7);
   }
   const auto timeline = recorder.Finish();
   ASSERT_TRUE(timeline);
@@ -36,7 +35,7 @@ TEST(TimelineRecorderTest, ALongRunHasNoMoreSamplesThanTheMost) {
 TEST(TimelineRecorderTest, NothingIsRecordedUnasked) {
   TimelineRecorder recorder(false);
   recorder.Begin("plan");
-  recorder.AddWritten(1, 1, 1);
+  recorder.AddWritten(1, 1, 1, 1);
   EXPECT_FALSE(recorder.Finish());
 }
 
