@@ -34,14 +34,6 @@ Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parame
                   fmt::format("{}: parameter {}", Escape(strategy->path()), Quote(name)));
 }
 
-// The shard that a local rank holds, as a number in row-major order.
-int64_t ShardNumber(const ShardGrid& grid, int64_t local) {
-  const std::vector<int64_t> parts = grid.PartsOf(local);
-  int64_t number = 0;
-  for (size_t d = 0; d < parts.size(); ++d) number = number * grid.cuts()[d] + parts[d];
-  return number;
-}
-
 // Collects the ranks of one side, stage by stage.
 class GridBuilder {
  public:
@@ -65,7 +57,7 @@ class GridBuilder {
     grid_.stages.push_back(stage);
     std::map<int64_t, int64_t> holders;  // ranks so far, by shard
     for (int64_t local = 0; local < devices_; ++local) {
-      const int64_t shard = ShardNumber(cut, local);
+      const int64_t shard = PartNumber(cut.PartsOf(local), cut.cuts());
       const int64_t replica = holders[shard]++;
       grid_.replicas = std::max(grid_.replicas, replica + 1);
       const int64_t rank = stage * devices_ + local;

@@ -14,7 +14,6 @@
 #include "src/convert/counted_work.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
-#include "src/verify/value_comparison.h"
 
 namespace reshard {
 namespace {

@@ -7,7 +7,6 @@
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
 #include "src/verify/checkpoint_contents.h"
-#include "src/verify/full_parameters.h"
 
 namespace reshard {
 namespace {

@@ -9,7 +9,7 @@
 #include "src/convert/strategy_check.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/plan/plan_notes.h"
-#include "src/verify/full_parameters.h"
+#include "src/verify/checkpoint_contents.h"
 
 namespace reshard {
 namespace {

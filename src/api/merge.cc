@@ -27,8 +27,8 @@
 #include "src/os/worker_pool.h"
 #include "src/os/write_back.h"
 #include "src/source/table_cache.h"
-#include "src/verify/content_comparison.h"
 #include "src/verify/crc_check.h"
+#include "src/verify/parameter_comparison.h"
 #include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
 

@@ -6,7 +6,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
-#include "src/verify/parameter_values.h"
+#include "src/verify/value_sums.h"
 
 namespace reshard {
 namespace {

@@ -5,7 +5,7 @@
 #include "src/convert/counted_work.h"
 #include "src/os/directory_listing.h"
 #include "src/verify/find_damage.h"
-#include "src/verify/manifest_set.h"
+#include "src/verify/stored_set.h"
 
 namespace reshard {
 

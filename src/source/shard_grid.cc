@@ -162,4 +162,19 @@ void ShardGrid::ForEachOverlap(
   }
 }
 
+int64_t PartNumber(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts) {
+  int64_t number = 0;
+  for (size_t d = 0; d < cuts.size(); ++d) number = number * cuts[d] + parts[d];
+  return number;
+}
+
+std::vector<int64_t> PartAt(int64_t number, const std::vector<int64_t>& cuts) {
+  std::vector<int64_t> parts(cuts.size());
+  for (size_t d = cuts.size(); d-- > 0;) {
+    parts[d] = number % cuts[d];
+    number /= cuts[d];
+  }
+  return parts;
+}
+
 }  // namespace reshard

@@ -87,6 +87,10 @@ using SharedGrid = std::shared_ptr<const ShardGrid>;
 // Returns the grid of one rank that holds the whole tensor.
 SharedGrid WholeGrid(size_t dims);
 
+// The number of a part in row-major order of a grid with these cuts, and back.
+int64_t PartNumber(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts);
+std::vector<int64_t> PartAt(int64_t number, const std::vector<int64_t>& cuts);
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_SOURCE_SHARD_GRID_H_

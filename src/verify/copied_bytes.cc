@@ -4,12 +4,13 @@
 
 #include <cstring>
 #include <type_traits>
-
-#include "src/base/status_macros.h"
-#include "src/verify/copy_rows.h"
+#include <utility>
 
 namespace reshard {
 namespace {
+
+// Bytes between two runs that are made present for nothing rather than opening another window.
+constexpr uint64_t kMaxGap = uint64_t{64} << 10;
 
 // Calls visit(copy, row) for all runs that `copies` move to `target`, under the fault guard.
 template <typename Visit>
@@ -52,6 +53,40 @@ void WithLength(uint64_t length, Visit visit) {
 }
 
 }  // namespace
+
+CopyRows::CopyRows(const BlockCopy& copy)
+    : copy_(copy), inner_{1, copy.run_length, copy.run_length}, loops_(copy) {
+  if (!loops_.dims.empty()) {
+    inner_ = loops_.dims.back();
+    loops_.dims.pop_back();
+  }
+  std::swap(loops_.source_offset, loops_.target_offset);
+  for (CopyDim& dim : loops_.dims) std::swap(dim.source_stride, dim.target_stride);
+  loops_.run_length = (inner_.count - 1) * inner_.source_stride + copy.run_length;
+
+  blocks_ = loops_;
+  if (inner_.count > 1 && inner_.source_stride - copy.run_length > kMaxGap) {
+    blocks_.dims.push_back({inner_.count, inner_.target_stride, inner_.source_stride});
+    blocks_.run_length = copy.run_length;
+    return;
+  }
+  while (!blocks_.dims.empty() &&
+         blocks_.dims.back().target_stride - blocks_.run_length <= kMaxGap) {
+    blocks_.run_length += (blocks_.dims.back().count - 1) * blocks_.dims.back().target_stride;
+    blocks_.dims.pop_back();
+  }
+}
+
+ByteRange CopyRows::SourceOf(ByteRange target) const {
+  const uint64_t begin = SourceFrom(target.offset);
+  return {begin, SourceFrom(target.end()) - begin};
+}
+
+uint64_t CopyRows::SourceFrom(uint64_t target) const {
+  const uint64_t end = copy_.TargetSpan().end();
+  const RunCursor next(copy_, {target, end > target ? end - target : 0});
+  return next.done() ? copy_.SourceSpan().end() : next.run().source_offset;
+}
 
 Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out) {
@@ -96,6 +131,28 @@ Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint6
     });
   };
   return ForEachRow(files, copies, {offset, found.size()}, compare);
+}
+
+void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum) {
+  hasher.AddRuns(sum, {.bytes = row.bytes,
+                       .size = row.length,
+                       .position = row.target,
+                       .count = row.count,
+                       .bytes_stride = row.source_stride,
+                       .position_stride = row.target_stride});
+}
+
+Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
+                 LogicalHasher& hasher, Digest128& sum) {
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= part.end()) break;
+    if (span.end() <= part.offset) continue;
+    const CopyRows rows(copy);
+    RESHARD_RETURN_IF_ERROR(rows.ForEach(files, rows.SourceOf(part),
+                                         [&](const CopyRow& row) { AddRow(row, hasher, sum); }));
+  }
+  return {};
 }
 
 }  // namespace reshard

@@ -1,19 +1,129 @@
-// The bytes that block copies move to a range of their target: collected, or compared in place.
+// The bytes that block copies move: walked in the order of their source, collected, compared in
+// place, or digested.
 //
-// Knows block copies only, no layouts, and shares no code with the writers of exec: what they wrote
-// is held against it. All state is in the caller's arguments; any number of threads may call.
+// Knows block copies only, no layouts, and shares no code with what writes: what that wrote is held
+// against it. All state is in the caller's arguments; any number of threads may call.
 #ifndef RESHARD_SRC_VERIFY_COPIED_BYTES_H_
 #define RESHARD_SRC_VERIFY_COPIED_BYTES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/base/status_macros.h"
+#include "src/digest/logical_digest.h"
 #include "src/io/source_files.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {
+
+// Equally long runs at equal distances.
+struct CopyRow {
+  const std::byte* bytes = nullptr;  // of the first run
+  uint64_t source = 0;               // its offset in the source file
+  uint64_t target = 0;               // its offset in the target
+  uint64_t length = 0;               // of each run
+  uint64_t count = 1;
+  uint64_t source_stride = 0;  // from a run to the next: in the file and in memory
+  uint64_t target_stride = 0;
+};
+
+// The bytes that a block copy moves, in the order in which they lie in its source.
+//
+// Comparisons and digests look at them in place, in windows of the source file, and are told where
+// in the target each of them belongs; nothing is gathered. Immutable, so any number of threads may
+// walk one.
+class CopyRows {
+ public:
+  explicit CopyRows(const BlockCopy& copy);
+
+  // Returns the bytes of the source file from the first to the last of those that the copy moves
+  // to `target`, gaps included, which hold no byte that it moves elsewhere.
+  ByteRange SourceOf(ByteRange target) const;
+
+  // Calls visit(const CopyRow&) for the runs whose bytes lie within `source` of the source file,
+  // cut to it, in ascending order. Runs near one another share a window; a run that crosses the end
+  // of one comes in two parts. `visit` is called under the fault guard: it must not make objects
+  // with destructors, take locks or allocate.
+  // Errors: those of SourceFiles::Open and Window::Read.
+  template <typename Visit>
+  Status ForEach(SourceFiles& files, ByteRange source, Visit visit) const;
+
+ private:
+  // As above for bytes in memory: `data` is that of the file from `window.offset` on.
+  template <typename Visit>
+  void ForEachInWindow(ByteRange window, const std::byte* data, Visit& visit) const;
+
+  // Where the first byte comes from that is moved to `target` or behind it.
+  uint64_t SourceFrom(uint64_t target) const;
+
+  BlockCopy copy_;
+  CopyDim inner_;  // its innermost loop
+  // In these two, source and target have changed places, so that a RunCursor takes them in the
+  // source's order, by source offsets. Their "runs" have gaps:
+  BlockCopy loops_;   // a whole innermost loop each
+  BlockCopy blocks_;  // as many loops as have no gap that is worth another window
+};
+
+template <typename Visit>
+Status CopyRows::ForEach(SourceFiles& files, ByteRange source, Visit visit) const {
+  for (RunCursor block(blocks_, source); !block.done(); block.Next()) {
+    uint64_t begin = block.run().target_offset;
+    const uint64_t end = begin + block.run().length;
+    while (begin < end) {
+      const ByteRange range{begin, std::min(kWindowBytes - begin % kWindowBytes, end - begin)};
+      RESHARD_ASSIGN_OR_RETURN(const Window window,
+                               files.Open(copy_.source, range.offset, range.length));
+      RESHARD_RETURN_IF_ERROR(window.Read(
+          [this, range, &visit](const std::byte* data) { ForEachInWindow(range, data, visit); }));
+      begin = range.end();
+    }
+  }
+  return {};
+}
+
+template <typename Visit>
+void CopyRows::ForEachInWindow(ByteRange window, const std::byte* data, Visit& visit) const {
+  const uint64_t stride = inner_.source_stride;
+  const uint64_t run_length = copy_.run_length;
+  // Beginning so much earlier that the first loop that reaches into the window is not cut.
+  const uint64_t earlier = std::min(window.offset, loops_.run_length - 1);
+  const ByteRange reach{window.offset - earlier, window.length + earlier};
+  for (RunCursor loop(loops_, reach); !loop.done(); loop.Next()) {
+    const uint64_t first = loop.run().target_offset;           // in the source file
+    if (first + loop.run().length <= window.offset) continue;  // it may be cut
+    // The runs first + i * stride that have bytes in the window, with i from `next` up to `stop`.
+    const uint64_t next =
+        first + run_length > window.offset
+            ? 0
+            : std::min(inner_.count, (window.offset - first - run_length) / stride + 1);
+    const uint64_t stop =
+        first >= window.end() ? 0 : std::min(inner_.count, (window.end() - 1 - first) / stride + 1);
+    // Of these, as rows: the first, which may be cut; those that are whole; the last, likewise.
+    for (uint64_t i = next; i < stop;) {
+      const uint64_t run = first + i * stride;
+      const uint64_t begin = std::max(run, window.offset);
+      const uint64_t end = std::min(run + run_length, window.end());
+      CopyRow row{.bytes = data + (begin - window.offset),
+                  .source = begin,
+                  .target = loop.run().source_offset + i * inner_.target_stride + (begin - run),
+                  .length = end - begin,
+                  .count = 1,
+                  .source_stride = stride,
+                  .target_stride = inner_.target_stride};
+      if (row.length == run_length) {
+        const bool last_is_cut = first + (stop - 1) * stride + run_length > window.end();
+        row.count = stop - i - (last_is_cut ? 1 : 0);
+      }
+      visit(row);
+      i += row.count;
+    }
+  }
+}
 
 // Copies the bytes that `copies` move to target offset `offset` and on. `copies` are disjoint,
 // ordered by their first target byte, and move each of these bytes.
@@ -38,6 +148,16 @@ struct ByteDifference {
 // what differs to `difference`. Errors: as CollectBytes.
 Status CompareBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<const std::byte> found, ByteDifference& difference);
+
+// Adds what the bytes of `row` contribute to `sum`, at their places in the target. May be called
+// under the fault guard.
+void AddRow(const CopyRow& row, LogicalHasher& hasher, Digest128& sum);
+
+// Adds what the bytes contribute to `sum` that `copies`, ordered by their first target byte, move
+// to the range `part` of their target. `hasher` belongs to this thread. Errors: those of
+// SourceFiles.
+Status AddCopied(SourceFiles& files, const std::vector<BlockCopy>& copies, ByteRange part,
+                 LogicalHasher& hasher, Digest128& sum);
 
 }  // namespace reshard
 

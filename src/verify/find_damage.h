@@ -6,8 +6,8 @@
 
 #include "reshard/damage.h"
 #include "reshard/status.h"
-#include "src/verify/manifest_set.h"
 #include "src/verify/shared_work.h"
+#include "src/verify/stored_set.h"
 
 namespace reshard {
 

@@ -1,17 +1,50 @@
 #include "src/verify/parameter_comparison.h"
 
-#include <cstddef>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <span>
+#include <utility>
 
 #include "src/base/status_macros.h"
 #include "src/io/in_steps.h"
+#include "src/tensor/float_bits.h"
+#include "src/tensor/laid_out.h"
 #include "src/verify/copied_bytes.h"
-#include "src/verify/value_comparison.h"
 
 namespace reshard {
 namespace {
+
+double ToDouble(DType dtype, uint16_t bits) {
+  return dtype == DType::kFloat16 ? Float16ToFloat(bits) : BFloat16ToFloat(bits);
+}
+double ToDouble(DType, uint32_t bits) { return std::bit_cast<float>(bits); }
+double ToDouble(DType, uint64_t bits) { return std::bit_cast<double>(bits); }
+
+template <typename Bits>
+void CompareBits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
+                 ValueDifference& difference) {
+  for (size_t i = 0; i + sizeof(Bits) <= a.size(); i += sizeof(Bits)) {
+    Bits bits_a;
+    Bits bits_b;
+    std::memcpy(&bits_a, a.data() + i, sizeof(Bits));
+    std::memcpy(&bits_b, b.data() + i, sizeof(Bits));
+    if (bits_a == bits_b) continue;
+    const double value_a = ToDouble(dtype, bits_a);
+    const double value_b = ToDouble(dtype, bits_b);
+    if (std::isnan(value_a) && std::isnan(value_b)) {
+      ++difference.nan_against_nan;
+    } else if (std::isnan(value_a) || std::isnan(value_b)) {
+      ++difference.nan_against_number;
+    } else {
+      ++difference.numbers;
+      difference.greatest = std::max(difference.greatest, std::fabs(value_a - value_b));
+    }
+  }
+}
 
 // Compares pieces of one pair. Used by one thread.
 class PairReader {
@@ -66,7 +99,37 @@ class PairReader {
   std::unique_ptr<std::byte[]> buffer_b_;
 };
 
+uint64_t BytesOfEach(const EqualContents& group) {
+  uint64_t bytes = 0;
+  for (const ByteRange& range : group.contents.front().ranges) bytes += range.length;
+  return bytes;
+}
+
 }  // namespace
+
+bool HasComparableValues(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
+         dtype == DType::kFloat64;
+}
+
+void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
+                   ValueDifference& difference) {
+  switch (ItemBytes(dtype)) {
+    case 2:
+      return CompareBits<uint16_t>(dtype, a, b, difference);
+    case 4:
+      return CompareBits<uint32_t>(dtype, a, b, difference);
+    default:
+      return CompareBits<uint64_t>(dtype, a, b, difference);
+  }
+}
+
+void AddValues(const ValueDifference& other, ValueDifference& difference) {
+  difference.numbers += other.numbers;
+  difference.nan_against_number += other.nan_against_number;
+  difference.nan_against_nan += other.nan_against_nan;
+  difference.greatest = std::max(difference.greatest, other.greatest);
+}
 
 Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& a,
                                                       const ComparedCheckpoint& b,
@@ -96,6 +159,53 @@ Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& 
     return {};
   };
   RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, compare));
+  return differences;
+}
+
+uint64_t BytesToCompare(std::span<const EqualContents> groups) {
+  uint64_t bytes = 0;
+  for (const EqualContents& group : groups) bytes += BytesOfEach(group) * group.contents.size();
+  return bytes;
+}
+
+Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
+                                                       std::span<const EqualContents> groups,
+                                                       const SharedWork& work) {
+  std::vector<uint64_t> sizes;
+  for (const EqualContents& group : groups) sizes.push_back(BytesOfEach(group));
+  std::mutex mutex;                                     // guards first
+  std::map<std::pair<size_t, size_t>, uint64_t> first;  // offset by group and content
+  const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
+    const std::vector<StoredContent>& contents = groups[index].contents;
+    std::vector<std::vector<BlockCopy>> copies;
+    copies.reserve(contents.size());
+    for (const StoredContent& content : contents) {
+      copies.push_back(LayOut(content.file, content.ranges));
+    }
+    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
+    const auto count = [&](uint64_t bytes) {
+      if (work.progress) work.progress(bytes * contents.size());
+    };
+    return InSteps(piece, kComparisonStepBytes, stop, count, [&](ByteRange part) -> Status {
+      const std::span<std::byte> expected(buffer.get(), part.length);
+      RESHARD_RETURN_IF_ERROR(CollectBytes(files, copies[0], part.offset, expected));
+      for (size_t i = 1; i < contents.size(); ++i) {
+        ByteDifference found;
+        RESHARD_RETURN_IF_ERROR(CompareBytes(files, copies[i], part.offset, expected, found));
+        if (found.count == 0) continue;
+        const std::scoped_lock lock(mutex);
+        uint64_t& offset = first.try_emplace({index, i}, found.target).first->second;
+        offset = std::min(offset, found.target);
+      }
+      return {};
+    });
+  };
+  RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kPieceBytes, work, compare));
+  std::vector<ContentDifference> differences;
+  differences.reserve(first.size());
+  for (const auto& [place, offset] : first) {
+    differences.push_back({place.first, place.second, offset});
+  }
   return differences;
 }
 

@@ -1,19 +1,37 @@
-// Comparing parameters of two checkpoints byte by byte, whatever the layouts of the two.
+// Comparing what files hold of the same parameters: parameters of two checkpoints, whatever the
+// layouts of the two, byte by byte or as floats; and contents that ought to be the same in several
+// files.
 //
-// Thread-safe as their arguments are.
+// Thread-safe as the arguments are.
 #ifndef RESHARD_SRC_VERIFY_PARAMETER_COMPARISON_H_
 #define RESHARD_SRC_VERIFY_PARAMETER_COMPARISON_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reshard/differences.h"
+#include "reshard/dtype.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/full_parameter.h"
+#include "src/mindspore/merge_plan.h"
 #include "src/mindspore/source_shards.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
+
+// Returns whether CompareValues knows the elements of `dtype`: Float16, BFloat16, Float32, Float64.
+bool HasComparableValues(DType dtype);
+
+// Adds how the elements of `a` and `b` differ to `difference`. Both are equally long, whole
+// elements of `dtype`, which HasComparableValues.
+void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
+                   ValueDifference& difference);
+
+// Adds what was found in other elements of the same tensors.
+void AddValues(const ValueDifference& other, ValueDifference& difference);
 
 // Where the parameters of one of the two come from.
 struct ComparedCheckpoint {
@@ -38,6 +56,22 @@ Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& 
                                                       const ComparedCheckpoint& b,
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work);
+
+// One that is not as the first of its group.
+struct ContentDifference {
+  size_t group = 0;
+  size_t content = 0;
+  uint64_t offset = 0;  // of the first byte that differs
+};
+
+// Returns the bytes that comparing `groups` reads.
+uint64_t BytesToCompare(std::span<const EqualContents> groups);
+
+// Reads each content once, in step with the others of its group, and returns those that differ from
+// the first, by group and content. Errors: those of SourceFiles; kCancelled.
+Result<std::vector<ContentDifference>> CompareContents(SourceFiles& files,
+                                                       std::span<const EqualContents> groups,
+                                                       const SharedWork& work);
 
 }  // namespace reshard
 

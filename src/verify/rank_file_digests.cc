@@ -10,8 +10,7 @@
 #include "src/digest/logical_digest.h"
 #include "src/io/in_steps.h"
 #include "src/os/worker_pool.h"
-#include "src/verify/copied_digest.h"
-#include "src/verify/copy_rows.h"
+#include "src/verify/copied_bytes.h"
 
 namespace reshard {
 namespace {

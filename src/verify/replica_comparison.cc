@@ -1,15 +1,273 @@
 #include "src/verify/replica_comparison.h"
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/verify/rank_file_digests.h"
-#include "src/verify/stage_shards.h"
+#include "src/mindspore/layout_grid.h"
+#include "src/tensor/byte_box.h"
+#include "src/tensor/laid_out.h"
 
 namespace reshard {
+namespace {
+
+constexpr size_t kListed = 20;
+
+void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
+  ++difference.pair_count;
+  if (difference.pairs.size() < kListed) difference.pairs.push_back(pair);
+}
+
+}  // namespace
+
+StageShards::StageShards(SourceFiles& files, const SourceShards& shards,
+                         const ParameterChoice& choice, int64_t stage)
+    : files_(files),
+      shards_(shards),
+      stage_(stage),
+      layouts_(shards.rule().source()->stages()[static_cast<size_t>(stage)]),
+      seen_(layouts_.layouts().size()) {
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const std::string_view name = layouts_.layouts()[i].name;
+    if (choice.Takes(name)) by_name_.emplace(name, i);
+  }
+}
+
+std::optional<size_t> StageShards::Find(std::string_view name) const {
+  const auto place = by_name_.find(name);
+  if (place == by_name_.end()) return std::nullopt;
+  return place->second;
+}
+
+Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStage& rank,
+                                             const StoredArray& parameter) {
+  const std::scoped_lock lock(mutex_);
+  std::optional<ShardGrid>& grid = seen_[layout].grid;
+  const size_t dims = parameter.shape.size();
+  if (!grid) {
+    RESHARD_ASSIGN_OR_RETURN(
+        grid, MakeGrid(layouts_.layouts()[layout].layout, dims,
+                       fmt::format("{}, {}", shards_.Where(rank.file, parameter.name),
+                                   Escape(shards_.rule().source()->path()))));
+  }
+  if (grid->cuts().size() != dims) {
+    return MismatchError(
+        fmt::format("{}: has {} dimensions, but {} in the file of another rank; are these ranks of "
+                    "one checkpoint?",
+                    shards_.Where(rank.file, parameter.name), dims, grid->cuts().size()));
+  }
+  return &*grid;
+}
+
+Result<bool> StageShards::HasReplicas(size_t layout, const RankFileOfStage& rank,
+                                      const StoredArray& parameter) {
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
+  return grid->parts() < grid->devices();
+}
+
+Result<std::vector<BlockCopy>> StageShards::PlacesOf(size_t layout, const RankFileOfStage& rank,
+                                                     const StoredArray& parameter) {
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
+  const auto full = grid->FullShape(parameter.shape, "");
+  if (!full.ok() || !TensorBytes(*full, parameter.dtype)) {
+    return MismatchError(fmt::format("{}: the full tensor of shards {} has too many bytes",
+                                     shards_.Where(rank.file, parameter.name),
+                                     ToString(parameter.shape)));
+  }
+  const Box shard = ToByteBox(grid->BoxOf(rank.local, parameter.shape), parameter.dtype);
+  const PlacedBox target = {Box::Whole(ToByteShape(*full, parameter.dtype)), 0};
+  std::vector<BlockCopy> copies;
+  uint64_t begin = 0;  // of the Value in the bytes of the shard
+  for (const ByteRange& value : parameter.content) {
+    const PlacedBox source = {shard, static_cast<int64_t>(value.offset - begin)};
+    for (const Box& box : BoxesOfRange(shard, {begin, value.length})) {
+      copies.push_back(MakeBlockCopy(box, source, target));
+      copies.back().source = rank.file;
+    }
+    begin += value.length;
+  }
+  return copies;
+}
+
+Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
+                        const Digest128& digest) {
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
+  const int64_t number = PartNumber(grid->PartsOf(rank.local), grid->cuts());
+  const std::scoped_lock lock(mutex_);
+  Seen& seen = seen_[layout];
+  const Type type = {parameter.dtype, parameter.shape, parameter.bytes};
+  const auto known = std::find(seen.types.begin(), seen.types.end(), type);
+  const auto type_number = static_cast<uint32_t>(known - seen.types.begin());
+  if (known == seen.types.end()) seen.types.push_back(type);
+  const Part part = {digest, rank.local, type_number, false};
+  const auto [place, is_new] = seen.parts.try_emplace(number, part);
+  if (is_new) return {};
+  Part& other = place->second;
+  if (!other.repeated) {
+    ++seen.shards;
+    seen.bytes += seen.types[other.type].bytes;
+  }
+  ++seen.shards;
+  seen.bytes += parameter.bytes;
+  if (other.digest != digest || other.type != type_number) seen.differing.insert(number);
+  if (rank.local < other.local) other = part;
+  other.repeated = true;
+  return {};
+}
+
+std::optional<Digest128> StageShards::SumOf(const SourceTensor& tensor) const {
+  const Seen& seen = seen_[*Find(tensor.name)];
+  if (!seen.grid || static_cast<int64_t>(seen.parts.size()) != seen.grid->parts()) {
+    return std::nullopt;
+  }
+  Digest128 sum;
+  for (const auto& [number, part] : seen.parts) {
+    const Type& type = seen.types[part.type];
+    if (type.dtype != tensor.dtype || type.shape != tensor.shard_shape) return std::nullopt;
+    sum ^= part.digest;
+  }
+  return sum;
+}
+
+std::optional<bool> StageShards::IsOriginal(const Seen& seen, const Original& original) const {
+  if (static_cast<int64_t>(seen.parts.size()) != seen.grid->parts()) return std::nullopt;
+  const SourceTensor& tensor = original.parameter->tensor;
+  Digest128 sum;
+  for (const auto& [number, part] : seen.parts) {
+    const Type& type = seen.types[part.type];
+    const auto full = seen.grid->FullShape(type.shape, "");
+    if (type.dtype != tensor.dtype || !full.ok() || *full != tensor.full_shape) return false;
+    sum ^= part.digest;
+  }
+  return sum == original.digest;
+}
+
+Status StageShards::Report(const ReportOptions& options, ReplicaReport& report,
+                           std::vector<std::string>& noted) const {
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const Seen& seen = seen_[i];
+    if (seen.parts.empty()) continue;
+    const std::string name(layouts_.layouts()[i].name);
+    uint64_t shards = seen.shards;
+    report.bytes += seen.bytes;
+    std::optional<Original> original;
+    if (options.original) original = options.original(name);
+    std::optional<bool> is_original = true;
+    if (original) {
+      is_original = IsOriginal(seen, *original);
+      for (const auto& [number, part] : seen.parts) {
+        if (part.repeated) continue;
+        ++shards;
+        report.bytes += seen.types[part.type].bytes;
+      }
+    }
+    report.shards += shards;
+    if (shards > 0) ++report.compared;
+    if (seen.differing.empty() && is_original == true) continue;
+    if (options.may_differ && options.may_differ(name)) {
+      noted.push_back(name);
+      continue;
+    }
+    const bool listed = report.differences.size() < kListed;
+    if (listed || !is_original) {
+      ReplicaDifference difference{name, stage_, {}, 0};
+      for (const int64_t part : seen.differing) {
+        RESHARD_RETURN_IF_ERROR(
+            ComparePart(name, *seen.grid, PartAt(part, seen.grid->cuts()), difference));
+      }
+      if (is_original != true) {
+        RESHARD_RETURN_IF_ERROR(CompareWithOriginal(seen, *original->parameter, difference));
+      }
+      if (difference.pair_count == 0) continue;  // what there is of it is the original
+      if (listed) report.differences.push_back(std::move(difference));
+    }
+    ++report.differing;
+  }
+  return {};
+}
+
+Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
+                                const std::vector<int64_t>& parts,
+                                ReplicaDifference& difference) const {
+  TableHandle reference;
+  int64_t reference_rank = 0;
+  for (const int64_t local : grid.Replicas(parts)) {
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, shards_.IndexOf(stage_, local));
+    const StoredArray* parameter = index ? index->Find(name) : nullptr;
+    if (parameter == nullptr || parameter->kind != ArrayKind::kTensor) continue;
+    const int64_t rank = shards_.rule().SourceRank(stage_, local);
+    if (!reference) {
+      reference = std::move(index);
+      reference_rank = rank;
+      continue;
+    }
+    const StoredArray& first = *reference->Find(name);
+    ReplicaPair pair{rank, reference_rank, false, 0};
+    if (first.dtype != parameter->dtype || first.shape != parameter->shape) {
+      pair.other_type = true;
+    } else {
+      RESHARD_ASSIGN_OR_RETURN(
+          const auto byte, FirstDifference(LayOut(reference->file(), first.content),
+                                           LayOut(index->file(), parameter->content), first.bytes));
+      if (!byte) continue;
+      pair.offset = byte->target;
+    }
+    AddPair(pair, difference);
+  }
+  return {};
+}
+
+Status StageShards::CompareWithOriginal(const Seen& seen, const FullParameter& original,
+                                        ReplicaDifference& difference) const {
+  const SourceTensor& tensor = original.tensor;
+  const auto rank_of = [&](FileId file) {
+    const auto& files = shards_.rank_files();
+    return std::find_if(files.begin(), files.end(),
+                        [&](const auto& rank) { return rank.second == file; })
+        ->first;
+  };
+  std::map<int64_t, const Part*> by_rank;
+  for (const auto& [number, part] : seen.parts) by_rank.emplace(part.local, &part);
+  for (const auto& [local, part] : by_rank) {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, shards_.IndexOf(stage_, local));
+    const StoredArray& parameter = *index->Find(tensor.name);
+    ReplicaPair pair{shards_.rule().SourceRank(stage_, local), rank_of(tensor.file), false, 0};
+    const auto full = seen.grid->FullShape(parameter.shape, "");
+    if (parameter.dtype != tensor.dtype || !full.ok() || *full != tensor.full_shape) {
+      pair.other_type = true;
+    } else {
+      RESHARD_ASSIGN_OR_RETURN(
+          const std::vector<BlockCopy> copies,
+          CopiesOf(shards_, original, seen.grid->BoxOf(local, parameter.shape)));
+      RESHARD_ASSIGN_OR_RETURN(
+          const auto byte,
+          FirstDifference(copies, LayOut(index->file(), parameter.content), parameter.bytes));
+      if (!byte) continue;
+      pair.reference = rank_of(byte->file);
+      pair.offset = byte->target;
+    }
+    AddPair(pair, difference);
+  }
+  return {};
+}
+
+Result<std::optional<ByteDifference>> StageShards::FirstDifference(
+    std::span<const BlockCopy> expected, std::span<const BlockCopy> found, uint64_t size) const {
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
+  for (uint64_t offset = 0; offset < size; offset += kComparisonStepBytes) {
+    const std::span<std::byte> bytes(buffer.get(), std::min(kComparisonStepBytes, size - offset));
+    RESHARD_RETURN_IF_ERROR(CollectBytes(files_, found, offset, bytes));
+    ByteDifference difference;
+    RESHARD_RETURN_IF_ERROR(CompareBytes(files_, expected, offset, bytes, difference));
+    if (difference.count > 0) return std::optional(difference);
+  }
+  return std::optional<ByteDifference>();
+}
 
 Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
                                       const ParameterChoice& choice,

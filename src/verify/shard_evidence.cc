@@ -14,7 +14,7 @@
 #include "src/os/worker_pool.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/laid_out.h"
-#include "src/verify/copied_digest.h"
+#include "src/verify/copied_bytes.h"
 
 namespace reshard {
 namespace {
@@ -50,17 +50,6 @@ Status Differs(const SourceFiles& files, FileId file, const StageParameter& expe
                std::string_view what) {
   return MismatchError(fmt::format("{}: parameter {}: {}; are these ranks of one checkpoint?",
                                    Escape(files.path(file)), Quote(expected.name), what));
-}
-
-// Returns the box of part number `part`.
-Box BoxOfPart(size_t part, const std::vector<int64_t>& cuts, const Shape& shard) {
-  std::vector<int64_t> parts(cuts.size());
-  auto left = static_cast<int64_t>(part);
-  for (size_t d = cuts.size(); d-- > 0;) {
-    parts[d] = left % cuts[d];
-    left /= cuts[d];
-  }
-  return ShardGrid::BoxOfParts(parts, shard);
 }
 
 }  // namespace
@@ -113,7 +102,8 @@ Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const 
     size_t parts = 1;
     for (const int64_t cut : parameter.evidence.cuts) parts *= static_cast<size_t>(cut);
     for (size_t part = 0; part < parts; ++part) {
-      const Box box = BoxOfPart(part, parameter.evidence.cuts, parameter.shard_shape);
+      const Box box = ShardGrid::BoxOfParts(
+          PartAt(static_cast<int64_t>(part), parameter.evidence.cuts), parameter.shard_shape);
       RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
                                CopiesOf(reference.shards, full, box));
       RESHARD_ASSIGN_OR_RETURN(const Digest128 digest,

@@ -1,15 +1,23 @@
-// ValueSums: what is added up of the values of a tensor, a stretch at a time.
+// ValueSums: what is added up of the values of a tensor, a stretch at a time, or of whole
+// parameters, whatever their layouts.
 //
-// Plain values; pure functions.
+// Plain values; thread-safe as the arguments are.
 #ifndef RESHARD_SRC_VERIFY_VALUE_SUMS_H_
 #define RESHARD_SRC_VERIFY_VALUE_SUMS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "reshard/dtype.h"
+#include "reshard/status.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/full_parameter.h"
+#include "src/mindspore/source_shards.h"
+#include "src/verify/shared_work.h"
 
 namespace reshard {
 
@@ -36,6 +44,17 @@ inline constexpr size_t kMostSummedBytes = size_t{1} << 20;
 
 // Returns the sums of a stretch of whole elements of `dtype`, which HasSums.
 ValueSums SumValues(DType dtype, std::span<const std::byte> bytes);
+
+// Returns whether a parameter has values to be added up.
+bool HasValues(const FullParameter& parameter);
+
+// Returns the sums of each of `parameters`, which are of `shards`; nothing of those without values.
+// The values are added up in their row-major order, in stretches of fixed length: the same sums for
+// every layout and number of workers. Errors: kMismatch when no file holds a shard; those of
+// SourceFiles; kCancelled.
+Result<std::vector<std::optional<ValueSums>>> SumParameters(
+    SourceFiles& files, const SourceShards& shards, const std::vector<FullParameter>& parameters,
+    const SharedWork& work);
 
 }  // namespace reshard
 

@@ -138,5 +138,13 @@ TEST(ShardGridTest, AFullShapeBeyond63BitsIsNamed) {
                                          " elements a shard times 4 parts is too large");
 }
 
+TEST(ShardGridTest, PartsAreNumberedRowByRow) {
+  const std::vector<int64_t> cuts = {2, 1, 3};
+  EXPECT_EQ(PartNumber({1, 0, 2}, cuts), 5);
+  EXPECT_THAT(PartAt(4, cuts), ElementsAre(1, 0, 1));
+  EXPECT_EQ(PartNumber({}, {}), 0);  // of a scalar
+  EXPECT_TRUE(PartAt(0, {}).empty());
+}
+
 }  // namespace
 }  // namespace reshard

@@ -1,4 +1,4 @@
-#include "src/verify/value_comparison.h"
+#include "src/verify/parameter_comparison.h"
 
 #include <gtest/gtest.h>
 

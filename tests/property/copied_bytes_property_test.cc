@@ -1,5 +1,5 @@
 // Walking block copies in the order of their sources, against naive loops over their runs.
-#include "src/verify/copy_rows.h"
+#include "src/verify/copied_bytes.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
