@@ -17,8 +17,7 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
 #include "src/mindspore/strategy.h"
-#include "src/os/directory_listing.h"
-#include "src/os/path_relation.h"
+#include "src/os/paths.h"
 #include "src/os/write_file.h"
 
 namespace reshard {

@@ -3,7 +3,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/stored_set.h"
 

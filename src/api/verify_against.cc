@@ -17,8 +17,7 @@
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/planner.h"
 #include "src/mindspore/unmatched_names.h"
-#include "src/os/directory_listing.h"
-#include "src/os/file_identity.h"
+#include "src/os/paths.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/target_comparison.h"
 

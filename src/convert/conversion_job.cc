@@ -13,9 +13,7 @@
 #include "src/convert/plan_fingerprint.h"
 #include "src/mindspore/files_read.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/directory_listing.h"
-#include "src/os/file_identity.h"
-#include "src/os/path_relation.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 namespace {

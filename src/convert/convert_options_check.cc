@@ -7,7 +7,7 @@
 #include "src/convert/counted_work.h"
 #include "src/convert/opened_source.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/path_relation.h"
+#include "src/os/paths.h"
 #include "src/plan/parameter_choice.h"
 
 namespace reshard {

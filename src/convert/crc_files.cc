@@ -5,7 +5,7 @@
 
 #include "format/mindspore_checkpoint/checkpoint_envelope.h"
 #include "src/base/status_macros.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 #include "src/verify/crc_check.h"
 
 namespace reshard {

@@ -8,8 +8,8 @@
 #include "src/base/checked.h"
 #include "src/base/status_macros.h"
 #include "src/io/window_cache.h"
-#include "src/os/descriptor_limit.h"
 #include "src/os/staged_file.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 namespace {

@@ -12,7 +12,7 @@
 #include "src/mindspore/group_info_loader.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 namespace {

@@ -19,7 +19,7 @@
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy.h"
-#include "src/os/file_identity.h"
+#include "src/os/paths.h"
 #include "src/source/table_cache.h"
 
 namespace reshard {

@@ -11,7 +11,7 @@
 #include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
 #include "src/digest/digest128.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
-#include "src/os/file_identity.h"
 #include "src/os/output_directory.h"
+#include "src/os/paths.h"
 #include "src/record/manifest_codec.h"
 #include "src/write/gather.h"
 

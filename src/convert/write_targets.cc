@@ -11,8 +11,8 @@
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
 #include "src/os/memory_usage.h"
-#include "src/os/worker_pool.h"
-#include "src/os/write_back.h"
+#include "src/os/staged_file.h"
+#include "src/os/threads.h"
 #include "src/write/part_writer.h"
 
 namespace reshard {

@@ -23,9 +23,9 @@
 
 #include "reshard/status.h"
 #include "src/io/window_cache.h"
-#include "src/os/file_identity.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/os/descriptor_limit.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 

@@ -30,7 +30,7 @@
 #include "src/io/granules.h"
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
-#include "src/os/reserved_memory.h"
+#include "src/os/memory_usage.h"
 
 namespace reshard {
 

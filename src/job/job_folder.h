@@ -33,7 +33,7 @@
 #include "reshard/status.h"
 #include "reshard/work_shard.h"
 #include "src/job/job_text.h"
-#include "src/os/file_lock.h"
+#include "src/os/job_lock.h"
 #include "src/os/memory_usage.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"

@@ -9,7 +9,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/output_place.h"
+#include "src/os/output_directory.h"
 
 namespace reshard {
 namespace {

@@ -25,7 +25,6 @@
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
 #include "src/job/shard_share.h"
-#include "src/os/file_lock.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"

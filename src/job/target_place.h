@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/os/output_place.h"
+#include "src/os/output_directory.h"
 #include "src/record/manifest_codec.h"
 
 namespace reshard {

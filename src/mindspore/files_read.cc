@@ -2,7 +2,7 @@
 
 #include "src/mindspore/rank_listing.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 #include "src/plan/append_parameter.h"
 #include "src/tensor/byte_box.h"
 

@@ -13,7 +13,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/rank_pattern.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 namespace {

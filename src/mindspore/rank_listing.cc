@@ -7,7 +7,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 

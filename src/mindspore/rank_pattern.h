@@ -12,7 +12,7 @@
 
 #include "reshard/status.h"
 #include "src/mindspore/rank_listing.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 

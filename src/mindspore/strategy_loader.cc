@@ -15,8 +15,8 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/strategy_codec.h"
-#include "src/os/directory_listing.h"
 #include "src/os/input_file.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 namespace {

@@ -12,9 +12,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/files_read.h"
-#include "src/os/directory_listing.h"
-#include "src/os/file_identity.h"
-#include "src/os/path_relation.h"
+#include "src/os/paths.h"
 #include "src/record/manifest_paths.h"
 
 namespace reshard {

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-#include "src/os/errno_status.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/errno_status.h"
-#include "src/os/file_stat.h"
 #include "src/os/map_advice.h"
+#include "src/os/paths.h"
 #include "src/os/storage_kind.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 namespace {

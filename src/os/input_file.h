@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "reshard/status.h"
-#include "src/os/file_descriptor.h"
-#include "src/os/file_identity.h"
+#include "src/os/paths.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/os/file_descriptor.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 
@@ -101,6 +101,24 @@ class OutputDirectory {
 
 // Returns "a symbolic link", for messages.
 std::string_view DescribeType(OutputDirectory::EntryType type);
+
+// A name in a folder, whether there is something of that name or not. Places are given by relative
+// paths: each component is opened by itself, and no symbolic link is followed.
+struct TargetPlace {
+  OutputDirectory folder;
+  std::string name;
+};
+
+// Returns the place of `path` below `root`, or nothing where one of its folders does not exist.
+// Errors: kAlreadyExists for anything else in the place of a folder; kIo.
+Result<std::optional<TargetPlace>> FindPlace(const OutputDirectory& root, const std::string& path);
+
+// As FindPlace, but makes the folders.
+Result<TargetPlace> MakePlace(const OutputDirectory& root, const std::string& path);
+
+// Returns what is at `path`, or nothing. Errors: as FindPlace.
+Result<std::optional<OutputDirectory::Entry>> LookAt(const OutputDirectory& root,
+                                                     const std::string& path);
 
 }  // namespace reshard
 

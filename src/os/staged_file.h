@@ -1,28 +1,78 @@
-// StagedFile: an output file while it is written, each byte exactly once, in any order.
-//
-// Bytes go to the disk as they come, so that neither dirty pages nor the target's part of the page
-// cache pile up: by direct writes on file systems where that is the fastest way, else with early
-// write-back (write_back.h). Several processes may write parts of one file. Move-only. WriteAt may
-// be called by any number of threads at a time; everything else by one, while no other call is
-// under way. An object that dies before Finish leaves an incomplete file, for the owner of the
-// folder to remove.
+// An output file while it is written, and what is on its way to the disk of all of them.
 #ifndef RESHARD_SRC_OS_STAGED_FILE_H_
 #define RESHARD_SRC_OS_STAGED_FILE_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <list>
+#include <mutex>
 #include <span>
 #include <string>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "src/os/file_descriptor.h"
 #include "src/os/output_directory.h"
-#include "src/os/write_back.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 
+// WriteBack: early write-back of buffered writes, for any number of files.
+//
+// What is written to a file is sent to its disk at once; when more than the budget is on its way,
+// the oldest is waited for and its pages are dropped. So what the outputs occupy in the page cache
+// is bounded for all files together. It does not make anything durable: only flushing a file does.
+//
+// Thread-safe. Must outlive the files.
+class WriteBack {
+ public:
+  explicit WriteBack(uint64_t budget) : budget_(budget) {}
+  WriteBack(const WriteBack&) = delete;
+  WriteBack& operator=(const WriteBack&) = delete;
+
+  // Takes over `range` of the open file `fd`, which was just written. May wait for what was added
+  // before, of any file. Errors: kIo, naming the file whose bytes the disk did not take: what is
+  // told here would be missing when that file is flushed.
+  Status Add(int fd, const std::string& path, ByteRange range);
+
+  // Forgets what was added of `fd`, which is about to be flushed or closed.
+  void Forget(int fd);
+
+  // The most bytes that were on their way at a time, and those that are now.
+  uint64_t peak() const;
+  uint64_t bytes() const;
+
+ private:
+  struct Piece {
+    int fd = -1;
+    std::string path;
+    ByteRange range;
+    bool busy = false;  // a thread waits for it, outside the lock
+  };
+
+  Status Sync(const Piece& piece, unsigned flags);
+  // Waits until at most `most` bytes are on their way.
+  Status WaitFor(uint64_t most);
+
+  const uint64_t budget_;
+  std::atomic<bool> works_ = true;  // the system has a way to start write-back
+  mutable std::mutex mutex_;        // guards what follows
+  std::condition_variable changed_;
+  std::list<Piece> pieces_;  // oldest first
+  uint64_t bytes_ = 0;       // of pieces_
+  uint64_t peak_ = 0;
+};
+
+// StagedFile: an output file while it is written, each byte exactly once, in any order.
+//
+// Bytes go to the disk as they come, so that neither dirty pages nor the target's part of the page
+// cache pile up: by direct writes on file systems where that is the fastest way, else with early
+// write-back (WriteBack). Several processes may write parts of one file. Move-only. WriteAt may
+// be called by any number of threads at a time; everything else by one, while no other call is
+// under way. An object that dies before Finish leaves an incomplete file, for the owner of the
+// folder to remove.
+//
 // How bytes get to the disk.
 enum class WriteMode {
   kAuto,  // directly where that has been measured to pay

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "src/os/file_descriptor.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 

@@ -17,7 +17,7 @@
 #include "src/digest/logical_digest.h"
 #include "src/io/in_steps.h"
 #include "src/io/source_files.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 #include "src/record/part_record.h"
 #include "src/tensor/byte_box.h"
 #include "src/tensor/logical_map.h"

@@ -11,7 +11,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
 #include "src/io/in_steps.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/laid_out.h"
 #include "src/verify/copied_bytes.h"

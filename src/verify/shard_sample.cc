@@ -10,7 +10,7 @@
 #include "src/base/status_macros.h"
 #include "src/os/input_file.h"
 #include "src/os/storage_kind.h"
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 #include "src/verify/stage_sample.h"
 
 namespace reshard {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/os/worker_pool.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 

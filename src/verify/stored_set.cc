@@ -13,7 +13,7 @@
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
 #include "src/io/in_steps.h"
-#include "src/os/output_place.h"
+#include "src/os/output_directory.h"
 
 namespace reshard {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/io/in_steps.h"
-#include "src/os/directory_listing.h"
+#include "src/os/paths.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

@@ -15,7 +15,7 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
-#include "src/os/thread.h"
+#include "src/os/threads.h"
 #include "src/write/chunk_feed.h"
 #include "src/write/gather.h"
 #include "src/write/target_digest.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/os/file_descriptor.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "src/os/file_identity.h"
+#include "src/os/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

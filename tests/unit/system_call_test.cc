@@ -1,5 +1,5 @@
 // What a user reads when a system call fails.
-#include "src/os/errno_status.h"
+#include "src/os/system_call.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "src/os/file_descriptor.h"
 
 namespace reshard {
 namespace {

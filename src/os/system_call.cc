@@ -1,8 +1,11 @@
-#include "src/os/errno_status.h"
+#include "src/os/system_call.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <system_error>
 
 #include "src/base/quote.h"
@@ -65,6 +68,24 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
     message += advice;
   }
   return {CodeOf(error), std::move(message)};
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status FileDescriptor::Close(const std::string& path) {
+  const int fd = std::exchange(fd_, -1);
+  // Linux frees the descriptor even when close fails, so that a retry could close another thread's
+  // file. EINTR says nothing about the data.
+  if (fd >= 0 && close(fd) != 0 && errno != EINTR) return ErrnoStatus(errno, "close", path);
+  return {};
+}
+
+size_t DescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return _POSIX_OPEN_MAX;
+  return limit.rlim_cur;  // RLIM_INFINITY is the greatest number of its type
 }
 
 }  // namespace reshard
