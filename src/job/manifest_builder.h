@@ -9,7 +9,7 @@
 
 #include "reshard/status.h"
 #include "src/record/manifest_codec.h"
-#include "src/record/source_digest.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 

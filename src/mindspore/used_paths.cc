@@ -13,7 +13,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/files_read.h"
 #include "src/os/paths.h"
-#include "src/record/manifest_paths.h"
+#include "src/record/manifest_codec.h"
 
 namespace reshard {
 namespace {

@@ -1,4 +1,5 @@
-// Manifest: the list of files that make up a finished target folder (SPEC.md).
+// Manifest: the list of files that make up a finished target folder (SPEC.md), and the names in
+// such a folder.
 //
 // Bytes to struct and back; no file is touched. Plain values; no locking. Digests are 32 lower-case
 // hexadecimal digits, or empty where there is none.
@@ -6,14 +7,34 @@
 #define RESHARD_SRC_RECORD_MANIFEST_CODEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/record/manifest_paths.h"
 
 namespace reshard {
+
+inline constexpr std::string_view kRecordFolder = "part_records";
+
+// Returns whether a manifest may have this name: "manifest.json", "manifest_partS.json".
+bool IsManifestName(std::string_view name);
+
+// Returns the name of the list of checksums beside the manifest of this name: "checksums.xxh128",
+// "checksums_partS.xxh128".
+std::string ChecksumsName(std::string_view manifest_name);
+
+// Returns where the part record of the target file at `path` lies, relative to the target folder.
+std::string RecordPath(std::string_view path);
+
+// Returns what of reshard's own lies at `path`, relative to a target folder, in words; nothing
+// where target files may lie.
+std::optional<std::string> ReservedFor(std::string_view path);
+
+// Returns ok for the path of a target file that a manifest may hold (SPEC.md, "Limits").
+// Errors: kInvalidArgument.
+Status CheckTargetPath(std::string_view path);
 
 inline constexpr uint64_t kMaxManifestBytes = uint64_t{512} << 20;
 
@@ -31,7 +52,7 @@ struct ManifestFile {
 struct ManifestSource {
   std::string path;  // relative to the source folder
   uint64_t size = 0;
-  std::string digest = {};  // of what was taken from it (source_digest.h)
+  std::string digest = {};  // of what was taken from it (SourceDigest)
 
   friend bool operator==(const ManifestSource&, const ManifestSource&) = default;
 };
@@ -61,6 +82,9 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path);
 
 // Returns the list of checksums for `xxhsum -c`: the files that have a digest, sorted by path.
 std::string EncodeChecksums(const Manifest& manifest);
+
+// Returns what closes a manifest that begins with `bytes`: its last member, which is their digest.
+std::string ManifestSeal(std::string_view bytes);
 
 }  // namespace reshard
 

@@ -1,4 +1,5 @@
-// Part record: what one target file holds, with the digests that prove it (SPEC.md).
+// Part record: what one target file holds, with the digests that prove it (SPEC.md), and what that
+// says of its sources.
 //
 // Encoder and parser stream: neither holds more than the head and one line. Move-only; one thread
 // at a time. Digests are 32 lower-case hexadecimal digits, or empty where there is none; in one
@@ -8,9 +9,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/box.h"
@@ -18,7 +21,6 @@
 #include "reshard/status.h"
 #include "src/digest/xxh3.h"
 #include "src/record/manifest_codec.h"
-#include "src/record/sealed_lines.h"
 
 namespace reshard {
 
@@ -50,6 +52,46 @@ struct RecordedValue {
   std::string digest = {};  // partial logical digest of these bytes
 
   friend bool operator==(const RecordedValue&, const RecordedValue&) = default;
+};
+
+// The last line of a record: the digest of all lines before it, and how many followed the first. No
+// other line begins like this.
+inline constexpr std::string_view kRecordSealBegin = "{\"digest\":";
+
+// Returns the line, its end included, that follows `lines`.
+std::string PartRecordSeal(const Xxh3& lines, uint64_t values);
+
+// SealedLines: a record of lines, whose last one is such a seal. Holds no more than one line.
+class SealedLines {
+ public:
+  // Takes a line without its end; `where` names it in messages.
+  using LineSink = std::function<Status(std::string_view line, const std::string& where)>;
+
+  // `path` names the record in messages.
+  explicit SealedLines(std::string path) : path_(std::move(path)) {}
+
+  // Takes the record's next bytes, cut anywhere, and hands each line but the last to `on_line`.
+  // After an error nothing more may be fed. Errors: kCorrupt; those of `on_line`.
+  Status Feed(std::string_view bytes, const LineSink& on_line);
+
+  // After the last bytes. Any byte that is not as it was written is noticed by now.
+  // Errors: kCorrupt.
+  Status Finish() const;
+
+  // Of all bytes fed.
+  uint64_t size() const { return size_; }
+  std::string HexDigest() const { return whole_.HexDigest(); }
+
+ private:
+  Status TakeLine(std::string_view line, const LineSink& on_line);  // without its end
+
+  std::string path_;
+  Xxh3 whole_;
+  uint64_t size_ = 0;
+  std::string unfinished_;  // the line whose end has not come
+  uint64_t lines_ = 0;
+  Xxh3 sealed_;  // of the lines so far
+  bool closed_ = false;
 };
 
 class PartRecordEncoder {
@@ -113,6 +155,39 @@ class PartRecordParser {
   SealedLines lines_;
   std::optional<PartRecordHead> head_;
   uint64_t end_ = 0;  // of the last Value's content
+};
+
+// The digest of what one target file took from one source file.
+class SourceDigest {
+ public:
+  // Adds a parameter, in the order of the target file; `digest` is the logical digest of the part
+  // that was taken.
+  void Add(std::string_view name, DType dtype, const Shape& full_shape, std::string_view digest);
+
+  std::string HexDigest() const { return lines_.HexDigest(); }
+
+ private:
+  Xxh3 lines_;
+};
+
+// The digests of what all target files of a manifest took from each source file.
+class SourceSummary {
+ public:
+  // Adds what a part record says of its sources. Records come sorted by target path.
+  // Errors: kMismatch when records disagree on a source's size.
+  Status Add(const PartRecordHead& head);
+
+  // Returns the sources, sorted by path; one without digests in a record has none.
+  std::vector<ManifestSource> Sources() const;
+
+ private:
+  struct Source {
+    uint64_t size = 0;
+    bool has_digest = true;
+    std::string few;  // lines, as long as they take less memory than their digest's state
+    std::optional<Xxh3> lines;
+  };
+  std::map<std::string, Source> sources_;  // by path
 };
 
 }  // namespace reshard

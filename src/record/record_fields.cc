@@ -3,15 +3,53 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/record/byte_text.h"
+#include "src/record/strict_json.h"
 
 namespace reshard {
 namespace {
+
+constexpr size_t kMaxFingerprint = 64;
+constexpr size_t kMaxPath = 4095;
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+Fault OrderFault(std::string_view path, std::string_view previous) {
+  if (previous.empty() || previous < path) return std::nullopt;
+  return fmt::format("path {} after {}, but paths are sorted and occur once", Quote(path),
+                     Quote(previous));
+}
+
+// Where `digests` says that there is one, or that there is none.
+Fault PresenceFault(const std::string& digest, bool digests) {
+  if (digest.empty() == !digests) return std::nullopt;
+  return digests ? "it has no digest, but the target file has one"
+                 : "it has a digest, but the target file has none";
+}
+
+Fault BoxFault(const RecordedValue& value) {
+  const Shape& shape = value.full_shape;
+  const Box& box = value.box;
+  if (shape.size() > kMaxDims) {
+    return fmt::format("{} dims; a tensor has at most {}", shape.size(), kMaxDims);
+  }
+  if (box.begin.size() != shape.size() || box.extent.size() != shape.size()) {
+    return fmt::format("a box of {} begins and {} extents in a tensor of {} dims", box.begin.size(),
+                       box.extent.size(), shape.size());
+  }
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] < 0 || box.begin[d] < 0 || box.extent[d] < 0 || box.begin[d] > shape[d] ||
+        box.extent[d] > shape[d] - box.begin[d]) {
+      return fmt::format("the box {} is not within the full shape {}", ToString(box),
+                         ToString(shape));
+    }
+  }
+  return std::nullopt;
+}
 
 Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
   if (dims.size() == kMaxDims) {
@@ -25,6 +63,91 @@ Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
 }
 
 }  // namespace
+
+Fault FingerprintFault(std::string_view fingerprint) {
+  if (!fingerprint.empty() && fingerprint.size() <= kMaxFingerprint &&
+      fingerprint.find_first_not_of(kDigits) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return fmt::format("expected 1 to {} lower-case hexadecimal digits, found {}", kMaxFingerprint,
+                     Quote(fingerprint));
+}
+
+Fault DigestFault(std::string_view digest) {
+  if (digest.size() == kDigestDigits &&
+      digest.find_first_not_of(kDigits) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return fmt::format("expected {} lower-case hexadecimal digits, found {}", kDigestDigits,
+                     Quote(digest));
+}
+
+Fault RelativePathFault(std::string_view path) {
+  if (path.empty()) return "it is empty";
+  if (path.size() > kMaxPath) return fmt::format("it is longer than {} bytes", kMaxPath);
+  if (path.front() == '/') return "it is absolute";
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view component = path.substr(begin, end - begin);
+    if (component.empty()) return "it has an empty component";
+    if (component == "." || component == "..") {
+      return fmt::format("it has the component {}", Quote(component));
+    }
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+Fault FileFault(const ManifestFile& file, std::string_view previous) {
+  if (const auto fault = TargetPathFault(file.path)) {
+    return fmt::format("path {}: {}", Quote(file.path), *fault);
+  }
+  return OrderFault(file.path, previous);
+}
+
+Fault SourceFault(const ManifestSource& source, std::string_view previous) {
+  if (const auto fault = RelativePathFault(source.path)) {
+    return fmt::format("path {}: {}", Quote(source.path), *fault);
+  }
+  return OrderFault(source.path, previous);
+}
+
+Fault HeadFault(const PartRecordHead& head) {
+  if (const auto fault = TargetPathFault(head.path)) {
+    return fmt::format("path {}: {}", Quote(head.path), *fault);
+  }
+  const bool has_digests = !head.digest.empty();
+  const uint64_t blocks =
+      has_digests ? head.size / kDigestBlockBytes + (head.size % kDigestBlockBytes == 0 ? 0 : 1)
+                  : 0;
+  if (head.blocks.size() != blocks) {
+    return fmt::format("{} digests of blocks, but a file of {} bytes {} has {}", head.blocks.size(),
+                       head.size, has_digests ? "with a digest" : "without a digest", blocks);
+  }
+  for (const ManifestSource& source : head.sources) {
+    if (const auto fault = PresenceFault(source.digest, has_digests)) {
+      return fmt::format("source {}: {}", Quote(source.path), *fault);
+    }
+  }
+  return std::nullopt;
+}
+
+Fault ValueFault(const RecordedValue& value, uint64_t end, uint64_t target_size, bool has_digests) {
+  Fault fault = BoxFault(value);
+  if (!fault) fault = PresenceFault(value.digest, has_digests);
+  if (!fault && value.offset < end) {
+    fault = fmt::format(
+        "its content begins at byte {}, before byte {}, where that of the Value "
+        "before it ends",
+        value.offset, end);
+  }
+  if (!fault && (value.offset > target_size || value.length > target_size - value.offset)) {
+    fault = fmt::format("its content has {} bytes at byte {}, but the file has {}", value.length,
+                        value.offset, target_size);
+  }
+  if (!fault) return std::nullopt;
+  return fmt::format("parameter {}: {}", Quote(value.name), *fault);
+}
 
 Status TakeValueField(int field, const JsonValue& value, RecordedValue& out) {
   switch (field) {

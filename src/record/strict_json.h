@@ -1,12 +1,11 @@
-// Strict JSON: documents whose members are known, all there, and in one order.
-//
-// Read without a tree of the document: each value goes to a sink as it comes, and input that has
-// not the shape ends the reading where it goes wrong. No state; any thread.
+// Strict JSON: documents whose members are known, all there, and in one order; and names and paths,
+// which are any bytes, as JSON strings, which are UTF-8. No state; any thread.
 #ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
 #define RESHARD_SRC_RECORD_STRICT_JSON_H_
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,11 +14,18 @@
 
 namespace reshard {
 
+// Returns the JSON string, quotes included, that stands for `bytes` (SPEC.md, "Names and paths").
+std::string BytesAsJson(std::string_view bytes);
+
+// Returns the bytes that the string `text`, UTF-8 and out of its JSON, stands for, or nothing when
+// no bytes come as this string.
+std::optional<std::string> BytesOfText(std::string_view text);
+
 enum class JsonKind : uint8_t {
   kUnsigned,
   kString,
   kStringOrNull,
-  kBytes,  // a string that stands for any bytes (byte_text.h)
+  kBytes,  // a string that stands for any bytes
   kObject,
   kArray,
 };
@@ -43,8 +49,8 @@ struct JsonValue {
 // the reading.
 using JsonSink = std::function<Status(int field, const JsonValue& value)>;
 
-// Reads one document; `where` names it in messages, and `shape` is that of an object.
-// Errors: kCorrupt, naming the byte and the member; the sink's, with the same in front.
+// Reads one document, without a tree of it; `where` names it in messages, and `shape` is that of an
+// object. Errors: kCorrupt, naming the byte and the member; the sink's, with the same in front.
 Status ReadStrictJson(std::string_view bytes, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 

@@ -14,7 +14,6 @@
 #include "src/base/status_macros.h"
 #include "src/digest/digest128.h"
 #include "src/record/part_record.h"
-#include "src/record/source_digest.h"
 
 namespace reshard {
 namespace {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "src/record/manifest_codec.h"
-#include "src/record/manifest_seal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace reshard {

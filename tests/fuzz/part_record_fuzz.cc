@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/record/part_record.h"
-#include "src/record/part_record_seal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace reshard {

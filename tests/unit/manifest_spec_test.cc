@@ -11,7 +11,6 @@
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
-#include "src/record/source_digest.h"
 
 namespace reshard {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/record/byte_text.h"
+#include "src/record/strict_json.h"
 
 #include <gmock/gmock.h>
 
