@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

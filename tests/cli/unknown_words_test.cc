@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/near_names.h"
-
 namespace reshard {
 namespace {
 

@@ -1,4 +1,4 @@
-// Command: one verb of the command line, and the options that all of them have.
+// Command: one verb of the command line, the options that all of them have, and how --help looks.
 #ifndef RESHARD_TOOLS_CLI_COMMAND_H_
 #define RESHARD_TOOLS_CLI_COMMAND_H_
 
@@ -10,8 +10,7 @@
 
 #include "reshard/status.h"
 #include "reshard/used_paths.h"
-#include "tools/cli/json_text.h"
-#include "tools/cli/progress_output.h"
+#include "tools/cli/messages.h"
 
 namespace reshard {
 
@@ -75,6 +74,15 @@ CLI::Validator WholeNumber(size_t most_digits = 18);
 
 // Adds the option --jobs; `jobs`, which parsing sets, is what counts where it is not given.
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
+
+// Descriptions in lines of 80 columns, and no lists of what excludes what. Stateless.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_option_usage(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+};
 
 }  // namespace reshard
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace reshard {
 namespace {
@@ -102,6 +103,17 @@ std::string LastWord(const CommandEntry& command) {
 
 std::string ShortDescription(const std::string& description) {
   return description.substr(0, description.find(';'));
+}
+
+const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
+  const std::vector<const CLI::Option*> options = app.get_options();
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&name](const auto* option) { return option->check_name(name); });
+  return found == options.end() ? nullptr : *found;
+}
+
+CLI::Option* FindOption(CLI::App& app, const std::string& name) {
+  return const_cast<CLI::Option*>(FindOption(std::as_const(app), name));
 }
 
 }  // namespace reshard

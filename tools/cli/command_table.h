@@ -49,6 +49,11 @@ std::string LastWord(const CommandEntry& command);
 // Returns a description as far as its first semicolon, for a list of options beside one another.
 std::string ShortDescription(const std::string& description);
 
+// Returns the option of this name, or nullptr. CLI::App's own ways to look up or count an option by
+// its name end the process when they run out of memory.
+const CLI::Option* FindOption(const CLI::App& app, const std::string& name);
+CLI::Option* FindOption(CLI::App& app, const std::string& name);
+
 }  // namespace reshard
 
 #endif  // RESHARD_TOOLS_CLI_COMMAND_TABLE_H_

@@ -1,21 +1,56 @@
-// ConversionArguments: what `convert` and `plan` are told on the command line.
+// What `convert` and `plan` are told on the command line, and say of the source.
 #ifndef RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
 #define RESHARD_TOOLS_CLI_CONVERSION_ARGUMENTS_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reshard/convert.h"
+#include "reshard/parameter_count.h"
+#include "reshard/status.h"
 #include "reshard/used_paths.h"
-#include "tools/cli/choice_options.h"
-#include "tools/cli/mindformers_spelling.h"
+#include "tools/cli/shared_options.h"
 
 namespace reshard {
 
-// A plain value that the parser writes into.
+// The options of MindFormers' transform_checkpoint.py, as another way to say what `convert` is to
+// do. A plain value that the parser writes into.
+class MindFormersSpelling {
+ public:
+  // Adds them in a group of their own; each excludes reshard's own option of the same meaning,
+  // which `app` has already. `app` keeps pointers into this object.
+  void AddTo(CLI::App& app);
+
+  // After parsing. Paths that were not given are empty.
+  const std::string& source() const { return source_; }
+  const std::string& target() const { return target_; }
+  // Sets in `options` what was given of the rest.
+  void ApplyTo(ConvertOptions& options) const;
+
+  // Fails with kInvalidArgument where the target strategy has another number of ranks than
+  // --world_size says. Errors: those of ReadStrategy.
+  Status CheckWorldSize(const std::string& target_strategy) const;
+
+  // Returns what a process of MindFormers would do beyond what is done here, or nothing.
+  std::optional<std::string> Warning() const;
+
+ private:
+  std::string source_;
+  std::string target_;
+  std::optional<std::string> source_strategy_;
+  std::optional<std::string> target_strategy_;
+  std::optional<int64_t> rank_;
+  std::optional<int64_t> world_size_;
+  std::optional<int> processes_;
+  bool by_rank_ = false;
+};
+
+// What `convert` and `plan` are told on the command line. A plain value that the parser writes
+// into.
 class ConversionArguments {
  public:
   // `app` keeps pointers into this object.
@@ -56,6 +91,16 @@ nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& larges
 
 // Null where there was no sample.
 nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample);
+
+// Returns "weights 6.74 B parameters, optimizer 13.48 B".
+std::string TotalsText(const ParameterTotals& totals);
+
+// Returns "stage 0 of 2 or more, alone: load all parts together".
+std::string StageAloneText(int64_t stage);
+
+// Adds "source_parameters" and "stage_alone", null for nothing.
+void AddSourceSummary(const std::optional<ParameterTotals>& totals,
+                      const std::optional<int64_t>& stage_alone, nlohmann::ordered_json& document);
 
 }  // namespace reshard
 

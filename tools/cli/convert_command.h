@@ -1,4 +1,5 @@
-// `reshard convert`: a checkpoint laid out again.
+// `reshard convert`: a checkpoint laid out again; `reshard commit`: what shards have staged,
+// published.
 #ifndef RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 #define RESHARD_TOOLS_CLI_CONVERT_COMMAND_H_
 
@@ -26,6 +27,17 @@ class ConvertCommand : public Command {
   ConversionArguments arguments_;
   std::string page_;  // where the run is drawn; empty: nowhere
   std::optional<std::string> shard_;
+  LockWaiting waiting_;
+};
+
+class CommitCommand : public Command {
+ public:
+  explicit CommitCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  std::string target_;
   LockWaiting waiting_;
 };
 

@@ -1,11 +1,24 @@
-// `reshard diff`: what differs between two checkpoints, whatever their layouts.
+// `reshard digest` and `reshard diff`: contents of checkpoints, whatever their layouts.
 #ifndef RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 #define RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 
 #include "reshard/diff.h"
+#include "reshard/digest.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
+
+class DigestCommand : public Command {
+ public:
+  explicit DigestCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  void PrintReport(const DigestReport& report, double seconds) const;
+
+  DigestOptions options_;
+};
 
 class DiffCommand : public Command {
  public:

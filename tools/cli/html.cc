@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -42,6 +41,13 @@ std::string EscapeMarkup(std::string_view text) {
     }
   }
   return out;
+}
+
+// The same text on every machine: at most one decimal.
+std::string Rounded(double value) {
+  std::string text = fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 }  // namespace
@@ -94,6 +100,48 @@ std::string HtmlTable::ToHtml(bool folded) const {
                        id_, rest);
   }
   return fmt::format("<table id=\"{}\"><caption>{}</caption>\n{}", id_, caption_, rest);
+}
+
+Svg::Svg(double width, double height, std::string_view title, std::string_view description)
+    : width_(width),
+      height_(height),
+      head_(fmt::format("<title>{}</title><desc>{}</desc>\n", EscapeHtml(title),
+                        EscapeHtml(description))) {}
+
+void Svg::Rect(const SvgRect& rect, std::string_view paint, std::string_view tip) {
+  body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {})", Rounded(rect.x),
+                       Rounded(rect.y), Rounded(rect.width), Rounded(rect.height), paint);
+  body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", tip);
+}
+
+void Svg::Line(double x1, double y1, double x2, double y2, std::string_view css_class) {
+  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n",
+                       Rounded(x1), Rounded(y1), Rounded(x2), Rounded(y2), css_class);
+}
+
+void Svg::Path(const std::vector<std::pair<double, double>>& points, std::string_view css_class) {
+  body_ += fmt::format("<polyline class=\"{}\" points=\"", css_class);
+  for (const auto& [x, y] : points) body_ += fmt::format("{},{} ", Rounded(x), Rounded(y));
+  body_ += "\"/>\n";
+}
+
+void Svg::Text(double x, double y, std::string_view text, std::string_view css_class) {
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", Rounded(x), Rounded(y),
+                       css_class, text);
+}
+
+std::string Svg::Finish() const {
+  return fmt::format(
+      "<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">{2}{3}</svg>\n",
+      Rounded(width_), Rounded(height_), head_, body_);
+}
+
+void DrawLegend(Svg& svg, double x, double y, const std::vector<LegendEntry>& entries) {
+  for (const LegendEntry& entry : entries) {
+    svg.Rect({x, y, 12, 12}, entry.paint);
+    svg.Text(x + 17, y + 10, entry.text, "label");
+    x += 17 + kLabelCharacter * static_cast<double>(entry.text.size()) + 18;
+  }
 }
 
 }  // namespace reshard

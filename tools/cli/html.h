@@ -1,4 +1,4 @@
-// HTML text: escaping, and tables of figures. Pure functions and plain values.
+// HTML text, tables of figures, and pictures. Pure functions and plain values.
 #ifndef RESHARD_TOOLS_CLI_HTML_H_
 #define RESHARD_TOOLS_CLI_HTML_H_
 
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace reshard {
@@ -43,6 +44,51 @@ class HtmlTable {
   std::string head_;
   std::string rows_;
 };
+
+// How much room text of so many characters takes at most in the pictures' labels.
+inline constexpr double kLabelCharacter = 6.6;
+
+struct SvgRect {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+};
+
+// One picture, drawn shape by shape. Lengths are CSS pixels. Colours come from the page's style
+// sheet by class names, so that they suit light and dark, or are given. A plain value.
+class Svg {
+ public:
+  // `title` and `description` stand for the picture where it cannot be seen. Both are plain text.
+  Svg(double width, double height, std::string_view title, std::string_view description);
+
+  // `paint` is attributes: class="..." or fill="...". `tip` is HTML and shown where the pointer
+  // rests; none when empty.
+  void Rect(const SvgRect& rect, std::string_view paint, std::string_view tip = {});
+  void Line(double x1, double y1, double x2, double y2, std::string_view css_class);
+  // A line through points, in order.
+  void Path(const std::vector<std::pair<double, double>>& points, std::string_view css_class);
+  // `text` is HTML; `css_class` may name "end" or "middle" for where (x, y) is.
+  void Text(double x, double y, std::string_view text, std::string_view css_class);
+
+  // Returns the element.
+  std::string Finish() const;
+
+ private:
+  double width_;
+  double height_;
+  std::string head_;
+  std::string body_;
+};
+
+// One entry of a legend: a sample of the paint and what it stands for (HTML).
+struct LegendEntry {
+  std::string paint;
+  std::string text;
+};
+
+// Draws entries in a row that begins at (x, y) and is 12 high.
+void DrawLegend(Svg& svg, double x, double y, const std::vector<LegendEntry>& entries);
 
 }  // namespace reshard
 

@@ -3,18 +3,46 @@
 #define RESHARD_TOOLS_CLI_INSPECT_COMMAND_H_
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/checkpoint.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "reshard/strategy_files.h"
 #include "reshard/value_statistics.h"
-#include "tools/cli/checkpoint_report.h"
 #include "tools/cli/command.h"
+#include "tools/cli/text_format.h"
 
 namespace reshard {
+
+// Parameters and content bytes by dtype and by group. A plain value.
+class CheckpointTotals {
+ public:
+  void Add(const std::vector<const StoredArray*>& parameters);
+
+  std::string ToText() const;
+  nlohmann::ordered_json ToJson() const;
+
+ private:
+  struct Total {
+    uint64_t parameters = 0;
+    uint64_t bytes = 0;
+  };
+  using Totals = std::map<std::string_view, Total>;  // keys are literals
+
+  static std::string ToText(std::string_view header, const Totals& totals);
+  static nlohmann::ordered_json ToJson(const Totals& totals);
+
+  uint64_t files_ = 0;
+  Total all_;
+  Totals by_dtype_;
+  Totals by_group_;
+};
 
 // What cannot be read is reported, and the rest is still shown; the first error decides the exit
 // code. Checkpoints are opened and printed one after the other, since a folder may have thousands.

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tools/cli/messages.h"
-#include "tools/cli/stoppable_call.h"
+#include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

@@ -2,22 +2,32 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "tools/cli/json_text.h"
-#include "tools/cli/printable.h"
-#include "tools/cli/terminal.h"
+#include "tools/cli/text_format.h"
 
 namespace reshard {
 namespace {
+
+std::string_view Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+constexpr int kSchemaVersion = 1;
 
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kYellow = "\x1b[1;33m";
@@ -70,7 +80,54 @@ void Say(std::string_view label, std::string_view color, std::string_view text) 
   Log(fmt::format("reshard: {}: {}", label, words));
 }
 
+constexpr std::chrono::milliseconds kLineInterval{100};
+constexpr std::chrono::milliseconds kStatusInterval{1000};
+
+// Seconds, as far as there is anything to tell them from.
+std::optional<double> TimeLeft(const Progress& progress, double seconds) {
+  if (seconds <= 0 || progress.done_bytes == 0 || progress.done_bytes > progress.total_bytes) {
+    return std::nullopt;
+  }
+  return seconds * static_cast<double>(progress.total_bytes - progress.done_bytes) /
+         static_cast<double>(progress.done_bytes);
+}
+
+void ShowLine(const Progress& progress, double seconds, std::optional<double> left) {
+  std::string line = fmt::format("reshard: {} of {}", FormatBytes(progress.done_bytes),
+                                 FormatBytes(progress.total_bytes));
+  if (left) {
+    line +=
+        fmt::format(", {}, {} left", FormatRate(progress.done_bytes, seconds), FormatClock(*left));
+  }
+  PrintProgressLine(line);
+}
+
+void PrintStatus(const Progress& progress, double seconds, std::optional<double> left) {
+  const double done = progress.total_bytes == 0 ? 1.0
+                                                : static_cast<double>(progress.done_bytes) /
+                                                      static_cast<double>(progress.total_bytes);
+  nlohmann::ordered_json remaining = nullptr;
+  if (left) remaining = *left;
+  PrintJsonLine("status", {{"percent_done", 100 * done},
+                           {"bytes_done", progress.done_bytes},
+                           {"total_bytes", progress.total_bytes},
+                           {"seconds_elapsed", seconds},
+                           {"seconds_remaining", remaining}});
+}
+
 }  // namespace
+
+bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Variable("TERM") != "dumb"; }
+
+bool StderrTakesColor() { return StderrIsTerminal() && Variable("NO_COLOR").empty(); }
+
+nlohmann::ordered_json JsonHead(const std::string& command) {
+  return {{"schema_version", kSchemaVersion}, {"command", command}};
+}
+
+std::string ToJsonText(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 void PrintData(std::string_view data) { std::fwrite(data.data(), 1, data.size(), stdout); }
 
@@ -132,5 +189,25 @@ int Fail(const Status& status) {
 }
 
 void PrintProgressLine(std::string_view text) { WriteToStderr(fmt::format("\r{}\x1b[K", text)); }
+
+ProgressOutput::~ProgressOutput() {
+  if (shown_ && style_ == ProgressStyle::kLine) PrintProgressLine("");
+}
+
+void ProgressOutput::Update(const Progress& progress) {
+  const Clock::time_point now = Clock::now();
+  if (!shown_) start_ = now;
+  const bool line = style_ == ProgressStyle::kLine;
+  if (shown_ && now - last_shown_ < (line ? kLineInterval : kStatusInterval)) return;
+  shown_ = true;
+  last_shown_ = now;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const std::optional<double> left = TimeLeft(progress, seconds);
+  if (line) {
+    ShowLine(progress, seconds, left);
+  } else {
+    PrintStatus(progress, seconds, left);
+  }
+}
 
 }  // namespace reshard

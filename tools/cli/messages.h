@@ -6,14 +6,31 @@
 #ifndef RESHARD_TOOLS_CLI_MESSAGES_H_
 #define RESHARD_TOOLS_CLI_MESSAGES_H_
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reshard/progress.h"
 #include "reshard/status.h"
 
 namespace reshard {
+
+// Returns whether a line on standard error can be written again: it is a terminal and TERM is not
+// "dumb".
+bool StderrIsTerminal();
+
+// Returns whether words on standard error may have colour: as above, and NO_COLOR is empty or
+// unset.
+bool StderrTakesColor();
+
+// Returns what every object that is printed begins with: schema_version and the command's name.
+nlohmann::ordered_json JsonHead(const std::string& command);
+
+// Returns one line of ASCII without its end: other characters, those that a terminal would obey
+// among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
+std::string ToJsonText(const nlohmann::ordered_json& value);
 
 // Writes data to stdout. Failures are remembered for FinishData.
 void PrintData(std::string_view data);
@@ -46,6 +63,33 @@ int Fail(const Status& status);
 
 // Replaces the current line of the terminal, without ending it; an empty text clears it.
 void PrintProgressLine(std::string_view text);
+
+// How far a call is told, on one line of the terminal or as JSON lines.
+enum class ProgressStyle {
+  kNone,
+  kLine,       // on stderr: bytes, rate and time left; at most 10 times a second
+  kJsonLines,  // on stdout: a `status` at most once a second
+};
+
+// The destructor clears the line. Update calls must not overlap; they may come from different
+// threads.
+class ProgressOutput {
+ public:
+  explicit ProgressOutput(ProgressStyle style) : style_(style) {}
+  ~ProgressOutput();
+  ProgressOutput(const ProgressOutput&) = delete;
+  ProgressOutput& operator=(const ProgressOutput&) = delete;
+
+  void Update(const Progress& progress);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const ProgressStyle style_;
+  bool shown_ = false;
+  Clock::time_point start_;  // of the first update
+  Clock::time_point last_shown_;
+};
 
 }  // namespace reshard
 

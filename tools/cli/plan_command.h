@@ -1,6 +1,9 @@
-// `reshard plan`: what a conversion would do.
+// `reshard plan`: what a conversion would do; `reshard ranks`: which source ranks it needs.
 #ifndef RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
 #define RESHARD_TOOLS_CLI_PLAN_COMMAND_H_
+
+#include <cstdint>
+#include <string>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
@@ -20,6 +23,21 @@ class PlanCommand : public Command {
   void PrintText(const PlanReport& report) const;
 
   ConversionArguments arguments_;
+};
+
+class RanksCommand : public Command {
+ public:
+  explicit RanksCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  int RunAll();
+
+  int64_t rank_ = -1;  // until it is given
+  bool all_ = false;
+  std::string source_strategy_;
+  std::string target_strategy_;
 };
 
 }  // namespace reshard

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

@@ -4,8 +4,8 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/report_page.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/strategy_options.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

@@ -2,14 +2,152 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "reshard/version.h"
+#include "tools/cli/charts.h"
 #include "tools/cli/html.h"
-#include "tools/cli/report_sections.h"
+#include "tools/cli/text_format.h"
 
 namespace reshard {
 namespace {
+
+constexpr size_t kLabelLength = 26;  // characters of a name in a picture
+constexpr size_t kMostShares = 16;   // rows of a picture; the table has more
+constexpr size_t kMostRows = 100;    // of a table
+
+std::string Figure(const std::string& svg, std::string_view caption) {
+  return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", svg, caption);
+}
+
+std::string RanksOfSide(const LayoutSide& side) {
+  const int64_t ranks = side.stages * side.devices_per_stage;
+  const std::string how =
+      side.stages == 1
+          ? FormatCount(static_cast<uint64_t>(ranks), "rank")
+          : fmt::format("{} ranks: {} stages of {}", ranks, side.stages,
+                        FormatCount(static_cast<uint64_t>(side.devices_per_stage), "device"));
+  return side.strategy.empty() ? how + ", full tensors" : how + ", " + NameHtml(side.strategy);
+}
+
+std::string StageWords(const FileBin& bin) {
+  return bin.first == bin.last ? fmt::format("stage {}", bin.first)
+                               : fmt::format("stages {}-{}", bin.first, bin.last);
+}
+
+using Words = std::string (*)(const FileBin&);
+
+// Rows of a table that both sides have.
+std::vector<std::string> FileCells(const FileBin& bin, Words words) {
+  return {words(bin),           CountHtml(bin.files), BytesHtml(bin.file_bytes),
+          BytesHtml(bin.least), BytesHtml(bin.most),  BytesHtml(bin.content_bytes)};
+}
+
+std::string FileTable(const std::vector<FileBin>& bins, std::string_view id,
+                      std::string_view caption, std::string_view content, Words words) {
+  HtmlTable table(id, caption, {"", "files", "bytes", "smallest", "largest", content});
+  for (const FileBin& bin : bins) table.AddRow(FileCells(bin, words));
+  return table.ToHtml(true);
+}
+
+bool InBins(const LayoutSide& side) {
+  return side.by_rank.front().first != side.by_rank.front().last;
+}
+
+BarGroup RankGroup(const FileBin& bin) {
+  const std::string range =
+      bin.least == bin.most
+          ? ""
+          : fmt::format(" ({} to {})", FormatBytes(bin.least), FormatBytes(bin.most));
+  return {RankNumbers(bin), RankWords(bin) + range, {}};
+}
+
+// `series` are means of the ranks of a bin.
+std::string RankBars(const LayoutSide& side, std::string_view title, bool copied) {
+  BarChart chart{title, "A bar for each rank, or for ranks that lie together", {}, {}, FormatBytes};
+  chart.series = {InBins(side) ? "file size, mean" : "file size"};
+  if (copied) chart.series.push_back(InBins(side) ? "copied from it, mean" : "copied from it");
+  for (const FileBin& bin : side.by_rank) {
+    BarGroup group = RankGroup(bin);
+    const uint64_t files = std::max<uint64_t>(bin.files, 1);
+    group.values.push_back(bin.file_bytes / files);
+    if (copied) group.values.push_back(bin.content_bytes / files);
+    chart.groups.push_back(std::move(group));
+  }
+  return StandingBars(chart);
+}
+
+std::string StageBars(const LayoutSide& side, std::string_view title) {
+  BarChart chart{title, "A bar for each pipeline stage", {"bytes of its files"}, {}, FormatBytes};
+  for (const FileBin& bin : side.by_stage) {
+    chart.groups.push_back({StageWords(bin), StageWords(bin), {bin.file_bytes}});
+  }
+  return LyingBars(chart);
+}
+
+std::string ShareName(const ByteShare& share, bool prefix) {
+  if (!share.name.empty()) return NameHtml(share.name);
+  return prefix ? "no dot in the name" : NameHtml("");
+}
+
+std::string SharePictures(const std::vector<ByteShare>& shares, bool planned, bool prefix,
+                          std::string_view title) {
+  BarChart chart{title, "A row for each, the largest first", {}, {}, FormatBytes};
+  if (planned) chart.series.push_back("full tensors");
+  chart.series.push_back(planned ? "in all target files" : "in all files");
+  for (size_t i = 0; i < std::min(shares.size(), kMostShares); ++i) {
+    const ByteShare& share = shares[i];
+    const bool unnamed = share.name.empty();
+    BarGroup group{unnamed ? "no dot" : ShortName(share.name, kLabelLength),
+                   unnamed ? "no dot in the name" : EscapeHtml(share.name),
+                   {}};
+    if (planned) group.values.push_back(share.full_bytes);
+    group.values.push_back(share.stored_bytes);
+    chart.groups.push_back(std::move(group));
+  }
+  std::string out = Figure(LyingBars(chart),
+                           shares.size() <= kMostShares
+                               ? ""
+                               : fmt::format("The largest {} of {}.", kMostShares, shares.size()));
+  const std::string_view id = prefix ? "by-prefix" : "by-dtype";
+  const std::string caption = fmt::format(
+      "Bytes by {}{}", prefix ? "prefix" : "dtype",
+      shares.size() <= kMostRows ? ""
+                                 : fmt::format(", the largest {} of {}", kMostRows, shares.size()));
+  HtmlTable table =
+      planned ? HtmlTable(id, caption, {"", "parameters", "full tensors", "in all target files"})
+              : HtmlTable(id, caption, {"", "in all files"});
+  for (size_t i = 0; i < std::min(shares.size(), kMostRows); ++i) {
+    const ByteShare& share = shares[i];
+    std::vector<std::string> cells = {ShareName(share, prefix)};
+    if (planned) {
+      cells.push_back(CountHtml(share.parameters));
+      cells.push_back(BytesHtml(share.full_bytes));
+    }
+    cells.push_back(BytesHtml(share.stored_bytes));
+    table.AddRow(cells);
+  }
+  return out + table.ToHtml(true);
+}
+
+std::string GridWords(const DeviceGrid& grid) {
+  if (grid.stages.empty()) return "No rank of this side has it.";
+  std::string out = grid.shards == 1 ? "Not cut" : fmt::format("Cut {}", FormatList(grid.cuts));
+  out += fmt::format(", shards of {}", FormatList(grid.shard_shape));
+  out += grid.replicas == 1 ? ", each on one rank"
+                            : fmt::format(", each on up to {} ranks", grid.replicas);
+  out += grid.stages.size() == 1 ? fmt::format(" of stage {}.", grid.stages[0])
+                                 : fmt::format(" of the stages {}.", FormatRanks(grid.stages));
+  if (grid.ranks_per_cell > 1) {
+    out += fmt::format(
+        " A square stands for {} ranks, from the one named on; it shows what the first has.",
+        grid.ranks_per_cell);
+  }
+  return out;
+}
 
 // No address is ever loaded: the policy says so to the browser too.
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
@@ -86,6 +224,139 @@ footer { margin-top: 48px; color: var(--muted); font-size: 13px; }
 }
 </style>
 )";
+
+std::string TotalsSection(const LayoutReport& report) {
+  HtmlTable table("totals", "Totals", {"", ""});
+  table.AddRow({report.planned ? "source" : "files",
+                report.planned ? RanksOfSide(report.source)
+                               : FormatCount(report.plan.sources.size(), "file")});
+  if (report.planned) table.AddRow({"target", RanksOfSide(report.target)});
+  table.AddRow({"parameters", CountHtml(report.plan.parameters)});
+  if (report.planned) {
+    table.AddRow({"bytes read", BytesHtml(report.plan.bytes_read)});
+    table.AddRow({"bytes written", BytesHtml(report.plan.bytes_written)});
+    table.AddRow({"runs", CountHtml(report.plan.runs)});
+    table.AddRow({"shortest run", BytesHtml(report.plan.shortest_run)});
+    table.AddRow({"longest run", BytesHtml(report.plan.longest_run)});
+  } else {
+    uint64_t bytes = 0;
+    for (const SourceFileSummary& file : report.plan.sources) bytes += file.size;
+    table.AddRow({"bytes", BytesHtml(bytes)});
+  }
+  return "<section>\n<h2>Totals</h2>\n" + table.ToHtml(false) + "</section>\n";
+}
+
+std::string DevicesSection(const LayoutReport& report) {
+  if (report.parameters.empty()) return {};
+  std::string out =
+      "<section>\n<h2>Who holds what of a parameter</h2>\n"
+      "<p>A square is a rank. Its hue tells the shard, its lightness the replica: ranks of equal "
+      "colour hold the same bytes.</p>\n";
+  for (const ParameterGrids& parameter : report.parameters) {
+    out += fmt::format("<h3>{}</h3>\n<p>{} {}, {}</p>\n", NameHtml(parameter.name),
+                       DTypeName(parameter.dtype), FormatList(parameter.full_shape),
+                       BytesHtml(parameter.bytes));
+    out += "<h4>Before</h4>\n" + Figure(DeviceGridChart(report.source, parameter.source,
+                                                        "Source ranks of " + parameter.name),
+                                        GridWords(parameter.source));
+    out += "<h4>After</h4>\n" + Figure(DeviceGridChart(report.target, parameter.target,
+                                                       "Target ranks of " + parameter.name),
+                                       GridWords(parameter.target));
+  }
+  return out + "</section>\n";
+}
+
+std::string FlowSection(const LayoutReport& report) {
+  if (!report.planned) return {};
+  const size_t columns = report.target.by_rank.size();
+  HtmlTable table("flow", "Sources of each target rank", {"", "bytes", "from", "source ranks"});
+  for (size_t j = 0; j < columns; ++j) {
+    uint64_t bytes = 0;
+    uint64_t fed_by = 0;
+    std::vector<int64_t> ranks;
+    for (size_t i = 0; i < report.source.by_rank.size(); ++i) {
+      const uint64_t share = report.flow[i * columns + j];
+      if (share == 0) continue;
+      bytes += share;
+      ++fed_by;
+      const FileBin& bin = report.source.by_rank[i];
+      for (int64_t rank = bin.first; rank <= bin.last; ++rank) ranks.push_back(rank);
+    }
+    table.AddRow({RankWords(report.target.by_rank[j]), BytesHtml(bytes),
+                  FormatCount(fed_by, InBins(report.source) ? "group" : "rank"),
+                  FormatRanks(ranks)});
+  }
+  std::string words = "Content bytes, headers of the files left out.";
+  if (InBins(report.source) || InBins(report.target)) {
+    words += " Ranks that lie together are added up.";
+  }
+  return "<section>\n<h2>Which source ranks feed which target ranks</h2>\n" +
+         Figure(FlowChart(report), words) + table.ToHtml(true) + "</section>\n";
+}
+
+std::string BytesSection(const LayoutReport& report) {
+  const std::string_view from = "copied from them";
+  std::string out = "<section>\n<h2>Bytes</h2>\n<h3>By rank</h3>\n";
+  out += Figure(RankBars(report.source, "Bytes by source rank", report.planned),
+                report.planned ? "Source. A rank that feeds several replicas is copied from "
+                                 "several times."
+                               : "");
+  out += FileTable(report.source.by_rank, "source-ranks", "Files of the source ranks",
+                   report.planned ? from : "content", RankWords);
+  if (report.planned) {
+    out += Figure(RankBars(report.target, "Bytes by target rank", false), "Target.");
+    out += FileTable(report.target.by_rank, "target-ranks", "Files of the target ranks", "content",
+                     RankWords);
+    out += "<h3>By stage</h3>\n";
+    out += Figure(StageBars(report.source, "Bytes by source stage"), "Source.");
+    out += FileTable(report.source.by_stage, "source-stages", "Files of the source stages", from,
+                     StageWords);
+    out += Figure(StageBars(report.target, "Bytes by target stage"), "Target.");
+    out += FileTable(report.target.by_stage, "target-stages", "Files of the target stages",
+                     "content", StageWords);
+  }
+  out +=
+      "<h3>By dtype</h3>\n" + SharePictures(report.dtypes, report.planned, false, "Bytes by dtype");
+  out += "<h3>By prefix of the parameters' names</h3>\n" +
+         SharePictures(report.prefixes, report.planned, true, "Bytes by prefix");
+  return out + "</section>\n";
+}
+
+std::string RunsSection(const LayoutReport& report) {
+  if (report.runs.empty()) return {};
+  const auto chart_of = [&](std::string_view title, std::string_view series, auto value) {
+    BarChart chart{
+        title, "A bar for each length from one power of two to the next", {series}, {}, {}};
+    for (const RunBin& bin : report.runs) {
+      const std::string least = FormatBytes(bin.shortest);
+      chart.groups.push_back({least, fmt::format("runs of {} and more", least), {value(bin)}});
+    }
+    return chart;
+  };
+  BarChart count = chart_of("Runs by length", "runs", [](const RunBin& bin) { return bin.runs; });
+  count.format = [](uint64_t runs) { return fmt::format("{}", runs); };
+  BarChart bytes = chart_of("Bytes by length of runs", "bytes in them",
+                            [](const RunBin& bin) { return bin.bytes; });
+  bytes.format = FormatBytes;
+  HtmlTable table("runs", "Runs by length", {"", "to", "runs", "bytes"});
+  for (const RunBin& bin : report.runs) {
+    table.AddRow({BytesHtml(bin.shortest), BytesHtml(bin.longest), CountHtml(bin.runs),
+                  BytesHtml(bin.bytes)});
+  }
+  return "<section>\n<h2>Run lengths</h2>\n<p>A run is a stretch of bytes that is copied as one. "
+         "Long runs copy as fast as the disks go, very short ones cost time each.</p>\n" +
+         Figure(StandingBars(count), "") + Figure(StandingBars(bytes), "") + table.ToHtml(true) +
+         "</section>\n";
+}
+
+std::string WarningsSection(const std::vector<std::string>& warnings) {
+  if (warnings.empty()) return {};
+  std::string out = "<section>\n<h2>Warnings</h2>\n<ul>\n";
+  for (const std::string& warning : warnings) {
+    out += fmt::format("<li>{}</li>\n", EscapeHtml(warning));
+  }
+  return out + "</ul>\n</section>\n";
+}
 
 }  // namespace
 

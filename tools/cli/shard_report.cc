@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

@@ -6,7 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "tools/cli/command_table.h"
+
 namespace reshard {
+
+// Returns reshard.1, out of the texts of --help, in the man macros of roff. Pure.
+std::string ManPage(const CommandTable& table);
 
 // Adds itself to the parser that it is made with, which has to outlive it. Not a Command: the
 // options that those have in common are for reports.

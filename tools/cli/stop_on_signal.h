@@ -1,4 +1,4 @@
-// StopOnSignal: SIGINT, SIGTERM and SIGHUP as a stop request.
+// StopOnSignal: SIGINT, SIGTERM and SIGHUP as a stop request, and calls that they stop.
 #ifndef RESHARD_TOOLS_CLI_STOP_ON_SIGNAL_H_
 #define RESHARD_TOOLS_CLI_STOP_ON_SIGNAL_H_
 
@@ -7,6 +7,9 @@
 #include <csignal>
 #include <stop_token>
 #include <thread>
+
+#include "reshard/progress.h"
+#include "tools/cli/messages.h"
 
 namespace reshard {
 
@@ -38,6 +41,19 @@ class StopOnSignal {
   std::atomic<bool> ending_ = false;
   std::jthread waiter_;
 };
+
+// Returns call(options), which a signal stops, with its progress in that style; a progress line is
+// gone when this returns.
+template <typename Options, typename Call>
+auto CallStoppable(Options options, ProgressStyle style, Call call) {
+  const StopOnSignal stop;
+  options.stop = stop.token();
+  ProgressOutput output(style);
+  if (style != ProgressStyle::kNone) {
+    options.progress = [&output](const Progress& progress) { output.Update(progress); };
+  }
+  return call(options);
+}
 
 }  // namespace reshard
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "reshard/strategy_conversion.h"
 #include "reshard/strategy_files.h"
-#include "tools/cli/filter_warning.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/text_format.h"
+#include "tools/cli/unknown_words.h"
 
 namespace reshard {
 
@@ -68,6 +70,107 @@ int StrategyMergeCommand::Run() {
     PrintWords(fmt::format("{}: {}, {}", output_,
                            FormatCount(static_cast<uint64_t>(report->stages), "stage"),
                            FormatBytes(report->bytes)));
+  }
+  return 0;
+}
+
+StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
+    : Command(parent, "convert", "Turn a strategy from protobuf into JSON, or back",
+              {"reshard strategy convert s8.ckpt s8.json",
+               "reshard strategy convert stages/ merged.json"}) {
+  AddPositional(app(), "IN", input_, "Strategy file, or folder of stage files");
+  AddPositional(app(), "OUT", output_, "File to write: JSON if it ends in .json, else protobuf");
+  app().add_flag("--force", force_, "Replace OUT when it exists");
+}
+
+UsedPaths StrategyConvertCommand::Paths() const {
+  return {.files = {input_}, .outputs = {output_}};
+}
+
+int StrategyConvertCommand::Run() {
+  const Result<StrategyConversionReport> report = ConvertStrategyFile(input_, output_, force_);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    document["output"] = output_;
+    document["layouts"] = report->layouts;
+    document["bytes"] = report->bytes;
+    document["warnings"] = report->warnings;
+    document["notes"] = report->notes;
+    PrintData(ToJsonText(document) + '\n');
+  }
+  if (!quiet()) {
+    PrintNotes(report->notes);
+    PrintWords(fmt::format("{}: {}, {}", output_, FormatCount(report->layouts, "layout"),
+                           FormatBytes(report->bytes)));
+  }
+  return 0;
+}
+
+StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
+    : Command(parent, "infer", "Write a lost strategy again, from shards and full tensors",
+              {"reshard strategy infer ckpt_8 s8.ckpt --reference full.ckpt"}) {
+  AddPositional(app(), "SRC", options_.source, "Folder with rank_N/*.ckpt of all ranks");
+  AddPositional(app(), "OUT", options_.output,
+                "File to write: JSON if it ends in .json, else protobuf");
+  app()
+      .add_option("--reference", options_.reference,
+                  "Checkpoint of full tensors, best of the same values")
+      ->required()
+      ->type_name("CKPT");
+  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+}
+
+UsedPaths StrategyInferCommand::Paths() const {
+  return {.checkpoints = {options_.source, options_.reference}, .outputs = {options_.output}};
+}
+
+int StrategyInferCommand::Run() {
+  const Result<InferStrategyReport> report =
+      CallStoppable(options_, progress_style(), InferStrategy);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    AddWrittenStrategy(options_.output, *report, document);
+    PrintData(ToJsonText(document) + '\n');
+  }
+  if (!quiet()) PrintWords(WrittenStrategyText(options_.output, *report));
+  return 0;
+}
+
+StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
+    : Command(parent, "make", "Write a strategy from a specification, without a network",
+              {"reshard strategy make spec.json s56.ckpt --from full.ckpt",
+               "reshard strategy make spec.json s56.json"}) {
+  AddPositional(app(), "SPEC", options_.spec, "Device count, cuts by name pattern (JSON)");
+  AddPositional(app(), "OUT", options_.output,
+                "File to write: JSON if it ends in .json, else protobuf");
+  app()
+      .add_option("--from", options_.checkpoint,
+                  "Checkpoint of full tensors, for names that match patterns, and their shapes")
+      ->type_name("CKPT");
+  app().add_flag("--force", options_.force, "Replace OUT when it exists");
+}
+
+UsedPaths StrategyMakeCommand::Paths() const {
+  return {.files = {options_.spec, options_.checkpoint}, .outputs = {options_.output}};
+}
+
+int StrategyMakeCommand::Run() {
+  const Result<MakeStrategyReport> report = MakeStrategy(options_);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  if (json()) {
+    nlohmann::ordered_json document = JsonDocument();
+    AddWrittenStrategy(options_.output, *report, document);
+    document["notes"] = report->notes;
+    PrintData(ToJsonText(document) + '\n');
+  }
+  if (!quiet()) {
+    PrintNotes(report->notes);
+    PrintWords(WrittenStrategyText(options_.output, *report));
   }
   return 0;
 }

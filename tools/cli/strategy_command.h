@@ -1,17 +1,19 @@
-// `reshard strategy show` and `reshard strategy merge`.
+// `reshard strategy show`, `merge`, `convert`, `infer` and `make`. Their parent is the parser of
+// `reshard strategy`.
 #ifndef RESHARD_TOOLS_CLI_STRATEGY_COMMAND_H_
 #define RESHARD_TOOLS_CLI_STRATEGY_COMMAND_H_
 
 #include <string>
 
 #include "reshard/status.h"
+#include "reshard/strategy_inference.h"
+#include "reshard/strategy_spec.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
 
 class StrategyShowCommand : public Command {
  public:
-  // `parent` is the parser of `reshard strategy`.
   explicit StrategyShowCommand(CLI::App& parent);
   int Run() override;
   UsedPaths Paths() const override;
@@ -23,7 +25,6 @@ class StrategyShowCommand : public Command {
 
 class StrategyMergeCommand : public Command {
  public:
-  // `parent` is the parser of `reshard strategy`.
   explicit StrategyMergeCommand(CLI::App& parent);
   int Run() override;
   UsedPaths Paths() const override;
@@ -32,6 +33,38 @@ class StrategyMergeCommand : public Command {
   std::string folder_;
   std::string output_;
   bool force_ = false;
+};
+
+class StrategyConvertCommand : public Command {
+ public:
+  explicit StrategyConvertCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  std::string input_;
+  std::string output_;
+  bool force_ = false;
+};
+
+class StrategyInferCommand : public Command {
+ public:
+  explicit StrategyInferCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  InferStrategyOptions options_;
+};
+
+class StrategyMakeCommand : public Command {
+ public:
+  explicit StrategyMakeCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  MakeStrategyOptions options_;
 };
 
 }  // namespace reshard

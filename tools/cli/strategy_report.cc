@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reshard/glob.h"
-#include "tools/cli/printable.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

@@ -1,15 +1,32 @@
-// How figures and tables look on the terminal. The same in every locale. Pure functions.
+// Text for the terminal: made safe; figures and tables, the same in every locale. Pure functions.
+//
+// In what comes from files and arguments, control characters (C0, DEL, C1) and bytes that are not
+// UTF-8 come out as \n, \x1b or \u009b.
 #ifndef RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
 #define RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "reshard/stored_array.h"
+
 namespace reshard {
+
+// Returns a name as one word of a line: newlines and backslashes are escaped too, so that different
+// names look different.
+std::string PrintableName(std::string_view name);
+
+// Returns a message: newlines and backslashes stay.
+std::string PrintableText(std::string_view text);
+
+// Returns "a, b and 3 more": `names`, the first of `count`; "(empty)" stands for one without a
+// name.
+std::string PrintableNames(const std::vector<std::string>& names, uint64_t count);
 
 // Returns "512 B", "1.5 KiB", "34.0 GiB".
 std::string FormatBytes(uint64_t bytes);
@@ -57,6 +74,21 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The dtype's name, "map" for a MapTensor.
+inline std::string_view TypeName(ArrayKind kind, DType dtype) {
+  return kind == ArrayKind::kMapTensor ? "map" : DTypeName(dtype);
+}
+
+// "[2, 3]", "-" for what has no shape.
+inline std::string ShapeText(ArrayKind kind, const Shape& shape) {
+  return kind == ArrayKind::kTensor ? FormatList(shape) : "-";
+}
+
+// A list, null for what has no shape.
+inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, const Shape& shape) {
+  return kind == ArrayKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
+}
 
 }  // namespace reshard
 

@@ -3,12 +3,13 @@
 #ifndef RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 #define RESHARD_TOOLS_CLI_VERIFY_COMMAND_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reshard/verify.h"
 #include "reshard/verify_against.h"
-#include "tools/cli/choice_options.h"
 #include "tools/cli/command.h"
+#include "tools/cli/shared_options.h"
 
 namespace reshard {
 

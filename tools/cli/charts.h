@@ -1,0 +1,63 @@
+// The pictures of a report. Pure functions.
+#ifndef RESHARD_TOOLS_CLI_CHARTS_H_
+#define RESHARD_TOOLS_CLI_CHARTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/layout_report.h"
+#include "reshard/timeline.h"
+
+namespace reshard {
+
+// What stands side by side: a value for each series.
+struct BarGroup {
+  std::string label;  // HTML
+  std::string tip;    // HTML; begins what is shown where the pointer rests
+  std::vector<uint64_t> values;
+};
+
+struct BarChart {
+  std::string_view title;
+  std::string_view description;
+  std::vector<std::string_view> series;  // at most two
+  std::vector<BarGroup> groups;          // each with as many values as there are series
+  std::function<std::string(uint64_t)> format;
+};
+
+// Returns an <svg> of standing bars, for numbered things. Where labels would touch, some are left
+// out.
+std::string StandingBars(const BarChart& chart);
+
+// Returns an <svg> with a row of text and bars for each group, for named things.
+std::string LyingBars(const BarChart& chart);
+
+// Returns "rank 3" or "ranks 16-31", "3" or "16-31".
+std::string RankWords(const FileBin& bin);
+std::string RankNumbers(const FileBin& bin);
+
+// Returns an <svg> of which source ranks feed which target ranks: source ranks downwards, target
+// ranks to the right, the more bytes the darker. Only of a report with a plan.
+std::string FlowChart(const LayoutReport& report);
+
+// Returns an <svg> with a square for each rank, coloured by the shard of a parameter that it holds.
+// The hue tells the shard, the lightness the replica; ranks without the parameter
+// are empty. Up to 256 squares have numbers in them.
+std::string DeviceGridChart(const LayoutSide& side, const DeviceGrid& grid, std::string_view title);
+
+// The memory that a run might hold at the most.
+struct MemoryMarks {
+  uint64_t planned = 0;
+  uint64_t limit = 0;
+};
+
+// Returns the section of the page about how a run went: two pictures with the phases as bands, and
+// tables.
+std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_CHARTS_H_
