@@ -9,7 +9,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/mindspore/group_info_loader.h"
+#include "src/mindspore/group_info.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"

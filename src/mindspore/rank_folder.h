@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/mindspore/rank_listing.h"
+#include "src/mindspore/rank_pattern.h"
 
 namespace reshard {
 

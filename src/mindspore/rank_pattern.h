@@ -1,21 +1,70 @@
-// Rank patterns: paths with {rank} in them, which name a file or a folder for each rank.
-//
-// node{rank}/CKP_1-4_32.ckpt, ckpt/rank_{rank}/llm_rank_{rank}-1_100.ckpt, run/node{rank}. All
-// {rank} of one path stand for the same digits. Looks at names only. Any number of threads may call
-// these functions.
+// The checkpoint files that there are of each rank, and rank patterns: paths with {rank} in them,
+// which name a file or a folder for each rank. Any number of threads may call these functions.
 #ifndef RESHARD_SRC_MINDSPORE_RANK_PATTERN_H_
 #define RESHARD_SRC_MINDSPORE_RANK_PATTERN_H_
 
+#include <compare>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/mindspore/rank_listing.h"
 #include "src/os/paths.h"
 
 namespace reshard {
 
+inline constexpr std::string_view kCheckpointExtension = ".ckpt";
+
+// When a checkpoint was taken; the step counts within the epoch.
+struct TrainingStep {
+  int64_t epoch = 0;
+  int64_t step = 0;
+
+  friend auto operator<=>(const TrainingStep&, const TrainingStep&) = default;
+};
+
+// A checkpoint file among which there may be a choice.
+struct Candidate {
+  std::string name;
+  std::optional<TrainingStep> step;  // where the name ends in -EPOCH_STEP.ckpt
+};
+
+// The checkpoint files that there are of one rank.
+struct RankListing {
+  int64_t rank = 0;
+  std::string label;  // what messages call it: "rank_3", or the path of a file that a pattern names
+  std::string folder;  // of the candidates, relative to that of the source: "rank_3"
+  std::vector<Candidate> candidates;
+  std::string last_by_name;  // what MindSpore takes: of all .ckpt files of a folder, those included
+                             // that do not count here; empty where there is no folder to choose in
+};
+
+// Returns the number that decimal digits, and nothing else, spell, if it fits 63 bits.
+std::optional<int64_t> ParseNumber(std::string_view digits);
+
+// Returns `name` without the extension, where it has it.
+std::string_view Stem(std::string_view name);
+
+// Returns the step of a stem PREFIX-EPOCH_STEP.
+std::optional<TrainingStep> StepOf(std::string_view stem);
+
+// Returns "-1_100", or "no step".
+std::string StepName(const std::optional<TrainingStep>& step);
+
+// Returns folder/name; `name` where the folder is empty.
+std::string PathIn(const std::string& folder, const std::string& name);
+
+// Fails with kUnsupported where `file`, which lies at `place`, is a safetensors file.
+Status CheckNotSafetensors(const std::string& place, std::string_view file);
+
+// Lists the checkpoints of `folder`, which lies in `base`. Errors: kNotFound, kUnsupported, kIo.
+Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
+                                   const std::string& folder);
+
+// A pattern may be node{rank}/CKP_1-4_32.ckpt, ckpt/rank_{rank}/llm_rank_{rank}-1_100.ckpt,
+// run/node{rank}. All {rank} of one path stand for the same digits. Only names are looked at.
 inline constexpr std::string_view kRankPlaceholder = "{rank}";
 
 bool IsRankPattern(std::string_view path);

@@ -1,6 +1,6 @@
 // StrategySpec: layouts as a user states them (docs/strategies.md), and what they come to.
 //
-// Values without I/O; a codec of format/ yields the spec. Pure functions; any thread.
+// Values without I/O. Pure functions; any thread.
 #ifndef RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_
 #define RESHARD_SRC_MINDSPORE_SPEC_LAYOUTS_H_
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/box.h"
@@ -67,6 +68,14 @@ Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string
 // Returns layouts for the parameters that the entries name.
 // Errors: kInvalidArgument for an entry with a glob pattern or without cuts.
 Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec);
+
+// A longer file is not read: parsed it may be 25 times as large.
+inline constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
+
+// Parses a whole specification, in JSON; `path` is for messages. Every key is known, every entry
+// fits the devices, and no pattern stands twice in a stage. Errors: kCorrupt (path, place in the
+// file, expected, found).
+Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes);
 
 }  // namespace reshard
 

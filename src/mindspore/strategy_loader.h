@@ -6,15 +6,41 @@
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_LOADER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/mindspore/strategy.h"
-#include "src/mindspore/strategy_merge.h"
 
 namespace reshard {
+
+// One strategy file of a folder, whole.
+struct StageFile {
+  std::string path;
+  std::string bytes;
+  std::vector<std::string> copies;  // paths of other files of the folder with the same bytes
+};
+
+struct MergedStrategy {
+  int64_t stages = 0;
+  std::string bytes;
+  std::vector<std::string> notes;  // files that were skipped, and why
+};
+
+// Parses the files of one folder.
+// Errors: kMismatch when some are JSON and others are not; as ParseStrategy.
+Result<std::vector<StrategyFile>> ParseStageFiles(const std::vector<StageFile>& files,
+                                                  const MemoryCheck& memory = {});
+
+// Merges the files of one folder, whatever their order, as MindSpore's merge_pipeline_strategys
+// does (SPEC.md, "Merged file"). Opens nothing. In protobuf the result is what MindSpore writes
+// when it finds the files in the order of their stages; in JSON what its json.dump writes: there a
+// node name of two stages stands once, with what the later one says. Errors: as ParseStageFiles and
+// Strategy::FromStageFiles.
+Result<MergedStrategy> MergeStageFiles(const std::string& folder,
+                                       const std::vector<StageFile>& files);
 
 // Loads the strategy at `path`. The stage files of a folder make a pipeline's strategy, even if
 // there is one only; a merged file that lies alone in a folder is taken itself.

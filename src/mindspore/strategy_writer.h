@@ -1,6 +1,6 @@
-// StrategyWriter: puts the items of a strategy together to a file, in either encoding.
+// Writes strategy files in either encoding: from layouts, or from a file in the other one.
 //
-// Opens nothing. One thread at a time.
+// Opens nothing.
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_WRITER_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_WRITER_H_
 
@@ -13,10 +13,11 @@
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy.pb.h"
 #include "src/mindspore/strategy_codec.h"
-#include "src/mindspore/strategy_json_items.h"
+#include "src/mindspore/strategy_json.h"
 
 namespace reshard {
 
+// Puts the items of a strategy together to a file. One thread at a time.
 class StrategyWriter {
  public:
   explicit StrategyWriter(StrategyEncoding encoding) : encoding_(encoding) {}
@@ -53,6 +54,21 @@ StrategyEncoding StrategyEncodingOfName(const std::string& path);
 // one stage whose names would all be read as those of a pipeline's stages.
 Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool merged,
                                    StrategyEncoding encoding);
+
+// A strategy file turned from protobuf into JSON or back (SPEC.md, "From one encoding to the
+// other").
+struct RecodedStrategy {
+  std::string bytes;
+  size_t layouts = 0;
+  std::vector<std::string> warnings;  // what the other encoding has no place for
+};
+
+// Encodes a strategy file in `encoding`; one that is in it already stays as it is. `path` is for
+// messages.
+// Errors: those of ParseStrategy; kCorrupt and kMismatch for what the other encoding cannot hold
+// and a reader would miss.
+Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::string& bytes,
+                                       StrategyEncoding encoding);
 
 }  // namespace reshard
 

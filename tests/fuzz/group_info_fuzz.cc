@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/mindspore/foreign_file.h"
-#include "src/mindspore/group_info_codec.h"
+#include "src/mindspore/group_info.h"
 #include "src/mindspore/strategy.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/group_info_oracle.pb.h"

@@ -11,7 +11,7 @@
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy_codec.h"
-#include "src/mindspore/strategy_merge.h"
+#include "src/mindspore/strategy_loader.h"
 #include "src/source/shard_grid.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/naive_reshard.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/mindspore/spec_layouts.h"
-#include "src/mindspore/spec_parser.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_writer.h"
 #include "tests/fuzz/fuzz_target.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/mindspore/group_info_codec.h"
+#include "src/mindspore/group_info.h"
 #include "src/mindspore/strategy_codec.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"

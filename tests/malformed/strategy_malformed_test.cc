@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/mindspore/strategy_codec.h"
-#include "src/mindspore/strategy_merge.h"
+#include "src/mindspore/strategy_loader.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 

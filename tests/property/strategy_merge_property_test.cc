@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/mindspore/strategy_codec.h"
-#include "src/mindspore/strategy_merge.h"
+#include "src/mindspore/strategy_loader.h"
 #include "tests/support/pick.h"
 #include "tests/support/strategy_bytes.h"
 

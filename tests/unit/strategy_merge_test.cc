@@ -1,4 +1,4 @@
-#include "src/mindspore/strategy_merge.h"
+#include "src/mindspore/strategy_loader.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "src/mindspore/strategy_recoding.h"
+#include "src/mindspore/strategy_writer.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "src/mindspore/strategy_writer.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/strategy_bytes.h"
 

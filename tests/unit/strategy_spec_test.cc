@@ -9,7 +9,7 @@
 
 #include "reshard/convert.h"
 #include "reshard/strategy_files.h"
-#include "src/mindspore/spec_parser.h"
+#include "src/mindspore/spec_layouts.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

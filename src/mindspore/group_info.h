@@ -1,8 +1,7 @@
-// Reads group_info files (SPEC.md), which a training run writes where GROUP_INFO_FILE is set.
-//
-// Takes bytes and opens nothing. A pure function; any number of threads may call it.
-#ifndef RESHARD_SRC_MINDSPORE_GROUP_INFO_CODEC_H_
-#define RESHARD_SRC_MINDSPORE_GROUP_INFO_CODEC_H_
+// group_info files (SPEC.md), which a training run writes where GROUP_INFO_FILE is set: lists of
+// ranks that hold the same weights. Any number of threads may call these functions.
+#ifndef RESHARD_SRC_MINDSPORE_GROUP_INFO_H_
+#define RESHARD_SRC_MINDSPORE_GROUP_INFO_H_
 
 #include <cstdint>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/mindspore/holder_groups.h"
 
 namespace reshard {
 
@@ -22,6 +22,10 @@ inline constexpr uint64_t kMaxGroupInfoBytes = uint64_t{64} << 20;
 // beyond kMaxRanks.
 Result<std::vector<int64_t>> ParseGroupInfo(const std::string& path, std::string_view bytes);
 
+// Reads group_info files; of a path with {rank} those that are there. Errors: kNotFound; kCorrupt
+// as ParseGroupInfo; kMismatch as HolderGroups::Make; kIo.
+Result<HolderGroups> LoadGroupInfo(const std::vector<std::string>& paths);
+
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_MINDSPORE_GROUP_INFO_CODEC_H_
+#endif  // RESHARD_SRC_MINDSPORE_GROUP_INFO_H_
