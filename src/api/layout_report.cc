@@ -15,6 +15,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
@@ -41,8 +42,9 @@ SideSums TargetSums(const ConversionRule& rule) {
 Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            DivideMemory(options.conversion.memory_limit, 1));
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.conversion, budget));
-  const Planner planner = MakePlanner(*source, options.conversion);
+  const ConversionSpec spec = SpecOf(options.conversion);
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, budget));
+  const Planner planner = MakePlanner(*source, spec);
   std::map<FileId, int64_t> ranks;
   for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
   LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));
@@ -50,9 +52,11 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   LayoutReport report;
   report.planned = true;
   PlanNotes notes;
-  RESHARD_ASSIGN_OR_RETURN(report.plan,
-                           PlanConversion(*source, planner, options.conversion, budget, notes,
-                                          [&](const TargetPlan& plan) { sums.Add(plan, notes); }));
+  RESHARD_ASSIGN_OR_RETURN(
+      ConversionPlan plan,
+      PlanConversion(*source, planner, spec.selection, spec.checks.reference, budget, spec.run.stop,
+                     notes, [&](const TargetPlan& target) { sums.Add(target, notes); }));
+  report.plan = ReportOf(std::move(plan));
   sums.Finish(notes, report);
   RESHARD_ASSIGN_OR_RETURN(
       report.parameters, MakeDeviceGrids(*source, planner, report.plan, notes, options.parameters));

@@ -6,12 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "reshard/used_paths.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/convert_options_check.h"
 #include "src/convert/plan_fingerprint.h"
-#include "src/mindspore/files_read.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 
@@ -20,20 +17,21 @@ namespace {
 
 // The folders that a pattern tells apart are the source's, as one with rank folders is. Where it
 // names files side by side, they lie anywhere.
-Status CheckOutsideOfPattern(const OpenedSource& source, const ConvertOptions& options) {
-  if (!IsRankPattern(options.source)) return {};
+Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& pattern,
+                             const std::string& target) {
+  if (!IsRankPattern(pattern)) return {};
   for (const OpenedSource::File& file : source.chosen()) {
     if (file.relative_path.find('/') == std::string::npos) continue;
     const std::filesystem::path path = source.path(file);
-    RESHARD_RETURN_IF_ERROR(CheckOutside(options.target, path.parent_path().string()));
+    RESHARD_RETURN_IF_ERROR(CheckOutside(target, path.parent_path().string()));
   }
   return {};
 }
 
 // A file that is read, a source or one of `others`, must not be one that is replaced, whatever the
 // names it is reached by, nor a source beside an output: a rank folder holds one checkpoint.
-Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
-                        const ConvertOptions& options, const std::vector<std::string>& others) {
+Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
+                        const std::string& target_folder, const std::vector<std::string>& others) {
   const auto key = [](const FileIdentity& identity) {
     return std::pair(identity.device, identity.inode);
   };
@@ -49,8 +47,8 @@ Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
     const auto identity = IdentityOf(path);
     if (identity.ok()) inputs.emplace(key(*identity), Escape(path) + ", which is read");
   }
-  for (const TargetFileSummary& target : plan.targets) {
-    const std::string path = fmt::format("{}/{}", options.target, target.path);
+  for (const TargetWork& target : work.targets) {
+    const std::string path = fmt::format("{}/{}", target_folder, target.path);
     const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
     const auto there = IdentityOf(path);
@@ -72,9 +70,9 @@ Status CheckSourcesStay(const OpenedSource& source, const PlanReport& plan,
 
 // What an earlier run has staged may be cleared, and is no checkpoint to convert. `inputs` are read
 // besides the sources.
-Status CheckNothingStagedIsRead(const OpenedSource& source, const ConvertOptions& options,
+Status CheckNothingStagedIsRead(const OpenedSource& source, const std::string& target,
                                 std::vector<std::string> inputs) {
-  const std::string staging = options.target + "/.reshard";
+  const std::string staging = target + "/.reshard";
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(staging));
   if (kind == PathKind::kMissing) return {};
   RESHARD_ASSIGN_OR_RETURN(const PathLocation folder, PathLocation::Of(staging));
@@ -85,62 +83,45 @@ Status CheckNothingStagedIsRead(const OpenedSource& source, const ConvertOptions
     return InvalidArgumentError(
         fmt::format("{}: is read, and lies in the staging folder of the target {}; choose another "
                     "target folder, or move the file",
-                    Escape(path), Escape(options.target)));
+                    Escape(path), Escape(target)));
   }
   return {};
 }
 
 }  // namespace
 
-std::set<int64_t> RanksRead(const PlanReport& plan) {
+std::set<int64_t> RanksRead(const WorkList& work) {
   std::set<int64_t> ranks;
-  for (const SourceFileSummary& file : plan.sources) ranks.insert(file.rank);
+  for (const SourceWork& file : work.sources) ranks.insert(file.rank);
   return ranks;
 }
 
-ConvertReport ReportOfAll(const PlanReport& plan) {
-  ConvertReport report;
-  report.warnings = plan.warnings;
-  report.sample = plan.sample;
-  report.largest = plan.largest;
-  report.largest_shapes = plan.largest_shapes;
-  report.totals = plan.totals;
-  report.stage_alone = plan.stage_alone;
-  report.parameters = plan.parameters;
-  report.left_out = plan.left_out;
-  report.renamed = plan.renamed;
-  return report;
-}
-
-Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
-                            const ConvertOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options));
-  UsedPaths used = PathsOf(options);
-  used.checkpoints.clear();
-  std::vector<std::string> others = FilesRead(used);
-  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, plan, options, others));
-  RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, options, std::move(others)));
+Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
+                            const ConversionSpec& conversion, std::vector<std::string> others) {
+  const TargetSpec& target = conversion.target;
+  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, conversion.source.source, target.folder));
+  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
+  RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
   JobSpec spec;
-  spec.target_folder = options.target;
-  spec.fingerprint = PlanFingerprint(source, options);
+  spec.target_folder = target.folder;
+  spec.fingerprint = PlanFingerprint(source, target.prefix, conversion.selection);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
-  for (const TargetFileSummary& target : plan.targets) {
-    spec.files.push_back({target.path, target.size});
-  }
+  for (const TargetWork& file : work.targets) spec.files.push_back({file.path, file.size});
   const Strategy* source_strategy = source.rule().source();
   const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
-  const std::set<int64_t> read = RanksRead(plan);
+  const std::set<int64_t> read = RanksRead(work);
   for (const OpenedSource::File& file : source.chosen()) {
     if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
   }
-  spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
-  spec.checksum = options.checksum;
-  spec.force = options.force;
-  spec.resume = options.resume;
+  spec.source_identities =
+      conversion.run.worker ? SharedIdentityLines(source) : IdentityLines(source);
+  spec.checksum = target.checksum;
+  spec.force = target.force;
+  spec.resume = target.resume;
   return spec;
 }
 

@@ -1,28 +1,28 @@
-// What a conversion tells the job that stages and publishes its files, and of its plan the report.
+// What a conversion tells the job that stages and publishes its files.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_JOB_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_JOB_H_
 
 #include <cstdint>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/opened_source.h"
-#include "src/job/target_job.h"
+#include "src/convert/work_list.h"
+#include "src/job/job_spec.h"
 
 namespace reshard {
 
-// The source ranks whose files the plan reads.
-std::set<int64_t> RanksRead(const PlanReport& plan);
+// The source ranks whose files are read.
+std::set<int64_t> RanksRead(const WorkList& work);
 
-// Returns what the report of a run, or of a share of it, says of the whole conversion; the rest of
-// it is left empty.
-ConvertReport ReportOfAll(const PlanReport& plan);
-
-// Errors: kInvalidArgument where the target lies in the source, or an output would replace a file
-// of it or lie beside one; kIo.
-Result<JobSpec> MakeJobSpec(const OpenedSource& source, const PlanReport& plan,
-                            const ConvertOptions& options);
+// Returns the spec of the job that does `work`; `others` are the files that are read besides the
+// source's. Errors: kInvalidArgument where the target lies in the source, or an output would
+// replace a file that is read or lie beside one; kIo.
+Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
+                            const ConversionSpec& conversion, std::vector<std::string> others);
 
 }  // namespace reshard
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,74 +47,93 @@ std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>&
   return chosen;
 }
 
-SourceAccess AccessOf(SourceIo io) {
-  switch (io) {
-    case SourceIo::kMap:
-      return SourceAccess::kMap;
-    case SourceIo::kPread:
-      return SourceAccess::kPread;
-    case SourceIo::kAuto:
-      break;
-  }
-  return SourceAccess::kAuto;
-}
-
 }  // namespace
 
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget) {
-  return OpenedSource::Open({options.source, options.source_strategy, options.target_strategy,
-                             options.suffix, options.source_files, options.group_info},
-                            {.index_bytes = budget.index_bytes,
-                             .window_bytes = budget.window_bytes,
-                             .access = AccessOf(options.io.source),
-                             .stop = options.stop,
-                             .memory = CheckOf(budget)});
+  return OpenedSource::Open(spec.source, {.index_bytes = budget.index_bytes,
+                                          .window_bytes = budget.window_bytes,
+                                          .access = spec.access,
+                                          .stop = spec.run.stop,
+                                          .memory = CheckOf(budget)});
 }
 
-Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options) {
-  return {source.shards(), options.prefix, options.unmatched.value_or(UnmatchedPolicy::kCopy),
-          ParameterChoice(options.include, options.exclude, options.renames)};
+Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec) {
+  const Selection& selection = spec.selection;
+  return {source.shards(), spec.target.prefix, selection.unmatched,
+          ParameterChoice(selection.include, selection.exclude, selection.renames)};
 }
 
-Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, const MemoryBudget& budget,
-                                  PlanNotes& notes, const PlanVisitor& visit) {
-  const std::set<int64_t> chosen(options.ranks.begin(), options.ranks.end());
-  std::vector<int64_t> ranks(chosen.begin(), chosen.end());
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                      const Selection& selection, const std::string& reference,
+                                      const MemoryBudget& budget, const std::stop_token& stop,
+                                      PlanNotes& notes, const PlanVisitor& visit) {
+  std::vector<int64_t> ranks = selection.ranks;
   if (ranks.empty()) {
     ranks.resize(static_cast<size_t>(source.rule().target_ranks()));
     std::iota(ranks.begin(), ranks.end(), 0);
   }
-  PlanReport report;
+  ConversionPlan plan;
   RESHARD_RETURN_IF_ERROR(
-      PlanTargets(source, planner, ranks, budget, options.stop, visit, notes, report));
-  if (options.stop.stop_requested()) return CancelledError("stopped while planning");
+      PlanTargets(source, planner, ranks, budget, stop, visit, notes, plan.work));
+  if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(planner.choice(), source.rule(), notes));
-  report.parameters = notes.parameters.size();
-  report.left_out = choice.left_out;
-  report.renamed = choice.renamed;
-  report.largest = BySize(notes);
-  report.largest_shapes = LargestShapes(report.largest, notes);
-  report.largest.resize(std::min(report.largest.size(), kLargest));
-  report.warnings = source.warnings();
-  for (std::string& warning : choice.warnings) report.warnings.push_back(std::move(warning));
-  if (!options.reference.empty()) {
-    RESHARD_RETURN_IF_ERROR(CheckReference(options.reference, notes, report.warnings));
+  PlanFindings& findings = plan.findings;
+  findings.parameters = notes.parameters.size();
+  findings.left_out = choice.left_out;
+  findings.renamed = choice.renamed;
+  findings.largest = BySize(notes);
+  findings.largest_shapes = LargestShapes(findings.largest, notes);
+  findings.largest.resize(std::min(findings.largest.size(), kLargest));
+  findings.warnings = source.warnings();
+  for (std::string& warning : choice.warnings) findings.warnings.push_back(std::move(warning));
+  if (!reference.empty()) {
+    RESHARD_RETURN_IF_ERROR(CheckReference(reference, notes, findings.warnings));
   }
-  if (!options.unmatched) {
+  if (!selection.unmatched_asked_for) {
     RESHARD_RETURN_IF_ERROR(
-        CheckNames(source.rule(), ranks, notes, report.bytes_read, kUnmatchedAllowed));
+        CheckNames(source.rule(), ranks, notes, plan.work.bytes_read, kUnmatchedAllowed));
   }
-  for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
-  return report;
+  for (std::string& warning : notes.Warnings()) findings.warnings.push_back(std::move(warning));
+  return plan;
 }
 
-Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, const MemoryBudget& budget) {
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                      const Selection& selection, const std::string& reference,
+                                      const MemoryBudget& budget, const std::stop_token& stop) {
   PlanNotes notes;
-  return PlanConversion(source, planner, options, budget, notes, {});
+  return PlanConversion(source, planner, selection, reference, budget, stop, notes, {});
+}
+
+PlanReport ReportOf(ConversionPlan plan) {
+  auto& [work, findings] = plan;
+  PlanReport report;
+  report.warnings = std::move(findings.warnings);
+  report.sources.reserve(work.sources.size());
+  for (SourceWork& source : work.sources) {
+    report.sources.push_back({source.rank, std::move(source.path), source.size});
+  }
+  report.targets.reserve(work.targets.size());
+  for (TargetWork& target : work.targets) {
+    report.targets.push_back({target.rank, std::move(target.path), target.size, target.parameters,
+                              target.runs, std::move(target.source_ranks)});
+  }
+  report.largest = std::move(findings.largest);
+  report.largest_shapes = std::move(findings.largest_shapes);
+  report.totals = findings.totals;
+  report.stage_alone = findings.stage_alone;
+  report.parameters = findings.parameters;
+  report.left_out = findings.left_out;
+  report.renamed = findings.renamed;
+  report.bytes_read = work.bytes_read;
+  report.bytes_written = work.bytes_written;
+  report.runs = work.runs;
+  report.shortest_run = work.shortest_run;
+  report.longest_run = work.longest_run;
+  report.largest_plan_bytes = work.largest_plan_bytes;
+  report.sample = findings.sample;
+  return report;
 }
 
 }  // namespace reshard

@@ -2,35 +2,66 @@
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/plan_targets.h"
+#include "src/convert/work_list.h"
 #include "src/mindspore/planner.h"
 #include "src/plan/plan_notes.h"
 
 namespace reshard {
 
+// What planning and the checks after it have found that users are told: as in ConvertReport.
+struct PlanFindings {
+  std::vector<std::string> warnings;
+  std::vector<ParameterSummary> largest;
+  std::vector<ParameterSummary> largest_shapes;
+  std::optional<ParameterTotals> totals;
+  std::optional<int64_t> stage_alone;
+  uint64_t parameters = 0;
+  uint64_t left_out = 0;
+  uint64_t renamed = 0;
+  std::optional<ReplicaSample> sample;
+};
+
+struct ConversionPlan {
+  WorkList work;
+  PlanFindings findings;
+};
+
 // Opens the source of a conversion. Errors: those of OpenedSource::Open.
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget);
 
 // Returns the planner of a conversion; `source` has to outlive it.
-Planner MakePlanner(const OpenedSource& source, const ConvertOptions& options);
+Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec);
 
-// Plans each target rank that `options` asks for. Opens and indexes every source file that the run
-// needs, and so pins its identity. What it takes more than plans to say is left to the caller:
-// sample, totals, stage_alone, memory_bytes and free_space_bytes of the report. Errors: those of
-// PlanTargets, FindingsOf, CheckReference and CheckNames; kCancelled.
-Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, const MemoryBudget& budget);
+// Plans each target rank of `selection`, holding what is written against `reference`, a file of
+// full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so
+// pins its identity. What it takes more than plans to find is left to the caller: sample, totals
+// and stage_alone. Errors: those of PlanTargets, FindingsOf, CheckReference and CheckNames;
+// kCancelled.
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                      const Selection& selection, const std::string& reference,
+                                      const MemoryBudget& budget, const std::stop_token& stop);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.
-Result<PlanReport> PlanConversion(const OpenedSource& source, const Planner& planner,
-                                  const ConvertOptions& options, const MemoryBudget& budget,
-                                  PlanNotes& notes, const PlanVisitor& visit);
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+                                      const Selection& selection, const std::string& reference,
+                                      const MemoryBudget& budget, const std::stop_token& stop,
+                                      PlanNotes& notes, const PlanVisitor& visit);
+
+// Returns what users are told of a plan; memory and space are left out.
+PlanReport ReportOf(ConversionPlan plan);
 
 }  // namespace reshard
 

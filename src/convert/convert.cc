@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "reshard/commit.h"
+#include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
-#include "src/convert/convert_options_check.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/counted_work.h"
 #include "src/convert/joined_sources.h"
 #include "src/convert/memory_budget.h"
@@ -27,9 +28,11 @@
 #include "src/convert/strategy_check.h"
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/totals_check.h"
+#include "src/convert/work_list.h"
 #include "src/convert/write_targets.h"
 #include "src/job/shard_job.h"
 #include "src/job/target_job.h"
+#include "src/mindspore/files_read.h"
 #include "src/mindspore/planner.h"
 #include "src/os/storage_kind.h"
 #include "src/write/part_sink.h"
@@ -46,29 +49,40 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
 
 // Checks that the source is what it is taken for and the source strategy its own, before anything
 // is written.
-Status CheckSource(OpenedSource& source, const Planner& planner, const ConvertOptions& options,
-                   PlanReport& plan) {
-  RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent, CheckTotals(source, options, plan));
+Status CheckSource(OpenedSource& source, const Planner& planner, const CheckChoice& checks,
+                   const RunOptions& run, ConversionPlan& plan) {
+  RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
+                           CheckTotals(source, checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> target_ranks;
-  for (const TargetFileSummary& target : plan.targets) target_ranks.push_back(target.rank);
+  target_ranks.reserve(plan.work.targets.size());
+  for (const TargetWork& target : plan.work.targets) target_ranks.push_back(target.rank);
   RESHARD_ASSIGN_OR_RETURN(
       StrategyFindings findings,
       CheckStrategy(source, planner.choice(), StagesOf(source.rule(), target_ranks),
-                    {.replicas = options.check_replicas,
-                     .spent = options.expected_parameters ? SampleLimits{0, 0} : spent,
-                     .workers = Workers(options.jobs),
-                     .stop = options.stop}));
-  for (std::string& warning : findings.warnings) plan.warnings.push_back(std::move(warning));
-  plan.sample = findings.sample;
+                    {.replicas = checks.replicas,
+                     .spent = checks.parameters ? SampleLimits{0, 0} : spent,
+                     .workers = Workers(run.jobs),
+                     .stop = run.stop}));
+  for (std::string& warning : findings.warnings) {
+    plan.findings.warnings.push_back(std::move(warning));
+  }
+  plan.findings.sample = findings.sample;
   return {};
+}
+
+// The files that a conversion reads besides its source's.
+std::vector<std::string> OthersRead(const ConvertOptions& options) {
+  UsedPaths used = PathsOf(options);
+  used.checkpoints.clear();
+  return FilesRead(used);
 }
 
 // What is known once a conversion is planned and checked.
 struct Conversion {
   OpenedSource& source;
   const Planner& planner;
-  const PlanReport& plan;
-  const ConvertOptions& options;
+  const ConversionPlan& plan;
+  const ConversionSpec& spec;
   const MemoryBudget& budget;
   TimelineRecorder& timeline;
 };
@@ -88,10 +102,10 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   parts.reserve(files.size());
   for (size_t i = 0; i < files.size(); ++i) parts.push_back({i, {0, files[i].size}});
   Share share;
-  share.parts = SharesOf(conversion.plan, files, parts);
+  share.parts = SharesOf(conversion.plan.work, files, parts);
   share.staged = job.already_staged();
   if (share.staged) return share;
-  for (const TargetFileSummary& target : conversion.plan.targets) {
+  for (const TargetWork& target : conversion.plan.work.targets) {
     // A finished file may turn out not to be what was recorded.
     const bool trusted = job.spec().resume != Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
@@ -105,10 +119,10 @@ Share ShareOf(const Conversion& conversion, const ShardJob& job) {
   share.published = job.already_published();
   if (share.published) return share;
   const std::vector<ManifestFile>& files = job.spec().files;
-  share.parts = SharesOf(conversion.plan, files, job.unfinished());
-  share.finished = SharesOf(conversion.plan, files, job.finished());
+  share.parts = SharesOf(conversion.plan.work, files, job.unfinished());
+  share.finished = SharesOf(conversion.plan.work, files, job.finished());
   for (const TargetShare& part : share.parts) {
-    const std::vector<int64_t>& ranks = conversion.plan.targets[part.target].source_ranks;
+    const std::vector<int64_t>& ranks = conversion.plan.work.targets[part.target].source_ranks;
     share.source_ranks.insert(ranks.begin(), ranks.end());
   }
   return share;
@@ -128,17 +142,17 @@ struct Job {
 };
 
 Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, Job& job) {
-  if (!conversion.options.shard) {
+  if (!conversion.spec.run.worker) {
     RESHARD_ASSIGN_OR_RETURN(TargetJob alone, TargetJob::Begin(std::move(spec)));
     job.alone.emplace(std::move(alone));
     return {};
   }
   JobSpec own = spec;
   own.is_published = [&] {
-    return IsPublished(conversion.source, conversion.planner, conversion.plan, spec);
+    return IsPublished(conversion.source, conversion.planner, conversion.plan.work, spec);
   };
   RESHARD_ASSIGN_OR_RETURN(ShardJob worker,
-                           ShardJob::Begin(std::move(own), *conversion.options.shard, patience));
+                           ShardJob::Begin(std::move(own), *conversion.spec.run.worker, patience));
   job.worker.emplace(std::move(worker));
   return {};
 }
@@ -151,30 +165,31 @@ struct Work {
 };
 
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share) {
-  const auto& [source, planner, plan, options, budget, timeline] = conversion;
-  const bool check_staged = share.staged && options.resume == Resume::kVerify;
+  const auto& [source, planner, plan, spec, budget, timeline] = conversion;
+  const WorkList& list = plan.work;
+  const bool check_staged = share.staged && spec.target.resume == Resume::kVerify;
   std::vector<int64_t> target_ranks;
   uint64_t bytes = 0;
   for (const TargetShare& part : share.parts) {
-    target_ranks.push_back(plan.targets[part.target].rank);
+    target_ranks.push_back(list.targets[part.target].rank);
     if (!share.staged || check_staged) bytes += part.part.range.length;
   }
   Work done;
   RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
-                           FindChecks(source, share.source_ranks, target_ranks, options));
-  const CountedWork count(options.jobs, options.stop, options.progress, checks.bytes + bytes);
+                           FindChecks(source, share.source_ranks, target_ranks, spec.checks));
+  const CountedWork count(spec.run.jobs, spec.run.stop, spec.run.progress, checks.bytes + bytes);
   RESHARD_ASSIGN_OR_RETURN(done.replicas,
-                           RunChecks(source, checks, planner.choice(), options, count.work()));
+                           RunChecks(source, checks, planner.choice(), spec.checks, count.work()));
   done.checked = checks.crc;
   if (check_staged) {
-    RESHARD_RETURN_IF_ERROR(CheckPublication(plan, *job.alone, options, count.work().progress));
+    RESHARD_RETURN_IF_ERROR(CheckPublication(list, *job.alone, count.work()));
   }
   if (share.staged) return done;
   timeline.Begin("write");
   RESHARD_ASSIGN_OR_RETURN(
       done.written,
-      WriteTargets(source, planner, plan, share.parts, job.sink(), job.storage(),
-                   job.spec().fingerprint, options, budget, count.work().progress, timeline));
+      WriteTargets(source, planner, list, share.parts, job.sink(), job.storage(),
+                   job.spec().fingerprint, spec.target, budget, count.work(), timeline));
   return done;
 }
 
@@ -195,22 +210,31 @@ Status WithHint(Status status, const Job& job) {
 
 ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work done,
                          PublishReport published) {
-  const PlanReport& plan = conversion.plan;
-  ConvertReport report = ReportOfAll(plan);
+  const auto& [list, findings] = conversion.plan;
+  ConvertReport report;
+  report.warnings = findings.warnings;
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
+  report.sample = findings.sample;
+  report.largest = findings.largest;
+  report.largest_shapes = findings.largest_shapes;
+  report.totals = findings.totals;
+  report.stage_alone = findings.stage_alone;
+  report.parameters = findings.parameters;
+  report.left_out = findings.left_out;
+  report.renamed = findings.renamed;
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {
-      const TargetFileSummary& target = plan.targets[number];
+      const TargetWork& target = list.targets[number];
       report.files.push_back({target.path, part.range.length});
       report.bytes_written += part.range.length;
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());
     }
   }
   report.source_ranks.assign(ranks.begin(), ranks.end());
-  const std::optional<WorkShard>& worker = conversion.options.shard;
-  report.bytes_read = worker ? done.written.bytes_read : plan.bytes_read;
+  const std::optional<WorkShard>& worker = conversion.spec.run.worker;
+  report.bytes_read = worker ? done.written.bytes_read : list.bytes_read;
   report.crc_files = done.checked.files.size();
   report.crc_bytes = done.checked.bytes;
   report.replicas = std::move(done.replicas);
@@ -230,9 +254,9 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
 // Of a worker that found the set in place.
 ConvertReport ReportOfNothing(const Conversion& conversion) {
   ConvertReport report;
-  report.warnings = conversion.plan.warnings;
-  report.parameters = conversion.plan.parameters;
-  report.shard = {.shard = *conversion.options.shard,
+  report.warnings = conversion.plan.findings.warnings;
+  report.parameters = conversion.plan.findings.parameters;
+  report.shard = {.shard = *conversion.spec.run.worker,
                   .published = true,
                   .already_published = true,
                   .outstanding = {}};
@@ -242,7 +266,8 @@ ConvertReport ReportOfNothing(const Conversion& conversion) {
 // The rest of a conversion, alone or as one of several workers: execute, verify, commit.
 Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   conversion.timeline.Begin("check");
-  const Patience patience(conversion.options.stop, conversion.options.waiting);
+  const RunOptions& run = conversion.spec.run;
+  const Patience patience(run.stop, run.waiting);
   Job job;
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
   const Share share =
@@ -266,19 +291,24 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
-    const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, first));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, options, plan));
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                             FitMemory(first, source->files().HeldPeak(), plan));
+    const ConversionSpec spec = SpecOf(options);
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
+    const Planner planner = MakePlanner(*source, spec);
+    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
+                             PlanConversion(*source, planner, spec.selection, spec.checks.reference,
+                                            first, spec.run.stop));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, spec.checks, spec.run, plan));
+    RESHARD_ASSIGN_OR_RETURN(
+        const MemoryBudget budget,
+        FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
     source->files().SetWindowBudget(budget.window_bytes);
-    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
-    spec.meter = &budget.measured->meter;
-    RESHARD_ASSIGN_OR_RETURN(spec.other_source, FindOtherSource(*source, planner, spec));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec job,
+                             MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
+    job.meter = &budget.measured->meter;
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, planner, job));
     RESHARD_ASSIGN_OR_RETURN(
         ConvertReport report,
-        Execute({*source, planner, plan, options, budget, timeline}, std::move(spec)));
+        Execute({*source, planner, plan, spec, budget, timeline}, std::move(job)));
     report.timeline = timeline.Finish();
     const MemoryMeter& meter = budget.measured->meter;
     report.memory_limit = budget.limit;
@@ -294,22 +324,26 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
 Result<PlanReport> Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
-    const Planner planner = MakePlanner(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(PlanReport plan, PlanConversion(*source, planner, options, first));
-    ConvertOptions planned = options;
-    if (planned.check_replicas == CheckReplicas::kAll) {
-      planned.check_replicas = CheckReplicas::kSample;
-    }
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, planned, plan));
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                             FitMemory(first, source->files().HeldPeak(), plan));
-    RESHARD_ASSIGN_OR_RETURN(JobSpec spec, MakeJobSpec(*source, plan, options));
-    RESHARD_ASSIGN_OR_RETURN(spec.other_source, FindOtherSource(*source, planner, spec));
-    RESHARD_ASSIGN_OR_RETURN(plan.free_space_bytes, TargetJob::Check(std::move(spec)));
-    plan.memory_limit = budget.limit;
-    plan.memory_bytes = budget.planned_peak;
-    return plan;
+    ConversionSpec spec = SpecOf(options);
+    if (spec.checks.replicas == CheckReplicas::kAll) spec.checks.replicas = CheckReplicas::kSample;
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
+    const Planner planner = MakePlanner(*source, spec);
+    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
+                             PlanConversion(*source, planner, spec.selection, spec.checks.reference,
+                                            first, spec.run.stop));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, spec.checks, spec.run, plan));
+    RESHARD_ASSIGN_OR_RETURN(
+        const MemoryBudget budget,
+        FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec job,
+                             MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, planner, job));
+    RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
+    PlanReport report = ReportOf(std::move(plan));
+    report.free_space_bytes = free_space;
+    report.memory_limit = budget.limit;
+    report.memory_bytes = budget.planned_peak;
+    return report;
   });
 }
 

@@ -55,13 +55,13 @@ struct Needs {
   uint64_t buffers() const { return chunks + windows + write_back; }
 };
 
-Needs NeedsOf(const PlanReport& plan) {
+Needs NeedsOf(const WorkList& work) {
   Needs needs;
-  for (const TargetFileSummary& target : plan.targets) {
+  for (const TargetWork& target : work.targets) {
     needs.largest = std::max(needs.largest, target.size);
     needs.publication += kOfTarget + kTargetPaths * target.path.size();
   }
-  for (const SourceFileSummary& source : plan.sources) {
+  for (const SourceWork& source : work.sources) {
     needs.sources = SaturatingAdd(needs.sources, source.size);
     needs.publication += kOfSource + kSourcePaths * source.path.size();
   }
@@ -121,40 +121,40 @@ MemoryCheck CheckOf(const MemoryBudget& budget) {
   };
 }
 
-size_t MostOpen(const MemoryBudget& budget, const PlanReport& plan) {
-  return std::max<uint64_t>(budget.plan_bytes / std::max<uint64_t>(plan.largest_plan_bytes, 1), 1);
+size_t MostOpen(const MemoryBudget& budget, const WorkList& work) {
+  return std::max<uint64_t>(budget.plan_bytes / std::max<uint64_t>(work.largest_plan_bytes, 1), 1);
 }
 
-size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan) {
+size_t MaxGroup(const MemoryBudget& budget, const WorkList& work) {
   return std::clamp<size_t>(
       std::min<uint64_t>(
-          {DescriptorLimit() / 8, budget.window_bytes / 2 / kSmallestStep, MostOpen(budget, plan)}),
+          {DescriptorLimit() / 8, budget.window_bytes / 2 / kSmallestStep, MostOpen(budget, work)}),
       1, kMostOpen);
 }
 
-Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const PlanReport& plan, uint64_t held) {
-  const Needs needs = NeedsOf(plan);
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held) {
+  const Needs needs = NeedsOf(work);
   MemoryBudget rest = budget;
   const uint64_t fixed = held + kSlack;
   const uint64_t needed =
-      fixed + std::max(plan.largest_plan_bytes + needs.buffers(), needs.publication);
+      fixed + std::max(work.largest_plan_bytes + needs.buffers(), needs.publication);
   if (needed > budget.limit && budget.asked_for) {
     // Under a higher limit more indexes are kept, and files are planned several at a time.
     const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
     return ResourceExhaustedError(fmt::format(
         "this conversion takes about {}M: {}M for its layouts, parameters and ranks, {}M for the "
         "plan of its largest target file; the memory limit is {}M: {}M is enough, and so is none",
-        InMiB(needed), InMiB(held), InMiB(plan.largest_plan_bytes), InMiB(budget.limit),
+        InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes), InMiB(budget.limit),
         InMiB(enough)));
   }
   if (needed > budget.limit) {
     rest.limit = std::max(needed, std::min(needed + kDefaultLimit / 2, MemoryOfHost() / 4));
   }
-  uint64_t left = rest.limit - std::min(rest.limit, fixed + plan.largest_plan_bytes + kOfKernel);
+  uint64_t left = rest.limit - std::min(rest.limit, fixed + work.largest_plan_bytes + kOfKernel);
   left = std::max(left, needs.buffers());
   const uint64_t more_plans =
-      std::min((left - needs.buffers()) / 8, plan.targets.size() * plan.largest_plan_bytes);
-  rest.plan_bytes = plan.largest_plan_bytes + more_plans;
+      std::min((left - needs.buffers()) / 8, work.targets.size() * work.largest_plan_bytes);
+  rest.plan_bytes = work.largest_plan_bytes + more_plans;
   const uint64_t third = (left - needs.buffers() - more_plans) / 3;
   rest.window_bytes = std::min(needs.windows + third, kMostWindows);
   const uint64_t chunks = needs.chunks + third;
@@ -166,23 +166,24 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const PlanReport& pl
   rest.write_back_bytes = pages - std::min(pages, rest.lanes * rest.chunk_bytes);
 
   const uint64_t chunk = std::min(rest.chunk_bytes, needs.largest);
-  const uint64_t open = std::min(MaxGroup(rest, plan), plan.targets.size());
-  const uint64_t writing = open * plan.largest_plan_bytes + rest.lanes * (2 * chunk + kOfLane) +
+  const uint64_t open = std::min(MaxGroup(rest, work), work.targets.size());
+  const uint64_t writing = open * work.largest_plan_bytes + rest.lanes * (2 * chunk + kOfLane) +
                            std::min(rest.window_bytes, needs.sources) +
-                           std::min(rest.write_back_bytes + rest.lanes * chunk, plan.bytes_written);
+                           std::min(rest.write_back_bytes + rest.lanes * chunk, work.bytes_written);
   rest.planned_peak = fixed + std::max(writing, needs.publication);
   return rest;
 }
 
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, PlanReport& plan) {
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
+                               std::vector<std::string>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
   meter.Look();
   budget.measured->Note(meter.peak() + pages);
   ReturnFreeMemory();
-  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest, DivideRest(budget, plan, meter.Look()));
+  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest, DivideRest(budget, work, meter.Look()));
   rest.planned_peak = std::max(rest.planned_peak, meter.peak() + pages);
   if (rest.limit > budget.limit) {
-    plan.warnings.push_back(fmt::format(
+    warnings.push_back(fmt::format(
         "this conversion takes about {}M of memory, {}M of them for its layouts, parameters and "
         "ranks: more than the {}M that it keeps to where that is enough{}",
         InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),

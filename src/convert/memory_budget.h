@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "reshard/convert.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
+#include "src/convert/work_list.h"
 #include "src/os/memory_usage.h"
 #include "src/os/storage_kind.h"
 #include "src/write/part_writer.h"
@@ -56,19 +58,20 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes);
 // allows, as long as nothing is written; any other limit is only measured against.
 MemoryCheck CheckOf(const MemoryBudget& budget);
 
-// Divides what is left for writing `plan` when `held` bytes are held once it is planned. A limit
-// that was not asked for is raised where it is too low: the run takes what it needs, up to a
+// Divides what is left for the writing of `work` when `held` bytes are held once it is planned. A
+// limit that was not asked for is raised where it is too low: the run takes what it needs, up to a
 // quarter of the host's memory as long as that is enough. Errors: kResourceExhausted, saying which
 // limit is enough.
-Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const PlanReport& plan, uint64_t held);
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held);
 
 // As DivideRest, of what is held now; `pages` of sources were held at the most. Adds a warning to
 // `plan` when the limit was raised. From now on nothing is refused.
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, PlanReport& plan);
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
+                               std::vector<std::string>& warnings);
 
 // Returns how many files may be open at a time, one at least, for their plans and at all.
-size_t MostOpen(const MemoryBudget& budget, const PlanReport& plan);
-size_t MaxGroup(const MemoryBudget& budget, const PlanReport& plan);
+size_t MostOpen(const MemoryBudget& budget, const WorkList& work);
+size_t MaxGroup(const MemoryBudget& budget, const WorkList& work);
 
 // Returns the lanes that have something to do when parts of these lengths are written to `storage`,
 // with chunks no larger than the parts.

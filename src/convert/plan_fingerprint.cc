@@ -38,15 +38,15 @@ std::string StrategyDigest(const Strategy& strategy) {
   return digest.HexDigest();
 }
 
-std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options) {
+std::string PlanFingerprint(const OpenedSource& source, const std::string& prefix,
+                            const Selection& selection) {
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
-  digest.Update(Delimited(options.prefix));
-  const UnmatchedPolicy unmatched = options.unmatched.value_or(UnmatchedPolicy::kCopy);
-  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
-  AddPatterns("include", options.include, digest);
-  AddPatterns("exclude", options.exclude, digest);
-  for (const auto& [from, to] : options.renames) {
+  digest.Update(Delimited(prefix));
+  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(selection.unmatched)));
+  AddPatterns("include", selection.include, digest);
+  AddPatterns("exclude", selection.exclude, digest);
+  for (const auto& [from, to] : selection.renames) {
     digest.Update(fmt::format("rename {}{}\n", Delimited(from), Delimited(to)));
   }
   const Strategy* source_strategy = source.rule().source();

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "reshard/convert.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/opened_source.h"
 
 namespace reshard {
 
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
-// tell it, and the options that change the outputs. Which ranks' files are there does not count:
+// tell it, and what else changes the outputs. Which ranks' files are there does not count:
 // hosts that each hold the files that their target ranks need do one plan together.
-std::string PlanFingerprint(const OpenedSource& source, const ConvertOptions& options);
+std::string PlanFingerprint(const OpenedSource& source, const std::string& prefix,
+                            const Selection& selection);
 
 // Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
 std::string StrategyDigest(const Strategy& strategy);

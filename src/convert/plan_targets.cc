@@ -23,7 +23,7 @@ constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
 // What is kept of the plan of one target rank.
 struct PlanSums {
-  TargetFileSummary target;
+  TargetWork target;
   std::vector<FileId> sources;
   uint64_t bytes_read = 0;
   uint64_t shortest_run = 0;
@@ -66,22 +66,22 @@ class TargetPlanning {
  public:
   TargetPlanning(const OpenedSource& source, const Planner& planner, const MemoryBudget& budget,
                  const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
-                 PlanReport& report)
+                 WorkList& work)
       : source_(source),
         planner_(planner),
         budget_(budget),
         stop_(stop),
         visit_(visit),
         notes_(notes),
-        report_(report) {
+        work_(work) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
-        CheckMemory(source_.shards().memory(), ranks.size() * sizeof(TargetFileSummary)));
-    report_.targets.reserve(ranks.size());
+        CheckMemory(source_.shards().memory(), ranks.size() * sizeof(TargetWork)));
+    work_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
     while (!ranks.empty()) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
@@ -103,7 +103,7 @@ class TargetPlanning {
 
   void AddSources() {
     for (const auto& [rank, file] : used_) {
-      report_.sources.push_back({rank, source_.path(*file), file->identity.size});
+      work_.sources.push_back({rank, source_.path(*file), file->identity.size});
     }
   }
 
@@ -111,9 +111,9 @@ class TargetPlanning {
   // For how many plans there is memory, while nothing is written yet. The first one tells how much
   // they take, which is more than what a rank adds to the notes.
   size_t Room() const {
-    if (visit_ || report_.targets.empty()) return 1;
+    if (visit_ || work_.targets.empty()) return 1;
     return (budget_.plan_bytes + budget_.write_back_bytes) /
-           std::max<uint64_t>(report_.largest_plan_bytes, 1);
+           std::max<uint64_t>(work_.largest_plan_bytes, 1);
   }
 
   // How many threads may index files at a time: what each is at work on stays, whatever the budget.
@@ -172,15 +172,15 @@ class TargetPlanning {
     }
     std::sort(sums.target.source_ranks.begin(), sums.target.source_ranks.end());
     if (sums.target.runs != 0) {
-      report_.shortest_run =
-          report_.runs == 0 ? sums.shortest_run : std::min(report_.shortest_run, sums.shortest_run);
+      work_.shortest_run =
+          work_.runs == 0 ? sums.shortest_run : std::min(work_.shortest_run, sums.shortest_run);
     }
-    report_.longest_run = std::max(report_.longest_run, sums.longest_run);
-    report_.runs += sums.target.runs;
-    report_.bytes_read += sums.bytes_read;
-    report_.bytes_written += sums.target.size;
-    report_.largest_plan_bytes = std::max(report_.largest_plan_bytes, sums.plan_bytes);
-    report_.targets.push_back(std::move(sums.target));
+    work_.longest_run = std::max(work_.longest_run, sums.longest_run);
+    work_.runs += sums.target.runs;
+    work_.bytes_read += sums.bytes_read;
+    work_.bytes_written += sums.target.size;
+    work_.largest_plan_bytes = std::max(work_.largest_plan_bytes, sums.plan_bytes);
+    work_.targets.push_back(std::move(sums.target));
   }
 
   const OpenedSource& source_;
@@ -189,7 +189,7 @@ class TargetPlanning {
   const std::stop_token& stop_;
   const PlanVisitor& visit_;
   PlanNotes& notes_;
-  PlanReport& report_;
+  WorkList& work_;
   std::map<FileId, const OpenedSource::File*> chosen_;
   std::map<int64_t, const OpenedSource::File*> used_;  // by rank
 };
@@ -199,8 +199,8 @@ class TargetPlanning {
 Status PlanTargets(const OpenedSource& source, const Planner& planner,
                    std::span<const int64_t> ranks, const MemoryBudget& budget,
                    const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
-                   PlanReport& report) {
-  TargetPlanning planning(source, planner, budget, stop, visit, notes, report);
+                   WorkList& work) {
+  TargetPlanning planning(source, planner, budget, stop, visit, notes, work);
   RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
   planning.AddSources();
   return {};

@@ -7,10 +7,10 @@
 #include <span>
 #include <stop_token>
 
-#include "reshard/convert.h"
 #include "reshard/status.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/work_list.h"
 #include "src/mindspore/planner.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"
@@ -19,15 +19,15 @@ namespace reshard {
 
 using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
-// Plans `ranks`, ascending, and adds what the plans come to to the targets, sources, bytes and runs
-// of `report`, and what was found to `notes`; whatever number of plans `budget` lets be made at a
+// Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
+// `notes`; whatever number of plans `budget` lets be made at a
 // time, both are the same. Calls `visit`, which may be empty, with each plan; then one is made
 // after the other. Errors: of the first rank that has one, those of Planner::PlanTarget;
 // kCancelled.
 Status PlanTargets(const OpenedSource& source, const Planner& planner,
                    std::span<const int64_t> ranks, const MemoryBudget& budget,
                    const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
-                   PlanReport& report);
+                   WorkList& work);
 
 }  // namespace reshard
 

@@ -47,8 +47,8 @@ bool HasChecksums(const Manifest& manifest, const JobSpec& spec) {
                      [](const ManifestFile& file) { return !file.digest.empty(); });
 }
 
-bool IsAnyAsNewAs(const OpenedSource& source, const PlanReport& plan, int64_t time) {
-  const std::set<int64_t> read = RanksRead(plan);
+bool IsAnyAsNewAs(const OpenedSource& source, const WorkList& work, int64_t time) {
+  const std::set<int64_t> read = RanksRead(work);
   return std::any_of(source.chosen().begin(), source.chosen().end(),
                      [&](const OpenedSource::File& file) {
                        return read.contains(file.rank) &&
@@ -80,7 +80,7 @@ Result<bool> AreSamplesEqual(SourceFiles& sources, const TargetPlan& plan,
 
 }  // namespace
 
-Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const WorkList& work,
                          const JobSpec& spec) {
   const auto target = OutputDirectory::Open(spec.target_folder);
   if (!target.ok()) return false;
@@ -90,17 +90,17 @@ Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const Pla
   if (!bytes.ok() || !identity.ok()) return false;
   const auto manifest = ParseManifest(*bytes, path);
   if (!manifest.ok() || manifest->plan != spec.fingerprint || !NamesSources(*manifest, spec) ||
-      !HasChecksums(*manifest, spec) || IsAnyAsNewAs(source, plan, identity->mtime_ns)) {
+      !HasChecksums(*manifest, spec) || IsAnyAsNewAs(source, work, identity->mtime_ns)) {
     return false;
   }
-  for (const size_t i : Some(plan.targets.size())) {
+  for (const size_t i : Some(work.targets.size())) {
     PlanNotes notes;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan planned,
-                             planner.PlanTarget(plan.targets[i].rank, notes));
+                             planner.PlanTarget(work.targets[i].rank, notes));
     RESHARD_ASSIGN_OR_RETURN(
         const bool equal,
         AreSamplesEqual(source.files(), planned,
-                        fmt::format("{}/{}", spec.target_folder, plan.targets[i].path)));
+                        fmt::format("{}/{}", spec.target_folder, work.targets[i].path)));
     if (!equal) return false;
   }
   return true;

@@ -8,13 +8,13 @@ namespace reshard {
 
 Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& source_ranks,
                                 const std::vector<int64_t>& target_ranks,
-                                const ConvertOptions& options) {
+                                const CheckChoice& choice) {
   SourceChecks checks;
-  if (options.checksum) {
+  if (choice.crc) {
     RESHARD_ASSIGN_OR_RETURN(checks.crc, FindCrcFiles(source, source_ranks));
   }
   checks.bytes = checks.crc.bytes;
-  if (options.check_replicas == CheckReplicas::kAll) {
+  if (choice.replicas == CheckReplicas::kAll) {
     checks.replica_stages = StagesOf(source.rule(), target_ranks);
     checks.bytes += ReplicaBytes(source, checks.replica_stages);
   }
@@ -22,17 +22,16 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
 }
 
 Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
-                                               const ParameterChoice& choice,
-                                               const ConvertOptions& options,
-                                               const SharedWork& work) {
+                                               const ParameterChoice& parameters,
+                                               const CheckChoice& choice, const SharedWork& work) {
   std::optional<ReplicaReport> replicas;
   const Status crc = CheckCrcFiles(source, checks.crc, work);
   if (crc.code() == StatusCode::kCorrupt) {
     return CorruptError(crc.message() + ", or use it as it is with --no-checksum");
   }
   RESHARD_RETURN_IF_ERROR(crc);
-  if (options.check_replicas == CheckReplicas::kAll) {
-    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.files(), source.shards(), choice,
+  if (choice.replicas == CheckReplicas::kAll) {
+    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.files(), source.shards(), parameters,
                                                        checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
   }

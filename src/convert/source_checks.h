@@ -7,8 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "reshard/convert.h"
+#include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/crc_files.h"
 #include "src/convert/opened_source.h"
 #include "src/plan/parameter_choice.h"
@@ -22,19 +23,18 @@ struct SourceChecks {
   uint64_t bytes = 0;                   // that all of it reads
 };
 
-// Returns what there is to check, as the options say, when files of `source_ranks` are read and
+// Returns what there is to check, as `choice` says, when files of `source_ranks` are read and
 // those of `target_ranks` asked for. Errors: those of FindCrcFiles.
 Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& source_ranks,
                                 const std::vector<int64_t>& target_ranks,
-                                const ConvertOptions& options);
+                                const CheckChoice& choice);
 
-// Checks it, of the replicas those of `choice`. Returns what was found of them, where they are
+// Checks it, of the replicas those of `parameters`. Returns what was found of them, where they are
 // compared: all equal.
 // Errors: those of CheckCrcFiles; kMismatch for replicas that differ; kCancelled.
 Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const SourceChecks& checks,
-                                               const ParameterChoice& choice,
-                                               const ConvertOptions& options,
-                                               const SharedWork& work);
+                                               const ParameterChoice& parameters,
+                                               const CheckChoice& choice, const SharedWork& work);
 
 }  // namespace reshard
 

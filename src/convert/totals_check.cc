@@ -23,8 +23,8 @@ std::optional<int64_t> StageAlone(const ConversionRule& rule) {
 }
 
 // The rest is left for the sample of replicas.
-TotalsLimits LimitsFor(const OpenedSource& source, const ConvertOptions& options) {
-  if (options.expected_parameters) {
+TotalsLimits LimitsFor(const OpenedSource& source, bool expected) {
+  if (expected) {
     return {.files = SampleLimits().files, .headers = std::numeric_limits<size_t>::max()};
   }
   const SampleLimits all = SampleLimitsFor(source.path(source.chosen().front()));
@@ -41,20 +41,20 @@ Status NotExpected(const ParameterTotals& totals, const RoundedCount& expected) 
 
 }  // namespace
 
-Result<SampleLimits> CheckTotals(const OpenedSource& source, const ConvertOptions& options,
-                                 PlanReport& report) {
-  const auto& expected = options.expected_parameters;
-  report.stage_alone = StageAlone(source.rule());
-  if (report.stage_alone) {
+Result<SampleLimits> CheckTotals(const OpenedSource& source,
+                                 const std::optional<RoundedCount>& expected,
+                                 const std::stop_token& stop, PlanFindings& findings) {
+  findings.stage_alone = StageAlone(source.rule());
+  if (findings.stage_alone) {
     if (!expected) return SampleLimits{0, 0};
     return InvalidArgumentError(
         fmt::format("how many parameters the source has cannot be told: it is stage {} of several",
-                    *report.stage_alone));
+                    *findings.stage_alone));
   }
-  const TotalsLimits most = LimitsFor(source, options);
+  const TotalsLimits most = LimitsFor(source, expected.has_value());
   TotalsLimits left = most;
-  const Result<ParameterTotals> totals = CountParameters(source.shards(), left, options.stop);
-  if (totals.ok()) report.totals = *totals;
+  const Result<ParameterTotals> totals = CountParameters(source.shards(), left, stop);
+  if (totals.ok()) findings.totals = *totals;
   if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
     return totals.status();
   }

@@ -4,37 +4,39 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/timeline_recorder.h"
+#include "src/convert/work_list.h"
 #include "src/job/target_job.h"
 #include "src/mindspore/planner.h"
 #include "src/os/storage_kind.h"
+#include "src/verify/shared_work.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
 
 namespace reshard {
 
-// A part of a target file of a plan.
+// A part of a target file of a conversion.
 struct TargetShare {
-  size_t target = 0;  // number in PlanReport::targets
+  size_t target = 0;  // number in WorkList::targets
   FilePart part;      // as the job knows it
 };
 
-// Returns `parts` of a job's `files` with the numbers that the files have in `plan`, by them.
-std::vector<TargetShare> SharesOf(const PlanReport& plan, const std::vector<ManifestFile>& files,
+// Returns `parts` of a job's `files` with the numbers that the files have in `list`, by them.
+std::vector<TargetShare> SharesOf(const WorkList& list, const std::vector<ManifestFile>& files,
                                   const std::vector<FilePart>& parts);
 
 // Returns the numbers of `parts` in groups of at most `most`: those whose source ranks are the same
 // are in one group, in order; one that shares its sources with nobody is alone. Groups are ordered
 // by their first part.
-std::vector<std::vector<size_t>> GroupParts(const PlanReport& plan,
+std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
                                             const std::vector<TargetShare>& parts, size_t most);
 
 struct Written {
@@ -47,22 +49,20 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Writes `parts` of the files of `plan` to `sink`, on several threads; files are planned when their
-// turn comes, so that few plans are in memory at a time. `progress`, which may be empty, is called
-// with the bytes written since its last call; `timeline` is told what was done. Errors: those of
+// Writes `parts` of the files of `list` to `sink`, on several threads; files are planned when their
+// turn comes, so that few plans are in memory at a time. Of `shared` only progress and
+// stop count; `timeline` is told what was done. Errors: those of
 // planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
-Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const PlanReport& plan,
+Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const WorkList& list,
                              const std::vector<TargetShare>& parts, const PartSink& sink,
                              StorageKind storage, const std::string& fingerprint,
-                             const ConvertOptions& options, const MemoryBudget& budget,
-                             const std::function<void(uint64_t)>& progress,
-                             TimelineRecorder& timeline);
+                             const TargetSpec& target, const MemoryBudget& budget,
+                             const SharedWork& shared, TimelineRecorder& timeline);
 
-// Reads the files of `plan` that an interrupted publication left, and compares them with the
-// digests of its manifest; several at a time. `progress` as above. Errors: kCorrupt, naming one
+// Reads the files of `list` that an interrupted publication left, and compares them with the
+// digests of its manifest; several at a time. Errors: kCorrupt, naming one
 // that differs; those of SourceFiles; kCancelled.
-Status CheckPublication(const PlanReport& plan, const TargetJob& job, const ConvertOptions& options,
-                        const std::function<void(uint64_t)>& progress);
+Status CheckPublication(const WorkList& list, const TargetJob& job, const SharedWork& shared);
 
 }  // namespace reshard
 

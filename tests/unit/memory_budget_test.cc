@@ -17,8 +17,8 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 // The plan of a conversion that uses all it may.
-PlanReport LargePlan() {
-  PlanReport plan;
+WorkList LargePlan() {
+  WorkList plan;
   plan.sources.push_back({0, "source", uint64_t{1} << 40});
   plan.targets.push_back({0, "target", uint64_t{1} << 40, 100, 1, {0}});
   plan.largest_plan_bytes = kMiB / 4;
@@ -55,7 +55,7 @@ TEST(MemoryBudget, NeverExceedsTheLimit) {
 TEST(MemoryBudget, TheDefaultHasFullChunksForTwoLanes) {
   const auto first = DivideMemory(256 * kMiB, 2);
   ASSERT_TRUE(first.ok());
-  PlanReport plan = LargePlan();
+  WorkList plan = LargePlan();
   plan.targets.resize(100, plan.targets[0]);
   const auto budget = DivideRest(*first, plan, 3 * kMiB);
   ASSERT_TRUE(budget.ok());
@@ -81,7 +81,7 @@ TEST(MemoryBudget, SaysWhichLimitIsEnough) {
   for (const uint64_t plan_bytes : {4 * kMiB, 40 * kMiB, 900 * kMiB}) {
     for (const uint64_t held : {3 * kMiB, 26 * kMiB, 600 * kMiB}) {
       for (const size_t ranks : std::initializer_list<size_t>{1, 100'000}) {
-        PlanReport plan = LargePlan();
+        WorkList plan = LargePlan();
         plan.largest_plan_bytes = plan_bytes;
         plan.targets.resize(ranks, plan.targets[0]);
         const auto small = DivideMemory(kLeastMemoryLimit, 2);
@@ -107,7 +107,7 @@ TEST(MemoryBudget, SaysWhichLimitIsEnough) {
 
 // Without a limit that was asked for, the run takes what it needs.
 TEST(MemoryBudget, RaisesTheDefault) {
-  PlanReport plan = LargePlan();
+  WorkList plan = LargePlan();
   plan.largest_plan_bytes = 900 * kMiB;
   const auto first = DivideMemory(0, 2);
   ASSERT_TRUE(first.ok());

@@ -1,16 +1,74 @@
-#include "src/convert/convert_options_check.h"
+#include "src/convert/conversion_spec.h"
 
 #include <fmt/format.h>
+
+#include <set>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
-#include "src/convert/opened_source.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 #include "src/plan/parameter_choice.h"
 
 namespace reshard {
+namespace {
+
+SourceAccess AccessOf(SourceIo io) {
+  switch (io) {
+    case SourceIo::kMap:
+      return SourceAccess::kMap;
+    case SourceIo::kPread:
+      return SourceAccess::kPread;
+    case SourceIo::kAuto:
+      break;
+  }
+  return SourceAccess::kAuto;
+}
+
+WriteMode WriteModeOf(TargetIo io) {
+  switch (io) {
+    case TargetIo::kDirect:
+      return WriteMode::kDirect;
+    case TargetIo::kBuffered:
+      return WriteMode::kBuffered;
+    case TargetIo::kAuto:
+      break;
+  }
+  return WriteMode::kAuto;
+}
+
+}  // namespace
+
+ConversionSpec SpecOf(const ConvertOptions& options) {
+  const std::set<int64_t> ranks(options.ranks.begin(), options.ranks.end());
+  ConversionSpec spec;
+  spec.source = {options.source, options.source_strategy, options.target_strategy,
+                 options.suffix, options.source_files,    options.group_info};
+  spec.access = AccessOf(options.io.source);
+  spec.target = {.folder = options.target,
+                 .prefix = options.prefix,
+                 .write_mode = WriteModeOf(options.io.target),
+                 .checksum = options.checksum,
+                 .force = options.force,
+                 .resume = options.resume};
+  spec.selection = {.ranks = {ranks.begin(), ranks.end()},
+                    .include = options.include,
+                    .exclude = options.exclude,
+                    .renames = options.renames,
+                    .unmatched = options.unmatched.value_or(UnmatchedPolicy::kCopy),
+                    .unmatched_asked_for = options.unmatched.has_value()};
+  spec.checks = {.crc = options.checksum,
+                 .replicas = options.check_replicas,
+                 .parameters = options.expected_parameters,
+                 .reference = options.reference};
+  spec.run = {.jobs = options.jobs,
+              .stop = options.stop,
+              .progress = options.progress,
+              .worker = options.shard,
+              .waiting = options.waiting};
+  return spec;
+}
 
 Status CheckOutside(const std::string& target, const std::string& source) {
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
