@@ -23,6 +23,7 @@
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 #include "src/write/gather.h"
 #include "tools/gen/sample_files.h"
 #include "tools/gen/sample_model.h"
@@ -76,7 +77,7 @@ void IndexFile(benchmark::State& state, const Workplace& place) {
       place.Sample(fmt::format("index_{}", count), Matrices(count)) + "/rank_0/llama-1_100.ckpt";
   for (auto _ : state) {
     SourceFiles files(SourceFiles::DefaultMaxOpen());
-    const auto index = IndexedFile::Make(files, files.Add(path));
+    const auto index = ReadFileTable(files, files.Add(path));
     if (!index.ok()) return state.SkipWithError(index.status().message().c_str());
     benchmark::DoNotOptimize(index->parameters().data());
   }

@@ -118,8 +118,8 @@ Result<IndexedFile> MakeIndex(const std::vector<SampleParameter>& parameters, Fi
     offset += header + bytes;
     RESHARD_RETURN_IF_ERROR(grouping.Add(value));
   }
-  RESHARD_RETURN_IF_ERROR(grouping.Finish());
-  return IndexedFile(file, offset, FileTable(std::move(grouping)));
+  RESHARD_ASSIGN_OR_RETURN(FileTable table, std::move(grouping).Finish());
+  return IndexedFile(file, offset, {std::move(table), std::nullopt});
 }
 
 // What a run has planned.

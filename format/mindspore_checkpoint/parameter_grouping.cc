@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -87,19 +86,19 @@ bool IsZeroDims(const Shape& shape) { return shape.size() == 1 && shape[0] == 0;
 }  // namespace
 
 Status ParameterGrouping::Add(const ParsedValue& value) {
-  if (!parameters_.empty() && parameters_.back().name == value.tag) {
+  if (!arrays_.empty() && arrays_.back().name == value.tag) {
     RESHARD_RETURN_IF_ERROR(Extend(value));
   } else {
-    if (!parameters_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
+    if (!arrays_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
     RESHARD_RETURN_IF_ERROR(Begin(value));
   }
   RESHARD_RETURN_IF_ERROR(Append(value));
-  if (memory_ <= kMaxIndexBytes) return {};
+  if (memory_ <= kMaxTableBytes) return {};
   return ResourceExhaustedError(
       fmt::format("parameter {} at offset {}: too many Values up to here; their index takes more "
                   "than the {} MiB "
                   "that one file may have; save the parameters in several files",
-                  Quote(value.tag), value.message.offset, kMaxIndexBytes >> 20));
+                  Quote(value.tag), value.message.offset, kMaxTableBytes >> 20));
 }
 
 Status ParameterGrouping::Begin(const ParsedValue& value) {
@@ -125,13 +124,13 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
   }
   memory_ += 2 * sizeof(StoredArray) + HeapBytes(value.tag.size()) +
              HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
-  parameters_.push_back(std::move(parameter));
+  arrays_.push_back(std::move(parameter));
   return {};
 }
 
 // Checks that a Value goes on with the last parameter.
 Status ParameterGrouping::Extend(const ParsedValue& value) const {
-  const StoredArray& parameter = parameters_.back();
+  const StoredArray& parameter = arrays_.back();
   const uint64_t offset = value.message.offset;
   const uint64_t begin = parameter.framed.front().offset;
   const bool is_map_tensor = parameter.kind == ArrayKind::kMapTensor;
@@ -157,7 +156,7 @@ Status ParameterGrouping::Extend(const ParsedValue& value) const {
 }
 
 Status ParameterGrouping::Append(const ParsedValue& value) {
-  StoredArray& parameter = parameters_.back();
+  StoredArray& parameter = arrays_.back();
   parameter.framed.push_back(value.message);
   for (const ParsedTensor& tensor : value.tensors) parameter.bytes += tensor.content.length;
   // Two ranges, and as much again for spare capacity or the cost of small allocations.
@@ -189,7 +188,7 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
 
 // Compares the content of a parameter whose Values are all known with its dims.
 Status ParameterGrouping::EndParameter() {
-  StoredArray& parameter = parameters_.back();
+  StoredArray& parameter = arrays_.back();
   const uint64_t offset = parameter.framed.front().offset;
   if (parameter.kind == ArrayKind::kMapTensor) return {};
   if (parameter.kind == ArrayKind::kText) {
@@ -220,23 +219,20 @@ Status ParameterGrouping::EndParameter() {
                                   : std::string());
 }
 
-Status ParameterGrouping::Finish() {
-  if (!parameters_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
-  by_name_.resize(parameters_.size());
-  std::iota(by_name_.begin(), by_name_.end(), 0U);
-  // Equal names stay in file order.
-  std::stable_sort(by_name_.begin(), by_name_.end(), [this](uint32_t a, uint32_t b) {
-    return parameters_[a].name < parameters_[b].name;
-  });
+Result<FileTable> ParameterGrouping::Finish() && {
+  if (!arrays_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
+  std::vector<uint32_t> by_name = SortByName(arrays_);
   const auto twice = std::adjacent_find(
-      by_name_.begin(), by_name_.end(),
-      [this](uint32_t a, uint32_t b) { return parameters_[a].name == parameters_[b].name; });
-  if (twice == by_name_.end()) return {};
-  const StoredArray& first = parameters_[*twice];
-  return Corrupt(first.name, parameters_[*(twice + 1)].framed.front().offset,
-                 "it was there before, at offset {}, with others in between; only adjacent Values "
-                 "may share a tag",
-                 first.framed.front().offset);
+      by_name.begin(), by_name.end(),
+      [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
+  if (twice != by_name.end()) {
+    const StoredArray& first = arrays_[*twice];
+    return Corrupt(first.name, arrays_[*(twice + 1)].framed.front().offset,
+                   "it was there before, at offset {}, with others in between; only adjacent "
+                   "Values may share a tag",
+                   first.framed.front().offset);
+  }
+  return FileTable(Container::kMindSpore, std::move(arrays_), std::move(by_name), memory_);
 }
 
 }  // namespace reshard

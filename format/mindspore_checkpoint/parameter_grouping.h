@@ -4,7 +4,7 @@
 // Value repeating dims and type; a MapTensor's Values have dims of their own. Not thread-safe.
 //
 // Stored for each parameter: name, shape and a StoredArray; for each Value: two ranges (32
-// bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxIndexBytes
+// bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxTableBytes
 // bounds them all.
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
@@ -14,30 +14,25 @@
 #include <string>
 #include <vector>
 
+#include "format/container/file_table.h"
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
 
 namespace reshard {
 
-// The most memory that the index of one file may take: some 300,000 parameters of one Value, or
-// 2,000,000 Values of one parameter.
-inline constexpr size_t kMaxIndexBytes = size_t{128} << 20;
-
 class ParameterGrouping {
  public:
   // Errors: kCorrupt for a Value that is no part of a valid file, kResourceExhausted beyond
-  // kMaxIndexBytes. Messages say parameter, offset, expected and found, but not the file.
+  // kMaxTableBytes. Messages say parameter, offset, expected and found, but not the file.
   Status Add(const ParsedValue& value);
 
-  // Ends the last parameter. Nothing may be added afterwards.
-  // Errors: as Add.
-  Status Finish();
+  // Ends the last parameter and returns the table of all. Errors: as Add; kCorrupt for a name that
+  // comes again.
+  Result<FileTable> Finish() &&;
 
-  // In file order; complete after Finish(). No two have the same name.
-  std::vector<StoredArray>& parameters() { return parameters_; }
-  // The places in parameters() of the names in ascending order; set by Finish().
-  std::vector<uint32_t>& by_name() { return by_name_; }
+  // In file order; the last one is not complete.
+  const std::vector<StoredArray>& arrays() const { return arrays_; }
   // About the bytes of memory that all this takes, spare capacity included.
   size_t memory() const { return memory_; }
 
@@ -47,8 +42,7 @@ class ParameterGrouping {
   Status Append(const ParsedValue& value);
   Status EndParameter();
 
-  std::vector<StoredArray> parameters_;  // until it ends, the last one's shape is as written
-  std::vector<uint32_t> by_name_;
+  std::vector<StoredArray> arrays_;  // until it ends, the last one's shape is as written
   size_t memory_ = 0;
 };
 

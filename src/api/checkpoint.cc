@@ -12,6 +12,7 @@
 #include "src/os/file_map.h"
 #include "src/os/input_file.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 
 namespace reshard {
 
@@ -30,7 +31,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     SourceFiles files(1);
     const FileId id = files.Add(path);
-    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, IndexedFile::Make(files, id));
+    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(files, id));
     RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
     RESHARD_ASSIGN_OR_RETURN(FileMap map, FileMap::Make(file));
     // What was mapped is what was indexed.
@@ -47,7 +48,10 @@ const std::vector<StoredArray>& Checkpoint::parameters() const {
 const StoredArray* Checkpoint::Find(std::string_view name) const {
   return state_->index.Find(name);
 }
-std::optional<uint64_t> Checkpoint::crc() const { return state_->index.crc(); }
+std::optional<uint64_t> Checkpoint::crc() const {
+  const std::optional<StatedCrc>& crc = state_->index.crc();
+  return crc ? std::optional(crc->value) : std::nullopt;
+}
 
 Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_view name) const {
   const StoredArray* parameter = Find(name);

@@ -1,11 +1,8 @@
 #include "src/convert/crc_files.h"
 
-#include <array>
-#include <cstddef>
-
-#include "format/mindspore_checkpoint/checkpoint_envelope.h"
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
+#include "src/source/read_file_table.h"
 #include "src/verify/crc_check.h"
 
 namespace reshard {
@@ -14,14 +11,10 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
   CrcFiles found;
   for (const OpenedSource::File& file : source.chosen()) {
     if (!ranks.contains(file.rank)) continue;
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t size, source.files().Size(file.id));
-    if (size < kCrcTrailerBytes) continue;
-    std::array<std::byte, kCrcTrailerBytes> tail;
-    RESHARD_RETURN_IF_ERROR(source.files().Read(file.id, size - kCrcTrailerBytes, tail));
-    RESHARD_ASSIGN_OR_RETURN(const auto crc, ParseCrcTrailer(tail));
-    if (!crc) continue;
+    RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
+    if (!covered) continue;
     found.files.push_back(file.id);
-    found.bytes += size - kCrcTrailerBytes;
+    found.bytes += covered->length;
   }
   return found;
 }

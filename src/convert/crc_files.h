@@ -1,4 +1,4 @@
-// The source files with a CRC trailer, checked before any of their bytes is used.
+// The source files that state a CRC of themselves, checked before any of their bytes is used.
 #ifndef RESHARD_SRC_CONVERT_CRC_FILES_H_
 #define RESHARD_SRC_CONVERT_CRC_FILES_H_
 
@@ -17,7 +17,7 @@ struct CrcFiles {
   uint64_t bytes = 0;  // that a check of all reads
 };
 
-// Returns those of the files chosen for `ranks` that have a trailer. Reads the last bytes of each.
+// Returns those of the files chosen for `ranks` that state one. Reads the last bytes of each.
 // Errors: those of SourceFiles.
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks);
 

@@ -6,6 +6,7 @@
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 
 namespace reshard {
 namespace {
@@ -28,7 +29,7 @@ std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
 Status CheckReference(const std::string& file, const PlanNotes& notes,
                       std::vector<std::string>& warnings) {
   SourceFiles files(1);
-  RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, IndexedFile::Make(files, files.Add(file)));
+  RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
   std::vector<std::string> unknown;
   FirstFew differing;
   for (const auto& [target_name, parameter] : notes.parameters) {

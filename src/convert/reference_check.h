@@ -13,7 +13,7 @@ namespace reshard {
 // Compares dtype and full shape of everything that `notes` say is written with those in `file`,
 // which holds full tensors under the names of the source. Only its headers are read. Adds a warning
 // where it does not have all of them. Errors: kMismatch, naming the first 20 that differ; those of
-// IndexedFile::Make.
+// ReadFileTable.
 Status CheckReference(const std::string& file, const PlanNotes& notes,
                       std::vector<std::string>& warnings);
 

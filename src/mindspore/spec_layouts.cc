@@ -25,6 +25,7 @@
 #include "src/os/input_file.h"
 #include "src/os/write_file.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 
 namespace reshard {
 namespace {
@@ -322,7 +323,7 @@ Result<StrategySpec> ReadSpec(const std::string& path) {
 
 Result<std::vector<FullTensor>> TensorsOf(const std::string& path) {
   SourceFiles files(1);
-  RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, IndexedFile::Make(files, files.Add(path)));
+  RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(files, files.Add(path)));
   std::vector<FullTensor> tensors;
   for (const StoredArray& parameter : index.parameters()) {
     if (parameter.kind == ArrayKind::kTensor) {

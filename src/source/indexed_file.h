@@ -1,7 +1,6 @@
-// IndexedFile: where each parameter of one checkpoint file lies.
+// IndexedFile: one checkpoint file and its table.
 //
-// Made by hopping from header to header; content is never touched. Immutable once made, so any
-// number of threads may read it.
+// Immutable once made, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_INDEXED_FILE_H_
 #define RESHARD_SRC_SOURCE_INDEXED_FILE_H_
 
@@ -10,27 +9,24 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "reshard/status.h"
+#include "format/container/file_reading.h"
+#include "format/container/file_table.h"
 #include "reshard/stored_array.h"
-#include "src/base/memory_check.h"
 #include "src/io/source_files.h"
-#include "src/source/file_table.h"
 
 namespace reshard {
 
 class IndexedFile {
  public:
-  // Indexes a file. Reads its first page, those that hold headers, and its last 17 bytes; where
-  // headers lie close together, ahead of them.
-  // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
-  // safetensors file, kResourceExhausted beyond kMaxIndexBytes, and those of SourceFiles and
-  // of `memory`, which is asked now and then.
-  static Result<IndexedFile> Make(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
-
-  // The index of a file whose parameters are known.
-  IndexedFile(FileId file, uint64_t file_size, FileTable table);
+  IndexedFile(FileId file, uint64_t file_size, TableOfFile read)
+      : file_(file),
+        file_size_(file_size),
+        crc_(std::move(read.crc)),
+        own_(std::make_unique<const FileTable>(std::move(read.table))),
+        table_(own_.get()) {}
 
   IndexedFile(IndexedFile&&) = default;
   IndexedFile& operator=(IndexedFile&&) = default;
@@ -40,23 +36,26 @@ class IndexedFile {
   FileId file() const { return file_; }
   uint64_t file_size() const { return file_size_; }
   // In file order.
-  const std::vector<StoredArray>& parameters() const { return table_->parameters(); }
-  // Returns the parameter of this name, or null.
+  const std::vector<StoredArray>& parameters() const { return table_->arrays(); }
+  // Returns the one of this name, or null.
   const StoredArray* Find(std::string_view name) const { return table_->Find(name); }
   const FileTable& table() const { return *table_; }
-  // The CRC-32 that the trailer states, where the file has one. It is not checked here.
-  const std::optional<uint64_t>& crc() const { return crc_; }
-  // About the bytes of memory that the index holds, those of its table included.
+  // The CRC-32 that the file states of itself, where it does. It is not checked here.
+  const std::optional<StatedCrc>& crc() const { return crc_; }
+  // About the bytes of memory that all this takes, those of its table included.
   size_t memory() const { return sizeof(IndexedFile) + table_->memory(); }
 
   // Refers to `table`, which is equal to its own and has to live as long, instead of its own, which
   // it returns.
-  std::unique_ptr<const FileTable> Share(const FileTable* table);
+  std::unique_ptr<const FileTable> Share(const FileTable* table) {
+    table_ = table;
+    return std::move(own_);
+  }
 
  private:
   FileId file_ = 0;
   uint64_t file_size_ = 0;
-  std::optional<uint64_t> crc_;
+  std::optional<StatedCrc> crc_;
   std::unique_ptr<const FileTable> own_;  // null where the table is another's
   const FileTable* table_;
 };

@@ -1,7 +1,7 @@
 // TableCache: the indexes of many checkpoint files, made when they are needed and dropped beyond a
 // budget.
 //
-// A IndexedFile lives at least as long as an TableHandle to it. Those without handles stay
+// An IndexedFile lives at least as long as a TableHandle to it. Those without handles stay
 // until the indexes together take more memory than the budget; then the least recently used go
 // first, down to a few that always stay. Equal tables, as the files of one stage ordinarily have
 // them, are held once. Thread-safe: threads that want the same file at the same time wait for one
@@ -22,6 +22,7 @@
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 
 namespace reshard {
 
@@ -59,7 +60,7 @@ class TableCache {
   // one parameter after the other, would have them all made anew for each.
   TableCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
              const MemoryCheck& memory = {})
-      : TableCache([&files, memory](FileId file) { return IndexedFile::Make(files, file, memory); },
+      : TableCache([&files, memory](FileId file) { return ReadFileTable(files, file, memory); },
                    budget, least_kept) {}
   // As above, with indexes from elsewhere: several threads may call `make` at a time.
   TableCache(TableMaker make, size_t budget, size_t least_kept = 0)
@@ -68,7 +69,7 @@ class TableCache {
   TableCache& operator=(const TableCache&) = delete;
 
   // Returns the index of a file, making it when it is not there.
-  // Errors: as IndexedFile::Make. A failure is not kept: the next call, or the next of the
+  // Errors: as ReadFileTable. A failure is not kept: the next call, or the next of the
   // threads that wait, tries again.
   Result<TableHandle> Get(FileId file);
 

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
-#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "format/container/file_reading.h"
 #include "reshard/byte_range.h"
-#include "reshard/stored_array.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
@@ -17,21 +15,12 @@
 namespace reshard {
 namespace {
 
-// The Values of MapTensors, in file order.
-std::vector<ByteRange> MapTensorValues(const IndexedFile& index) {
-  std::vector<ByteRange> values;
-  for (const StoredArray& parameter : index.parameters()) {
-    if (parameter.kind != ArrayKind::kMapTensor) continue;
-    values.insert(values.end(), parameter.framed.begin(), parameter.framed.end());
-  }
-  return values;
-}
-
-// The CRC of a file without some ranges of it, fed with the file's bytes in order.
+// The CRC of bytes of a file without some ranges of it, fed in order.
 class CrcWithout {
  public:
-  // `left_out` are disjoint and ascending.
-  explicit CrcWithout(std::span<const ByteRange> left_out) : left_out_(left_out) {}
+  // `left_out` are disjoint and ascending; the first byte lies at `offset`.
+  CrcWithout(std::span<const ByteRange> left_out, uint64_t offset)
+      : left_out_(left_out), offset_(offset) {}
 
   // Makes no objects: called under the fault guard.
   void Update(std::span<const std::byte> bytes) {
@@ -55,7 +44,7 @@ class CrcWithout {
 
  private:
   std::span<const ByteRange> left_out_;  // those that are not behind offset_ yet
-  uint64_t offset_ = 0;                  // of the next byte
+  uint64_t offset_;                      // of the next byte
   Crc32 crc_;
 };
 
@@ -63,26 +52,25 @@ class CrcWithout {
 
 Status CheckCrc(SourceFiles& files, const IndexedFile& index,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
-  const uint64_t end = index.file_size() - kCrcTrailerBytes;
-  const std::vector<ByteRange> map_tensors = MapTensorValues(index);
+  const StatedCrc& stated = *index.crc();
+  const bool may_lack = !stated.may_lack.empty();
   Crc32 crc;
-  CrcWithout crc_without_map_tensors(map_tensors);
+  CrcWithout crc_without(stated.may_lack, stated.covered.offset);
   const auto add = [&](ByteRange part) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const Window window,
                              files.Open(index.file(), part.offset, part.length));
     return window.Read([&](const std::byte* data) {
       crc.Update({data, part.length});
-      if (!map_tensors.empty()) crc_without_map_tensors.Update({data, part.length});
+      if (may_lack) crc_without.Update({data, part.length});
     });
   };
-  RESHARD_RETURN_IF_ERROR(InSteps({0, end}, kWindowBytes, stop, progress, add));
-  const uint64_t expected = *index.crc();
-  if (crc.value() == expected) return {};
-  if (!map_tensors.empty() && crc_without_map_tensors.value() == expected) return {};
+  RESHARD_RETURN_IF_ERROR(InSteps(stated.covered, kWindowBytes, stop, progress, add));
+  if (crc.value() == stated.value) return {};
+  if (may_lack && crc_without.value() == stated.value) return {};
   return CorruptError(fmt::format(
       "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
       "damaged: take another copy of it",
-      Escape(files.path(index.file())), expected, end, crc.value()));
+      Escape(files.path(index.file())), stated.value, stated.covered.length, crc.value()));
 }
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// The check of a checkpoint file against the CRC-32 that its trailer states.
+// The check of a checkpoint file against the CRC-32 that it states of itself.
 #ifndef RESHARD_SRC_VERIFY_CRC_CHECK_H_
 #define RESHARD_SRC_VERIFY_CRC_CHECK_H_
 
@@ -12,8 +12,8 @@
 
 namespace reshard {
 
-// Reads the whole file of `index`, which has a trailer, and compares. MindSpore leaves the Values
-// of MapTensors out of the number that it writes, so that is accepted beside the true one.
+// Reads the bytes that the number of `index`, which has one, is of, and compares. The number
+// without the bytes that it may lack (StatedCrc) is accepted beside the true one.
 // `progress`, which may be empty, is called with the bytes read since its last call. Any thread.
 // Errors: kCorrupt when the numbers differ; those of SourceFiles; kCancelled.
 Status CheckCrc(SourceFiles& files, const IndexedFile& index,

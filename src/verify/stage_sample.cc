@@ -16,6 +16,7 @@
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 
 namespace reshard {
 namespace {
@@ -296,7 +297,7 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     const auto values = static_cast<int64_t>(reference_->parameters().size() + 2);
     if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
     budget_.reads -= values;
-    RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, IndexedFile::Make(others_, file));
+    RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(others_, file));
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const SampledParameter& parameter = parameters_[p];
       RESHARD_RETURN_IF_ERROR(ReadElsewhere(others_, file, index.Find(parameter.info->name),

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_checkpoint/checkpoint_envelope.h"
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"
 #include "tests/support/memory_file.h"
@@ -66,8 +66,7 @@ std::string Difference(const Parameter& expected, const StoredArray& found,
 constexpr size_t kIndexBytesPerByte = 40;
 
 std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
-  const std::string_view values =
-      index.crc() ? bytes.substr(0, bytes.size() - kCrcTrailerBytes) : bytes;
+  const std::string_view values = index.crc() ? bytes.substr(0, index.crc()->covered.end()) : bytes;
   const OracleAnswer answer = AskLibprotobuf(values);
   if (answer.verdict != OracleAnswer::Verdict::kValid) return "a bad file has an index";
   const std::vector<Parameter> expected = ParametersOf(answer.checkpoint);
@@ -101,7 +100,7 @@ std::string FuzzFileTable(std::string_view bytes) {
   static MemoryFile file;
   file.Set(bytes);
   SourceFiles files(1);
-  const auto index = IndexedFile::Make(files, files.Add(file.path()));
+  const auto index = ReadFileTable(files, files.Add(file.path()));
   return index.ok() ? IndexFault(*index, bytes) : RefusalFault(index.status());
 }
 

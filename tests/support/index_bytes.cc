@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/source/read_file_table.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
@@ -9,7 +10,7 @@ namespace reshard {
 Result<IndexedFile> IndexBytes(std::string_view bytes) {
   const TemporaryFolder folder;
   SourceFiles files(1);
-  Result<IndexedFile> index = IndexedFile::Make(files, files.Add(folder.Write("net.ckpt", bytes)));
+  Result<IndexedFile> index = ReadFileTable(files, files.Add(folder.Write("net.ckpt", bytes)));
   if (index.ok()) return index;
   // The folder's name differs from run to run.
   std::string message = index.status().message();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/io/window.h"
+#include "src/source/read_file_table.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -35,7 +36,7 @@ Status Check(const std::string& bytes, std::vector<uint64_t>* read = nullptr,
   const TemporaryFolder folder;
   SourceFiles files(1);
   const FileId file = files.Add(folder.Write("a.ckpt", bytes));
-  const auto index = IndexedFile::Make(files, file);
+  const auto index = ReadFileTable(files, file);
   if (!index.ok()) return index.status();
   std::function<void(uint64_t)> progress;
   if (read != nullptr) progress = [read](uint64_t length) { read->push_back(length); };

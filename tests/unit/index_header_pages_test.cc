@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
@@ -67,7 +68,7 @@ TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
     DropPages(path);
     ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
     SourceFiles files(1);
-    const auto index = IndexedFile::Make(files, files.Add(path));
+    const auto index = ReadFileTable(files, files.Add(path));
     ASSERT_TRUE(index.ok()) << index.status().message();
     EXPECT_EQ(index->parameters().size(), values.size());
     const size_t cached = CachedPages(path);
@@ -92,7 +93,7 @@ TEST(IndexHeaderPagesTest, CloseHeadersAreReadAheadOf) {
 
   SourceFiles files({.max_open = 1, .window_budget = uint64_t{4} << 20});
   const FileId file = files.Add(path);
-  ASSERT_TRUE(IndexedFile::Make(files, file).ok());
+  ASSERT_TRUE(ReadFileTable(files, file).ok());
   // What was read ahead counts, and leaves the page cache for what comes behind it.
   EXPECT_GE(files.HeldPeak(), uint64_t{3} << 20);
   EXPECT_LE(files.HeldPeak(), uint64_t{5} << 20);

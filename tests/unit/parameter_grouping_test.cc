@@ -15,7 +15,7 @@ ParsedValue Int8Value(const std::string& tag, uint64_t offset, const Shape& dims
           .tensors = {{dims, "Int8", {offset + 20, content_bytes}}}};
 }
 
-// Whatever a file says, its index stays within kMaxIndexBytes: how many Values until it is full?
+// Whatever a file says, its index stays within kMaxTableBytes: how many Values until it is full?
 TEST(ParameterGroupingTest, EmptyAdjacentValuesAreBounded) {
   ParameterGrouping grouping;
   ParsedValue value = Int8Value("w", 0, {0}, 0);
@@ -27,8 +27,8 @@ TEST(ParameterGroupingTest, EmptyAdjacentValuesAreBounded) {
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_GT(accepted, 2'000'000U);
-  EXPECT_LT(grouping.memory(), kMaxIndexBytes + 1024);
-  EXPECT_EQ(grouping.parameters().size(), 1U);
+  EXPECT_LT(grouping.memory(), kMaxTableBytes + 1024);
+  EXPECT_EQ(grouping.arrays().size(), 1U);
 }
 
 TEST(ParameterGroupingTest, ParametersAreBounded) {
@@ -40,7 +40,7 @@ TEST(ParameterGroupingTest, ParametersAreBounded) {
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_GT(accepted, 300'000U);
-  EXPECT_EQ(grouping.parameters().size(), accepted);
+  EXPECT_EQ(grouping.arrays().size(), accepted);
 }
 
 TEST(ParameterGroupingTest, ManyPartsOfOneByteMakeOneTensor) {
@@ -49,10 +49,11 @@ TEST(ParameterGroupingTest, ManyPartsOfOneByteMakeOneTensor) {
   for (int64_t i = 0; i < kParts; ++i) {
     ASSERT_TRUE(grouping.Add(Int8Value("w", static_cast<uint64_t>(21 * i), {kParts}, 1)).ok());
   }
-  ASSERT_TRUE(grouping.Finish().ok());
-  ASSERT_EQ(grouping.parameters().size(), 1U);
-  EXPECT_EQ(grouping.parameters()[0].content.size(), static_cast<size_t>(kParts));
-  EXPECT_EQ(grouping.parameters()[0].bytes, static_cast<uint64_t>(kParts));
+  const Result<FileTable> table = std::move(grouping).Finish();
+  ASSERT_TRUE(table.ok());
+  ASSERT_EQ(table->arrays().size(), 1U);
+  EXPECT_EQ(table->arrays()[0].content.size(), static_cast<size_t>(kParts));
+  EXPECT_EQ(table->arrays()[0].bytes, static_cast<uint64_t>(kParts));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "src/mindspore/planner.h"
 #include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy_loader.h"
+#include "src/source/read_file_table.h"
 #include "src/source/table_cache.h"
 #include "tests/support/bytes_read.h"
 #include "tests/support/temporary_folder.h"
@@ -84,7 +85,7 @@ class Opened {
   TableCache indexes_{[this](FileId file) -> Result<IndexedFile> {
                         if (Status status = before_(); !status.ok()) return status;
                         ++indexed_;
-                        return IndexedFile::Make(files_, file);
+                        return ReadFileTable(files_, file);
                       },
                       size_t{1} << 30};
   std::optional<Strategy> source_;

@@ -1,4 +1,5 @@
 #include "src/source/table_cache.h"
+#include "src/source/read_file_table.h"
 
 #include <gtest/gtest.h>
 
@@ -146,7 +147,7 @@ TEST_F(TableCacheTest, FailuresAreTriedAgain) {
 TEST_F(TableCacheTest, ThreadsShareOneIndexing) {
   const FileId file = files_.Add(folder_.Write("many", ManyParameters(2000)));
   const uint64_t start = BytesRead();
-  ASSERT_TRUE(IndexedFile::Make(files_, file).ok());
+  ASSERT_TRUE(ReadFileTable(files_, file).ok());
   const uint64_t one = BytesRead() - start;
   ASSERT_GT(one, 2000U * 10);
 

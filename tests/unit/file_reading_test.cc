@@ -1,4 +1,4 @@
-#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "format/container/file_reading.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,31 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<std::optional<uint64_t>> Trailer(std::string_view tail) {
-  return ParseCrcTrailer(std::as_bytes(std::span(tail)).first<kCrcTrailerBytes>());
-}
-
 Status Signature(std::string_view head, uint64_t file_size) {
-  return CheckSignature(std::as_bytes(std::span(head)), file_size);
-}
-
-TEST(CrcTrailerTest, NumberIsBigEndian) {
-  const auto crc = Trailer(CrcTrailer(0x37ce13aa));
-  ASSERT_TRUE(crc.ok());
-  EXPECT_EQ(*crc, 0x37ce13aaU);
-  EXPECT_EQ(**Trailer(CrcTrailer(0xffffffff)), 0xffffffffU);
-  EXPECT_EQ(**Trailer(CrcTrailer(0)), 0U);
-}
-
-TEST(CrcTrailerTest, OtherBytesAreNone) {
-  const auto crc = Trailer("crc_nun0123456789");
-  ASSERT_TRUE(crc.ok());
-  EXPECT_FALSE(crc->has_value());
-}
-
-TEST(CrcTrailerTest, RefusesMoreThan32Bits) {
-  EXPECT_EQ(Trailer(CrcTrailer(uint64_t{1} << 32)).status().code(), StatusCode::kCorrupt);
-  EXPECT_EQ(Trailer("crc_num\x01" + std::string(9, '\0')).status().code(), StatusCode::kCorrupt);
+  return ContainerOf(std::as_bytes(std::span(head)), file_size).status();
 }
 
 TEST(SignatureTest, NamesOtherFiles) {

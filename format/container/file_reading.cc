@@ -1,15 +1,14 @@
-#include "format/mindspore_checkpoint/checkpoint_envelope.h"
+#include "format/container/file_reading.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <string_view>
+
+#include "src/base/quote.h"
 
 namespace reshard {
 namespace {
 
-constexpr std::string_view kCrcMark = "crc_num";
 constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 struct EncryptionMode {
@@ -45,22 +44,12 @@ bool IsSafetensors(std::span<const std::byte> head, uint64_t file_size) {
 
 }  // namespace
 
-Result<std::optional<uint64_t>> ParseCrcTrailer(std::span<const std::byte, kCrcTrailerBytes> tail) {
-  if (!std::equal(kCrcMark.begin(), kCrcMark.end(), tail.begin(),
-                  [](char c, std::byte b) { return std::byte{static_cast<uint8_t>(c)} == b; })) {
-    return std::optional<uint64_t>();
-  }
-  const auto number = tail.subspan(kCrcMark.size());
-  const auto crc = number.last(sizeof(uint32_t));
-  if (std::any_of(number.begin(), crc.begin(), [](std::byte b) { return b != std::byte{0}; })) {
-    return CorruptError("the number in the CRC trailer exceeds 32 bits, so it is no CRC-32");
-  }
-  uint64_t value = 0;
-  for (const std::byte b : crc) value = value << 8 | std::to_integer<uint64_t>(b);
-  return std::optional<uint64_t>(value);
+Status InFile(std::string_view path, const Status& status, std::string_view hint) {
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{}: {}{}", Escape(path), status.message(), hint)};
 }
 
-Status CheckSignature(std::span<const std::byte> head, uint64_t file_size) {
+Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size) {
   if (file_size == 0) {
     return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
   }
@@ -81,7 +70,7 @@ Status CheckSignature(std::span<const std::byte> head, uint64_t file_size) {
     return CorruptError(
         "this is JSON text, perhaps a strategy file; expected a MindSpore checkpoint");
   }
-  return {};
+  return Container::kMindSpore;
 }
 
 }  // namespace reshard

@@ -1,0 +1,54 @@
+#include "format/container/file_table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace reshard {
+namespace {
+
+uint64_t NextTableId() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+std::vector<uint32_t> SortByName(const std::vector<StoredArray>& arrays) {
+  std::vector<uint32_t> by_name(arrays.size());
+  std::iota(by_name.begin(), by_name.end(), 0U);
+  std::stable_sort(by_name.begin(), by_name.end(),
+                   [&arrays](uint32_t a, uint32_t b) { return arrays[a].name < arrays[b].name; });
+  return by_name;
+}
+
+FileTable::FileTable(Container container, std::vector<StoredArray> arrays,
+                     std::vector<uint32_t> by_name, size_t memory)
+    : id_(NextTableId()),
+      container_(container),
+      arrays_(std::move(arrays)),
+      by_name_(std::move(by_name)),
+      memory_(sizeof(FileTable) + memory) {}
+
+const StoredArray* FileTable::Find(std::string_view name) const {
+  const auto place = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [this](uint32_t i, std::string_view wanted) { return arrays_[i].name < wanted; });
+  if (place == by_name_.end() || arrays_[*place].name != name) return nullptr;
+  return &arrays_[*place];
+}
+
+size_t FileTable::Hash() const {
+  constexpr size_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: spreads the bits
+  size_t hash = arrays_.size();
+  for (const StoredArray& array : arrays_) {
+    hash = (hash ^ std::hash<std::string_view>()(array.name)) * kMultiplier;
+    const uint64_t offset = array.framed.empty() ? 0 : array.framed.front().offset;
+    hash = (hash ^ array.bytes ^ offset) * kMultiplier;
+  }
+  return hash;
+}
+
+}  // namespace reshard

@@ -1,0 +1,58 @@
+// FileTable: what a checkpoint file holds, in file order and by name.
+//
+// Says nothing of one file only: files of one stage ordinarily have equal tables, so that one may
+// stand for many (TableCache). Immutable, so any number of threads may read it.
+#ifndef RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
+#define RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "format/container/container.h"
+#include "reshard/stored_array.h"
+
+namespace reshard {
+
+// The most memory that the table of one file may take: some 300,000 arrays in one piece, or
+// 2,000,000 pieces of one array.
+inline constexpr size_t kMaxTableBytes = size_t{128} << 20;
+
+// Returns the places in `arrays` in the order of their names, equal names in file order.
+std::vector<uint32_t> SortByName(const std::vector<StoredArray>& arrays);
+
+class FileTable {
+ public:
+  // `by_name` is what SortByName returns; no two names are equal. `memory`: about the bytes that
+  // both take, spare capacity included.
+  FileTable(Container container, std::vector<StoredArray> arrays, std::vector<uint32_t> by_name,
+            size_t memory);
+
+  // A number that no other table of this process has or had.
+  uint64_t id() const { return id_; }
+  Container container() const { return container_; }
+  // In file order.
+  const std::vector<StoredArray>& arrays() const { return arrays_; }
+  // Returns the array of this name, or null.
+  const StoredArray* Find(std::string_view name) const;
+  // About the bytes of memory that the table holds.
+  size_t memory() const { return memory_; }
+
+  // A hash of names and places: equal tables have equal ones.
+  size_t Hash() const;
+  friend bool operator==(const FileTable& a, const FileTable& b) {
+    return a.container_ == b.container_ && a.arrays_ == b.arrays_;
+  }
+
+ private:
+  uint64_t id_;
+  Container container_;
+  std::vector<StoredArray> arrays_;
+  std::vector<uint32_t> by_name_;
+  size_t memory_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
