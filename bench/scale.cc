@@ -32,7 +32,6 @@
 #include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 #include "tools/gen/sample_model.h"
-#include "tools/gen/sample_strategy.h"
 
 namespace reshard {
 namespace {

@@ -1,5 +1,9 @@
 #include "reshard/status.h"
 
+#include <new>
+
+#include "src/base/out_of_memory.h"
+
 namespace reshard {
 
 std::string_view StatusCodeName(StatusCode code) {
@@ -77,5 +81,13 @@ Status AlreadyExistsError(std::string message) {
 }
 Status InternalError(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
 Status CancelledError(std::string message) { return {StatusCode::kCancelled, std::move(message)}; }
+
+Status OutOfMemoryError() noexcept {
+  try {
+    return ResourceExhaustedError("out of memory; use fewer jobs, or raise the memory limit");
+  } catch (const std::bad_alloc&) {
+    return ResourceExhaustedError("out of memory");
+  }
+}
 
 }  // namespace reshard

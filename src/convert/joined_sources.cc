@@ -19,8 +19,8 @@
 #include "src/os/output_directory.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/logical_map.h"
 #include "src/write/gather.h"
 #include "src/write/target_digest.h"
 

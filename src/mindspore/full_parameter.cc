@@ -4,8 +4,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/plan/make_copies.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/laid_out.h"
 
 namespace reshard {
 

@@ -9,7 +9,6 @@
 
 #include "src/base/quote.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/coverage.h"
 
 namespace reshard {
 namespace {

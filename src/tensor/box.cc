@@ -2,10 +2,110 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "src/base/checked.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
+namespace {
+
+int64_t Signed(uint64_t n) { return static_cast<int64_t>(n); }
+uint64_t Unsigned(int64_t n) { return static_cast<uint64_t>(n); }
+
+// Appends the boxes of bytes [begin, end) of the sub-box that `fixed` describes: dimensions before
+// `dim` are fixed to one index, those from `dim` on are whole.
+void AppendBoxes(const Box& fixed, size_t dim, uint64_t begin, uint64_t end,
+                 std::vector<Box>& out) {
+  if (begin == end) return;
+  uint64_t inner = 1;  // bytes of one index of `dim`
+  for (size_t d = dim + 1; d < fixed.dims(); ++d) inner *= Unsigned(fixed.extent[d]);
+  const auto slab = [&](uint64_t first, uint64_t count) {
+    Box box = fixed;
+    box.begin[dim] += Signed(first);
+    box.extent[dim] = Signed(count);
+    return box;
+  };
+  const uint64_t first_whole = (begin + inner - 1) / inner;
+  const uint64_t end_whole = end / inner;
+  if (first_whole > end_whole) {  // inside one index
+    AppendBoxes(slab(end_whole, 1), dim + 1, begin - end_whole * inner, end - end_whole * inner,
+                out);
+    return;
+  }
+  if (begin != first_whole * inner) {
+    const uint64_t index = first_whole - 1;
+    AppendBoxes(slab(index, 1), dim + 1, begin - index * inner, inner, out);
+  }
+  if (first_whole != end_whole) out.push_back(slab(first_whole, end_whole - first_whole));
+  if (end != end_whole * inner) {
+    AppendBoxes(slab(end_whole, 1), dim + 1, 0, end - end_whole * inner, out);
+  }
+}
+
+bool Contains(const Box& whole, const Box& part) {
+  for (size_t d = 0; d < whole.dims(); ++d) {
+    if (part.begin[d] < whole.begin[d] ||
+        part.begin[d] + part.extent[d] > whole.begin[d] + whole.extent[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A group of boxes that no cut has told apart so far: boxes [begin, end), to be looked at along
+// `dim`. `stuck` is in how many dimensions one after the other nothing came apart.
+struct Group {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t dim = 0;
+  size_t stuck = 0;
+};
+
+bool PairwiseDisjoint(const std::vector<const Box*>& boxes, const Group& group) {
+  for (size_t i = group.begin; i < group.end; ++i) {
+    for (size_t j = i + 1; j < group.end; ++j) {
+      if (Intersect(*boxes[i], *boxes[j])) return false;
+    }
+  }
+  return true;
+}
+
+// Splits the boxes into groups whose intervals in one dimension do not touch one another's, and
+// looks into each group along the next one: two boxes overlap only where no dimension tells them
+// apart. What comes apart nowhere is compared pairwise.
+bool Disjoint(std::vector<const Box*> boxes) {
+  std::vector<Group> groups = {{0, boxes.size(), 0, 0}};
+  while (!groups.empty()) {
+    const Group group = groups.back();
+    groups.pop_back();
+    if (group.end - group.begin < 2) continue;
+    const size_t dims = boxes[group.begin]->dims();
+    if (group.stuck == dims) {
+      if (!PairwiseDisjoint(boxes, group)) return false;
+      continue;
+    }
+    const size_t dim = group.dim;
+    std::sort(boxes.begin() + static_cast<std::ptrdiff_t>(group.begin),
+              boxes.begin() + static_cast<std::ptrdiff_t>(group.end),
+              [dim](const Box* a, const Box* b) { return a->begin[dim] < b->begin[dim]; });
+    size_t first = group.begin;
+    int64_t end = boxes[first]->begin[dim] + boxes[first]->extent[dim];
+    for (size_t i = first + 1; i <= group.end; ++i) {
+      if (i < group.end && boxes[i]->begin[dim] < end) {
+        end = std::max(end, boxes[i]->begin[dim] + boxes[i]->extent[dim]);
+        continue;
+      }
+      const bool whole = first == group.begin && i == group.end;
+      groups.push_back({first, i, (dim + 1) % dims, whole ? group.stuck + 1 : 1});
+      first = i;
+      if (i < group.end) end = boxes[i]->begin[dim] + boxes[i]->extent[dim];
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 std::optional<uint64_t> ElementCount(const Shape& shape) {
   uint64_t count = 1;
@@ -67,6 +167,66 @@ std::string ToString(const Box& box) {
     out += std::to_string(box.begin[d]) + ":" + (end ? std::to_string(*end) : "beyond 2^63");
   }
   return out + "]";
+}
+
+std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
+  int64_t bytes = Signed(ItemBytes(dtype));
+  bool has_zero = false;
+  for (const int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    if (size == 0) {
+      has_zero = true;
+      continue;
+    }
+    const auto product = CheckedMul(bytes, size);
+    if (!product) return std::nullopt;
+    bytes = *product;
+  }
+  return has_zero ? 0 : Unsigned(bytes);
+}
+
+Shape ToByteShape(const Shape& shape, DType dtype) {
+  if (shape.empty()) return {Signed(ItemBytes(dtype))};
+  Shape bytes = shape;
+  bytes.back() *= Signed(ItemBytes(dtype));
+  return bytes;
+}
+
+Box ToByteBox(const Box& box, DType dtype) {
+  if (box.dims() == 0) return Box::Whole({Signed(ItemBytes(dtype))});
+  Box bytes = box;
+  bytes.begin.back() *= Signed(ItemBytes(dtype));
+  bytes.extent.back() *= Signed(ItemBytes(dtype));
+  return bytes;
+}
+
+uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index) {
+  assert(index.size() == box.dims());
+  uint64_t offset = 0;
+  for (size_t d = 0; d < box.dims(); ++d) {
+    offset = offset * Unsigned(box.extent[d]) + Unsigned(index[d] - box.begin[d]);
+  }
+  return offset;
+}
+
+std::vector<Box> BoxesOfRange(const Box& box, ByteRange range) {
+  assert(range.end() <= Volume(box));
+  std::vector<Box> out;
+  if (!box.empty()) AppendBoxes(box, 0, range.offset, range.end(), out);
+  return out;
+}
+
+bool CoversExactly(const Box& whole, const std::vector<Box>& parts) {
+  uint64_t volume = 0;
+  std::vector<const Box*> boxes;
+  boxes.reserve(parts.size());
+  for (const Box& part : parts) {
+    if (part.empty()) continue;
+    if (!Contains(whole, part)) return false;
+    volume += Volume(part);
+    boxes.push_back(&part);
+  }
+  return volume == Volume(whole) && Disjoint(std::move(boxes));
 }
 
 }  // namespace reshard

@@ -1,5 +1,5 @@
 // Boxes in bytes: a tensor's last dimension counted in bytes, so that cuts that fall inside an
-// element have a box too.
+// element have a box too; and the proof that boxes cover a box exactly once.
 //
 // A scalar becomes one dimension of its bytes. Pure functions.
 #ifndef RESHARD_SRC_TENSOR_BYTE_BOX_H_
@@ -32,6 +32,10 @@ uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index);
 // row-major bytes of `box` (as when a tensor's content is cut into several Values). At most 2 *
 // dims - 1 boxes.
 std::vector<Box> BoxesOfRange(const Box& box, ByteRange range);
+
+// Returns true when the boxes `parts` are disjoint, lie in `whole` and together have its volume.
+// Near-linear for the boxes of a grid, whatever their order; the parts need not come from one.
+bool CoversExactly(const Box& whole, const std::vector<Box>& parts);
 
 }  // namespace reshard
 

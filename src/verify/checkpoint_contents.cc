@@ -21,7 +21,7 @@
 #include "src/mindspore/planner.h"
 #include "src/mindspore/strategy.h"
 #include "src/source/shard_grid.h"
-#include "src/tensor/laid_out.h"
+#include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
 #include "src/verify/rank_file_digests.h"
 #include "src/verify/replica_comparison.h"

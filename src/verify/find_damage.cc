@@ -19,8 +19,8 @@
 #include "src/io/source_files.h"
 #include "src/os/threads.h"
 #include "src/record/part_record.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/logical_map.h"
 
 namespace reshard {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "src/base/status_macros.h"
 #include "src/io/in_steps.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/float_bits.h"
-#include "src/tensor/laid_out.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

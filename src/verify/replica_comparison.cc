@@ -10,8 +10,8 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/laid_out.h"
 
 namespace reshard {
 namespace {

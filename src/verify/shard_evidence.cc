@@ -13,7 +13,7 @@
 #include "src/io/in_steps.h"
 #include "src/os/threads.h"
 #include "src/source/shard_grid.h"
-#include "src/tensor/laid_out.h"
+#include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
 
 namespace reshard {

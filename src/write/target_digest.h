@@ -26,7 +26,7 @@
 #include "src/digest/xxh3.h"
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
-#include "src/tensor/logical_map.h"
+#include "src/tensor/block_copy.h"
 
 namespace reshard {
 

@@ -12,8 +12,8 @@
 
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/planner.h"
+#include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
-#include "src/tensor/logical_map.h"
 #include "tests/fuzz/fuzz_model.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"

@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "src/tensor/byte_box.h"
-#include "src/tensor/coverage.h"
-#include "src/tensor/logical_map.h"
 #include "tests/support/pick.h"
 
 namespace reshard {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/convert/opened_source.h"
-#include "src/tensor/laid_out.h"
+#include "src/tensor/block_copy.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"

@@ -22,7 +22,7 @@
 #include "src/os/staged_file.h"
 #include "src/os/system_call.h"
 #include "src/source/shard_grid.h"
-#include "tools/gen/sample_strategy.h"
+#include "tools/gen/sample_model.h"
 #include "tools/gen/sample_values.h"
 
 namespace reshard {

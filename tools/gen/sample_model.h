@@ -1,5 +1,5 @@
 // A Llama-like model, or matrices of one shape, cut over ranks: names, shapes and layouts, without
-// content.
+// content, and its strategy files (src/mindspore/SPEC.md).
 //
 // Plain values; pure functions.
 #ifndef RESHARD_TOOLS_GEN_SAMPLE_MODEL_H_
@@ -62,6 +62,11 @@ struct SampleParameter {
 // Errors: kInvalidArgument when a size is not positive, a dimension does not divide or there are
 // fewer layers, or matrices, than stages.
 Result<std::vector<std::vector<SampleParameter>>> MakeStages(const SampleModel& model);
+
+// Return the strategy file of one stage, names without stage prefix, as a rank of that stage saves
+// it while it trains: protobuf, or JSON as Python's json.dumps writes it.
+std::string EncodeStrategy(const std::vector<SampleParameter>& parameters, int64_t stage);
+std::string EncodeStrategyJson(const std::vector<SampleParameter>& parameters, int64_t stage);
 
 }  // namespace reshard
 

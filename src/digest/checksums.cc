@@ -1,12 +1,20 @@
-#include "src/digest/xxh3.h"
-
+// The digests of streams of bytes that are not the logical one, and how digests look.
+#include <libdeflate.h>
 #ifdef RESHARD_XXH_DISPATCH
 #include <xxh_x86dispatch.h>
 #else
 #include <xxhash.h>
 #endif
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstddef>
 #include <new>
+
+#include "src/digest/crc32.h"
+#include "src/digest/digest128.h"
+#include "src/digest/xxh3.h"
 
 namespace reshard {
 namespace {
@@ -20,6 +28,26 @@ void UpdateState(XXH3_state_t* state, const void* bytes, size_t size) {
 }
 
 }  // namespace
+
+std::string ToHex(const Digest128& digest) {
+  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
+std::optional<Digest128> ParseHex(std::string_view hex) {
+  constexpr size_t kDigits = 16;  // of each half
+  if (hex.size() != 2 * kDigits || hex.find_first_not_of("0123456789abcdef") != hex.npos) {
+    return std::nullopt;
+  }
+  Digest128 digest;
+  std::from_chars(hex.data(), hex.data() + kDigits, digest.high, 16);
+  std::from_chars(hex.data() + kDigits, hex.data() + 2 * kDigits, digest.low, 16);
+  return digest;
+}
+
+void Crc32::Update(std::span<const std::byte> bytes) {
+  // Without bytes data() may be null, which libdeflate takes for a new beginning.
+  if (!bytes.empty()) value_ = libdeflate_crc32(value_, bytes.data(), bytes.size());
+}
 
 void Xxh3::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
