@@ -1,9 +1,16 @@
-// GlobMatch: what each kind of pattern matches, and how long it may take.
+// Patterns on parameter names, and the first of many that matches.
 #include "reshard/glob.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include "src/base/glob_list.h"
 
 namespace reshard {
 namespace {
@@ -64,6 +71,60 @@ TEST(Glob, TakesNoExponentialTime) {
   const std::string name(2000, 'a');
   EXPECT_TRUE(GlobMatch(pattern, name));
   EXPECT_FALSE(GlobMatch(pattern + 'b', name));
+}
+
+std::optional<size_t> FirstOfAll(const std::vector<std::string>& patterns,
+                                 const std::string& name) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (GlobMatch(patterns[i], name)) return i;
+  }
+  return std::nullopt;
+}
+
+// All texts of up to `length` of these characters.
+std::vector<std::string> AllTexts(const std::string& characters, size_t length) {
+  std::vector<std::string> texts = {""};
+  for (size_t begin = 0, i = 0; i < length; ++i) {
+    const size_t end = texts.size();
+    for (; begin < end; ++begin) {
+      for (const char c : characters) texts.push_back(texts[begin] + c);
+    }
+  }
+  return texts;
+}
+
+TEST(GlobList, FindsWhatTryingAllFinds) {
+  const std::vector<std::string> names = AllTexts("ab[", 4);
+  const std::vector<std::string> patterns = AllTexts("ab*?[]\\", 4);
+  // Each a list of its own length, so that the first match lies anywhere.
+  for (size_t first = 0; first < patterns.size(); first += 97) {
+    const std::vector<std::string> some(
+        patterns.begin() + static_cast<ptrdiff_t>(first),
+        patterns.begin() + static_cast<ptrdiff_t>(std::min(first + 140, patterns.size())));
+    const GlobList list(some);
+    for (const std::string& name : names) {
+      ASSERT_EQ(list.FirstMatch(name), FirstOfAll(some, name)) << name << " from " << first;
+    }
+  }
+  EXPECT_EQ(GlobList({}).FirstMatch("a"), std::nullopt);
+}
+
+// Each of 60,000 patterns with each of as many names would take half an hour.
+TEST(GlobList, DoesNotTryAll) {
+  constexpr size_t kCount = 60'000;
+  std::vector<std::string> patterns;
+  for (size_t i = 0; i < kCount; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string forms[] = {"layer." + number + ".*", "*." + number + ".weight",
+                                 "layer.*" + number + ".w?ight", "layer." + number + ".weight"};
+    patterns.push_back(forms[i % std::size(forms)]);
+  }
+  const GlobList list(patterns);
+  for (size_t i = 0; i < kCount; ++i) {
+    const std::string name = "layer." + std::to_string(i) + ".weight";
+    const std::optional<size_t> first = list.FirstMatch(name);
+    ASSERT_TRUE(first && *first <= i && GlobMatch(patterns[*first], name)) << name;
+  }
 }
 
 }  // namespace
