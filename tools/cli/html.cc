@@ -18,26 +18,15 @@ std::vector<size_t> CharacterStarts(std::string_view text) {
 
 // Replaces what HTML would take for its own.
 std::string EscapeMarkup(std::string_view text) {
+  constexpr std::string_view kMarkup = "&<>\"'";
+  constexpr std::string_view kEscapes[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
+    const size_t place = kMarkup.find(c);
+    if (place == kMarkup.npos) {
+      out += c;
+    } else {
+      out += kEscapes[place];
     }
   }
   return out;

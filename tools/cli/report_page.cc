@@ -23,6 +23,10 @@ std::string Figure(const std::string& svg, std::string_view caption) {
   return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", svg, caption);
 }
 
+std::string Section(std::string_view heading, std::string_view content) {
+  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", heading, content);
+}
+
 std::string RanksOfSide(const LayoutSide& side) {
   const int64_t ranks = side.stages * side.devices_per_stage;
   const std::string how =
@@ -40,16 +44,13 @@ std::string StageWords(const FileBin& bin) {
 
 using Words = std::string (*)(const FileBin&);
 
-// Rows of a table that both sides have.
-std::vector<std::string> FileCells(const FileBin& bin, Words words) {
-  return {words(bin),           CountHtml(bin.files), BytesHtml(bin.file_bytes),
-          BytesHtml(bin.least), BytesHtml(bin.most),  BytesHtml(bin.content_bytes)};
-}
-
 std::string FileTable(const std::vector<FileBin>& bins, std::string_view id,
                       std::string_view caption, std::string_view content, Words words) {
   HtmlTable table(id, caption, {"", "files", "bytes", "smallest", "largest", content});
-  for (const FileBin& bin : bins) table.AddRow(FileCells(bin, words));
+  for (const FileBin& bin : bins) {
+    table.AddRow({words(bin), CountHtml(bin.files), BytesHtml(bin.file_bytes), BytesHtml(bin.least),
+                  BytesHtml(bin.most), BytesHtml(bin.content_bytes)});
+  }
   return table.ToHtml(true);
 }
 
@@ -57,21 +58,16 @@ bool InBins(const LayoutSide& side) {
   return side.by_rank.front().first != side.by_rank.front().last;
 }
 
-BarGroup RankGroup(const FileBin& bin) {
-  const std::string range =
-      bin.least == bin.most
-          ? ""
-          : fmt::format(" ({} to {})", FormatBytes(bin.least), FormatBytes(bin.most));
-  return {RankNumbers(bin), RankWords(bin) + range, {}};
-}
-
-// `series` are means of the ranks of a bin.
+// Each bar is the mean of the ranks of a bin.
 std::string RankBars(const LayoutSide& side, std::string_view title, bool copied) {
   BarChart chart{title, "A bar for each rank, or for ranks that lie together", {}, {}, FormatBytes};
   chart.series = {InBins(side) ? "file size, mean" : "file size"};
   if (copied) chart.series.push_back(InBins(side) ? "copied from it, mean" : "copied from it");
   for (const FileBin& bin : side.by_rank) {
-    BarGroup group = RankGroup(bin);
+    BarGroup group{RankNumbers(bin), RankWords(bin), {}};
+    if (bin.least != bin.most) {
+      group.tip += fmt::format(" ({} to {})", FormatBytes(bin.least), FormatBytes(bin.most));
+    }
     const uint64_t files = std::max<uint64_t>(bin.files, 1);
     group.values.push_back(bin.file_bytes / files);
     if (copied) group.values.push_back(bin.content_bytes / files);
@@ -88,13 +84,9 @@ std::string StageBars(const LayoutSide& side, std::string_view title) {
   return LyingBars(chart);
 }
 
-std::string ShareName(const ByteShare& share, bool prefix) {
-  if (!share.name.empty()) return NameHtml(share.name);
-  return prefix ? "no dot in the name" : NameHtml("");
-}
-
-std::string SharePictures(const std::vector<ByteShare>& shares, bool planned, bool prefix,
-                          std::string_view title) {
+std::string SharesByName(const std::vector<ByteShare>& shares, bool planned, bool prefix) {
+  const std::string_view kind = prefix ? "prefix" : "dtype";
+  const std::string title = fmt::format("Bytes by {}", kind);
   BarChart chart{title, "A row for each, the largest first", {}, {}, FormatBytes};
   if (planned) chart.series.push_back("full tensors");
   chart.series.push_back(planned ? "in all target files" : "in all files");
@@ -108,21 +100,17 @@ std::string SharePictures(const std::vector<ByteShare>& shares, bool planned, bo
     group.values.push_back(share.stored_bytes);
     chart.groups.push_back(std::move(group));
   }
-  std::string out = Figure(LyingBars(chart),
-                           shares.size() <= kMostShares
-                               ? ""
-                               : fmt::format("The largest {} of {}.", kMostShares, shares.size()));
-  const std::string_view id = prefix ? "by-prefix" : "by-dtype";
-  const std::string caption = fmt::format(
-      "Bytes by {}{}", prefix ? "prefix" : "dtype",
-      shares.size() <= kMostRows ? ""
-                                 : fmt::format(", the largest {} of {}", kMostRows, shares.size()));
-  HtmlTable table =
-      planned ? HtmlTable(id, caption, {"", "parameters", "full tensors", "in all target files"})
-              : HtmlTable(id, caption, {"", "in all files"});
+  const auto largest = [&shares](size_t most, std::string_view before, std::string_view after) {
+    if (shares.size() <= most) return std::string();
+    return fmt::format("{} largest {} of {}{}", before, most, shares.size(), after);
+  };
+  std::vector<std::string_view> columns = {"", "in all files"};
+  if (planned) columns = {"", "parameters", "full tensors", "in all target files"};
+  HtmlTable table(fmt::format("by-{}", kind), title + largest(kMostRows, ", the", ""), columns);
   for (size_t i = 0; i < std::min(shares.size(), kMostRows); ++i) {
     const ByteShare& share = shares[i];
-    std::vector<std::string> cells = {ShareName(share, prefix)};
+    std::vector<std::string> cells = {share.name.empty() && prefix ? "no dot in the name"
+                                                                   : NameHtml(share.name)};
     if (planned) {
       cells.push_back(CountHtml(share.parameters));
       cells.push_back(BytesHtml(share.full_bytes));
@@ -130,7 +118,7 @@ std::string SharePictures(const std::vector<ByteShare>& shares, bool planned, bo
     cells.push_back(BytesHtml(share.stored_bytes));
     table.AddRow(cells);
   }
-  return out + table.ToHtml(true);
+  return Figure(LyingBars(chart), largest(kMostShares, "The", ".")) + table.ToHtml(true);
 }
 
 std::string GridWords(const DeviceGrid& grid) {
@@ -243,13 +231,12 @@ std::string TotalsSection(const LayoutReport& report) {
     for (const SourceFileSummary& file : report.plan.sources) bytes += file.size;
     table.AddRow({"bytes", BytesHtml(bytes)});
   }
-  return "<section>\n<h2>Totals</h2>\n" + table.ToHtml(false) + "</section>\n";
+  return Section("Totals", table.ToHtml(false));
 }
 
 std::string DevicesSection(const LayoutReport& report) {
   if (report.parameters.empty()) return {};
   std::string out =
-      "<section>\n<h2>Who holds what of a parameter</h2>\n"
       "<p>A square is a rank. Its hue tells the shard, its lightness the replica: ranks of equal "
       "colour hold the same bytes.</p>\n";
   for (const ParameterGrids& parameter : report.parameters) {
@@ -263,7 +250,7 @@ std::string DevicesSection(const LayoutReport& report) {
                                                        "Target ranks of " + parameter.name),
                                        GridWords(parameter.target));
   }
-  return out + "</section>\n";
+  return Section("Who holds what of a parameter", out);
 }
 
 std::string FlowSection(const LayoutReport& report) {
@@ -290,13 +277,13 @@ std::string FlowSection(const LayoutReport& report) {
   if (InBins(report.source) || InBins(report.target)) {
     words += " Ranks that lie together are added up.";
   }
-  return "<section>\n<h2>Which source ranks feed which target ranks</h2>\n" +
-         Figure(FlowChart(report), words) + table.ToHtml(true) + "</section>\n";
+  return Section("Which source ranks feed which target ranks",
+                 Figure(FlowChart(report), words) + table.ToHtml(true));
 }
 
 std::string BytesSection(const LayoutReport& report) {
   const std::string_view from = "copied from them";
-  std::string out = "<section>\n<h2>Bytes</h2>\n<h3>By rank</h3>\n";
+  std::string out = "<h3>By rank</h3>\n";
   out += Figure(RankBars(report.source, "Bytes by source rank", report.planned),
                 report.planned ? "Source. A rank that feeds several replicas is copied from "
                                  "several times."
@@ -315,47 +302,44 @@ std::string BytesSection(const LayoutReport& report) {
     out += FileTable(report.target.by_stage, "target-stages", "Files of the target stages",
                      "content", StageWords);
   }
-  out +=
-      "<h3>By dtype</h3>\n" + SharePictures(report.dtypes, report.planned, false, "Bytes by dtype");
+  out += "<h3>By dtype</h3>\n" + SharesByName(report.dtypes, report.planned, false);
   out += "<h3>By prefix of the parameters' names</h3>\n" +
-         SharePictures(report.prefixes, report.planned, true, "Bytes by prefix");
-  return out + "</section>\n";
+         SharesByName(report.prefixes, report.planned, true);
+  return Section("Bytes", out);
 }
 
 std::string RunsSection(const LayoutReport& report) {
   if (report.runs.empty()) return {};
-  const auto chart_of = [&](std::string_view title, std::string_view series, auto value) {
-    BarChart chart{
-        title, "A bar for each length from one power of two to the next", {series}, {}, {}};
-    for (const RunBin& bin : report.runs) {
-      const std::string least = FormatBytes(bin.shortest);
-      chart.groups.push_back({least, fmt::format("runs of {} and more", least), {value(bin)}});
-    }
-    return chart;
-  };
-  BarChart count = chart_of("Runs by length", "runs", [](const RunBin& bin) { return bin.runs; });
-  count.format = [](uint64_t runs) { return fmt::format("{}", runs); };
-  BarChart bytes = chart_of("Bytes by length of runs", "bytes in them",
-                            [](const RunBin& bin) { return bin.bytes; });
-  bytes.format = FormatBytes;
+  BarChart count{"Runs by length",
+                 "A bar for each length from one power of two to the next",
+                 {"runs"},
+                 {},
+                 [](uint64_t runs) { return fmt::format("{}", runs); }};
+  BarChart bytes{"Bytes by length of runs", count.description, {"bytes in them"}, {}, FormatBytes};
   HtmlTable table("runs", "Runs by length", {"", "to", "runs", "bytes"});
   for (const RunBin& bin : report.runs) {
+    const std::string least = FormatBytes(bin.shortest);
+    const std::string tip = fmt::format("runs of {} and more", least);
+    count.groups.push_back({least, tip, {bin.runs}});
+    bytes.groups.push_back({least, tip, {bin.bytes}});
     table.AddRow({BytesHtml(bin.shortest), BytesHtml(bin.longest), CountHtml(bin.runs),
                   BytesHtml(bin.bytes)});
   }
-  return "<section>\n<h2>Run lengths</h2>\n<p>A run is a stretch of bytes that is copied as one. "
-         "Long runs copy as fast as the disks go, very short ones cost time each.</p>\n" +
-         Figure(StandingBars(count), "") + Figure(StandingBars(bytes), "") + table.ToHtml(true) +
-         "</section>\n";
+  return Section("Run lengths",
+                 "<p>A run is a stretch of bytes that is copied as one. Long runs copy as fast as "
+                 "the disks go, "
+                 "very short ones cost time each.</p>\n" +
+                     Figure(StandingBars(count), "") + Figure(StandingBars(bytes), "") +
+                     table.ToHtml(true));
 }
 
 std::string WarningsSection(const std::vector<std::string>& warnings) {
   if (warnings.empty()) return {};
-  std::string out = "<section>\n<h2>Warnings</h2>\n<ul>\n";
+  std::string out = "<ul>\n";
   for (const std::string& warning : warnings) {
     out += fmt::format("<li>{}</li>\n", EscapeHtml(warning));
   }
-  return out + "</ul>\n</section>\n";
+  return Section("Warnings", out + "</ul>\n");
 }
 
 }  // namespace
