@@ -1,7 +1,7 @@
-// CommitShards: the publication of what the shards of a conversion have staged.
+// CommitWorkers: the publication of what the workers of a conversion have staged.
 //
-// The last shard that ends publishes by itself; this is for when it was killed just then. May run
-// at the same time as shards do. Prints nothing.
+// The last worker that ends publishes by itself; this is for when it was killed just then. May run
+// at the same time as workers do. Prints nothing.
 //
 // Implemented in src/convert.
 #ifndef RESHARD_COMMIT_H_
@@ -19,7 +19,7 @@ namespace reshard {
 struct CommitOptions {
   std::string target;
   std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
-  LockWaiting waiting = {};   // for shards that begin or publish
+  LockWaiting waiting = {};   // for workers that begin or publish
 };
 
 struct CommitReport {
@@ -27,10 +27,10 @@ struct CommitReport {
   std::vector<std::string> warnings;
 };
 
-// Publishes; neither sources nor strategies are needed. Errors: kNotFound when shards have not
+// Publishes; neither sources nor strategies are needed. Errors: kNotFound when workers have not
 // finished, which are named, or where there is nothing to publish; kAlreadyExists for another run
 // that is writing there; kCorrupt, kIo, kCancelled.
-Result<CommitReport> CommitShards(const CommitOptions& options);
+Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
 }  // namespace reshard
 

@@ -28,7 +28,7 @@
 #include "reshard/timeline.h"
 #include "reshard/unmatched_policy.h"
 #include "reshard/used_paths.h"
-#include "reshard/work_shard.h"
+#include "reshard/worker_share.h"
 
 namespace reshard {
 
@@ -65,8 +65,8 @@ struct ConvertOptions {
   // that the target ranks need. Plan takes kAll for kSample.
   CheckReplicas check_replicas = CheckReplicas::kSample;
   Resume resume = Resume::kNo;
-  std::optional<WorkShard> shard;  // do this share only, together with processes that do the
-                                   // others; a shard goes on with what it has finished before
+  std::optional<WorkerShare> shard;  // do this share only, together with processes that do the
+                                     // others; a shard goes on with what it has finished before
   // Without a value as kCopy, but refused where the names show that a strategy is not the files':
   // they differ by a prefix, or what it has no layout for holds over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched;
@@ -97,8 +97,8 @@ struct ParameterSummary {
   uint64_t bytes = 0;  // of the full tensor
 };
 
-struct ShardReport {
-  WorkShard shard;
+struct WorkerReport {
+  WorkerShare shard;
   bool published = false;             // the whole set is in place
   bool already_published = false;     // and was before, so that there was nothing to do
   std::vector<uint64_t> outstanding;  // shards that have not finished, where it is not
@@ -136,7 +136,7 @@ struct ConvertReport {
   bool completed_earlier_run =
       false;                         // only the publication of a run that was killed was left to do
   std::optional<Timeline> timeline;  // where it was asked for
-  std::optional<ShardReport> shard;  // of a shard, whose share all numbers are of
+  std::optional<WorkerReport> shard;  // of a shard, whose share all numbers are of
 };
 
 // Converts. A shard publishes when all have finished; one whose set is published already, of these

@@ -10,8 +10,8 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
-#include "src/convert/crc_files.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/source_checks.h"
 #include "src/mindspore/full_parameter.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/shared_work.h"

@@ -1,19 +1,32 @@
 #include "src/convert/conversion_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/plan_fingerprint.h"
+#include "src/digest/xxh3.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 
 namespace reshard {
 namespace {
+
+// A name of any bytes, told apart from what follows it by its length.
+std::string Delimited(std::string_view name) { return fmt::format("{}:{} ", name.size(), name); }
+
+// Their order and repetitions change nothing.
+void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns, Xxh3& digest) {
+  for (const std::string& pattern : std::set<std::string>(patterns.begin(), patterns.end())) {
+    digest.Update(fmt::format("{} {}\n", kind, Delimited(pattern)));
+  }
+}
 
 // The folders that a pattern tells apart are the source's, as one with rank folders is. Where it
 // names files side by side, they lie anywhere.
@@ -86,6 +99,79 @@ Status CheckNothingStagedIsRead(const OpenedSource& source, const std::string& t
                     Escape(path), Escape(target)));
   }
   return {};
+}
+
+// Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
+std::string StrategyDigest(const Strategy& strategy) {
+  Xxh3 digest;
+  digest.Update(
+      fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
+  for (const StrategyStage& stage : strategy.stages()) {
+    digest.Update("stage\n");
+    for (const auto [name, layout] : stage.layouts()) {
+      digest.Update(Delimited(name));
+      digest.Update(fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
+                                layout.opt_weight_shard_step, layout.opt_weight_shard_size));
+    }
+  }
+  return digest.HexDigest();
+}
+
+// Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
+// tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
+// that each hold the files that their target ranks need do one plan together.
+// Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
+// tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
+// that each hold the files that their target ranks need do one plan together.
+std::string PlanFingerprint(const OpenedSource& source, const std::string& prefix,
+                            const Selection& selection) {
+  Xxh3 digest;
+  digest.Update("reshard plan 1\n");
+  digest.Update(Delimited(prefix));
+  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(selection.unmatched)));
+  AddPatterns("include", selection.include, digest);
+  AddPatterns("exclude", selection.exclude, digest);
+  for (const auto& [from, to] : selection.renames) {
+    digest.Update(fmt::format("rename {}{}\n", Delimited(from), Delimited(to)));
+  }
+  const Strategy* source_strategy = source.rule().source();
+  const Strategy* target_strategy = source.rule().target();
+  if (source_strategy != nullptr) {
+    digest.Update(fmt::format("source {}\n", StrategyDigest(*source_strategy)));
+  }
+  if (target_strategy != nullptr) {
+    digest.Update(fmt::format("target {}\n", StrategyDigest(*target_strategy)));
+  }
+  for (const HolderGroups::List& list : source.shards().groups().lists()) {
+    digest.Update(fmt::format("holders {}\n", list.ranks));
+  }
+  if (const auto step = source.step()) {
+    digest.Update(fmt::format("step={}_{}\n", step->epoch, step->step));
+  }
+  return digest.HexDigest();
+}
+
+// Returns a line for each chosen file that tells whether it is still the same one on this host.
+std::vector<std::string> IdentityLines(const OpenedSource& source) {
+  std::vector<std::string> lines;
+  for (const auto& [rank, path, id, identity] : source.chosen()) {
+    // Not its device: that is another number when the file system is mounted anew.
+    lines.push_back(fmt::format("{}inode={} size={} mtime={} ctime={}", Delimited(path),
+                                identity.inode, identity.size, identity.mtime_ns,
+                                identity.ctime_ns));
+  }
+  return lines;
+}
+
+// As IdentityLines, but equal on all hosts that share the file, which call its file system and the
+// file by numbers of their own.
+std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
+  std::vector<std::string> lines;
+  for (const auto& [rank, path, id, identity] : source.chosen()) {
+    lines.push_back(
+        fmt::format("{}size={} mtime={}", Delimited(path), identity.size, identity.mtime_ns));
+  }
+  return lines;
 }
 
 }  // namespace

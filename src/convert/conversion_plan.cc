@@ -1,18 +1,203 @@
 #include "src/convert/conversion_plan.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "reshard/optimizer_names.h"
+#include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
-#include "src/convert/reference_check.h"
+#include "src/convert/source_checks.h"
+#include "src/digest/digest128.h"
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {
+
+// How many ranks a worker plans before it waits for the others.
+constexpr size_t kRanksOfWorker = 8;
+// What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
+constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
+
+// What is kept of the plan of one target rank.
+struct PlanSums {
+  TargetWork target;
+  std::vector<FileId> sources;
+  uint64_t bytes_read = 0;
+  uint64_t shortest_run = 0;
+  uint64_t longest_run = 0;
+  uint64_t plan_bytes = 0;
+};
+
+void AddTo(PlanSums& sums, const Segment& segment) {
+  // With what a TargetDigest holds of it.
+  sums.plan_bytes += MemoryBytes(segment) + kDigestOfSegment;
+  const auto* content = std::get_if<Content>(&segment);
+  if (content == nullptr) return;
+  sums.plan_bytes += content->source_name.size() + content->copies.size() * sizeof(Digest128);
+  if (content->target_name != content->source_name) sums.plan_bytes += content->target_name.size();
+  for (const BlockCopy& copy : content->copies) {
+    sums.shortest_run =
+        sums.target.runs == 0 ? copy.run_length : std::min(sums.shortest_run, copy.run_length);
+    sums.longest_run = std::max(sums.longest_run, copy.run_length);
+    sums.bytes_read += copy.bytes();
+    sums.target.runs += copy.runs();
+  }
+}
+
+// Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
+Result<PlanSums> SumsOf(const Planner& planner, int64_t rank, const PlanVisitor& visit,
+                        PlanNotes& notes) {
+  PlanSums sums;
+  Planner::SegmentVisitor add;
+  if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes, add));
+  for (const Segment& segment : plan.segments) AddTo(sums, segment);
+  sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
+  sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
+  if (visit) visit(plan);
+  sums.sources = std::move(plan.sources);
+  return sums;
+}
+
+class TargetPlanning {
+ public:
+  TargetPlanning(const OpenedSource& source, const Planner& planner, const MemoryBudget& budget,
+                 const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
+                 WorkList& work)
+      : source_(source),
+        planner_(planner),
+        budget_(budget),
+        stop_(stop),
+        visit_(visit),
+        notes_(notes),
+        work_(work) {
+    for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
+  }
+
+  Status Plan(std::span<const int64_t> ranks) {
+    // Side by side from the begin on: to grow takes twice as much.
+    RESHARD_RETURN_IF_ERROR(
+        CheckMemory(source_.shards().memory(), ranks.size() * sizeof(TargetWork)));
+    work_.targets.reserve(ranks.size());
+    std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
+    while (!ranks.empty()) {
+      if (stop_.stop_requested()) return CancelledError("stopped while planning");
+      const int64_t next_stage = source_.rule().TargetStage(ranks.front());
+      const size_t room = Room() / 2;  // half for plans, half for the notes of those that wait
+      const size_t workers = std::clamp<size_t>(room, 1, Indexers());
+      size_t count = 1;
+      if (stage == next_stage && workers > 1) {
+        count = OfStage(next_stage,
+                        ranks.first(std::min({ranks.size(), room, workers * kRanksOfWorker})));
+      }
+      RESHARD_RETURN_IF_ERROR(count == 1 ? PlanOne(ranks.front())
+                                         : PlanTogether(ranks.first(count), workers));
+      stage = next_stage;
+      ranks = ranks.subspan(count);
+    }
+    return {};
+  }
+
+  void AddSources() {
+    for (const auto& [rank, file] : used_) {
+      work_.sources.push_back({rank, source_.path(*file), file->identity.size});
+    }
+  }
+
+ private:
+  // For how many plans there is memory, while nothing is written yet. The first one tells how much
+  // they take, which is more than what a rank adds to the notes.
+  size_t Room() const {
+    if (visit_ || work_.targets.empty()) return 1;
+    return (budget_.plan_bytes + budget_.write_back_bytes) /
+           std::max<uint64_t>(work_.largest_plan_bytes, 1);
+  }
+
+  // How many threads may index files at a time: what each is at work on stays, whatever the budget.
+  size_t Indexers() const {
+    const uint64_t most = budget_.index_bytes / 2;
+    return std::clamp<uint64_t>(most / std::max<size_t>(source_.indexes().largest(), 1), 1,
+                                budget_.lanes);
+  }
+
+  // How many of `ranks`, from the first on, are of target stage `stage`.
+  size_t OfStage(int64_t stage, std::span<const int64_t> ranks) const {
+    const auto end = std::find_if(ranks.begin(), ranks.end(), [&](int64_t rank) {
+      return source_.rule().TargetStage(rank) != stage;
+    });
+    return static_cast<size_t>(end - ranks.begin());
+  }
+
+  Status PlanOne(int64_t rank) {
+    planner_.IndexSources(rank, Indexers(), stop_);
+    if (stop_.stop_requested()) return CancelledError("stopped while planning");
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(planner_, rank, visit_, notes_));
+    Add(std::move(sums));
+    return CheckMemory(source_.shards().memory());
+  }
+
+  // What fails, or contradicts a rank before it, is planned again in its turn, which says so.
+  Status PlanTogether(std::span<const int64_t> ranks, size_t workers) {
+    struct Planned {
+      PlanNotes notes;
+      std::optional<PlanSums> sums;
+    };
+    std::vector<Planned> all(ranks.size());
+    const auto plan = [&](size_t i, const std::stop_token& /*stop*/) {
+      all[i].notes.earlier = &notes_;
+      Result<PlanSums> made = SumsOf(planner_, ranks[i], {}, all[i].notes);
+      if (made.ok()) all[i].sums = *std::move(made);
+      return Status();
+    };
+    static_cast<void>(RunWorkers(workers, ranks.size(), plan, stop_));
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (stop_.stop_requested()) return CancelledError("stopped while planning");
+      if (all[i].sums && notes_.Append(all[i].notes)) {
+        Add(*std::move(all[i].sums));
+      } else {
+        RESHARD_RETURN_IF_ERROR(PlanOne(ranks[i]));
+      }
+    }
+    return CheckMemory(source_.shards().memory());
+  }
+
+  void Add(PlanSums sums) {
+    for (const FileId id : sums.sources) {
+      const OpenedSource::File* file = chosen_.at(id);
+      used_.emplace(file->rank, file);
+      sums.target.source_ranks.push_back(file->rank);
+    }
+    std::sort(sums.target.source_ranks.begin(), sums.target.source_ranks.end());
+    if (sums.target.runs != 0) {
+      work_.shortest_run =
+          work_.runs == 0 ? sums.shortest_run : std::min(work_.shortest_run, sums.shortest_run);
+    }
+    work_.longest_run = std::max(work_.longest_run, sums.longest_run);
+    work_.runs += sums.target.runs;
+    work_.bytes_read += sums.bytes_read;
+    work_.bytes_written += sums.target.size;
+    work_.largest_plan_bytes = std::max(work_.largest_plan_bytes, sums.plan_bytes);
+    work_.targets.push_back(std::move(sums.target));
+  }
+
+  const OpenedSource& source_;
+  const Planner& planner_;
+  const MemoryBudget& budget_;
+  const std::stop_token& stop_;
+  const PlanVisitor& visit_;
+  PlanNotes& notes_;
+  WorkList& work_;
+  std::map<FileId, const OpenedSource::File*> chosen_;
+  std::map<int64_t, const OpenedSource::File*> used_;  // by rank
+};
 
 constexpr size_t kLargest = 5;
 
@@ -45,6 +230,19 @@ std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>&
     if (!seen && (is_own(parameter) || !any_own)) chosen.push_back(parameter);
   }
   return chosen;
+}
+
+// Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
+// `notes`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
+// `visit`, which may be empty, with each plan; then one is made after the other.
+Status PlanTargets(const OpenedSource& source, const Planner& planner,
+                   std::span<const int64_t> ranks, const MemoryBudget& budget,
+                   const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
+                   WorkList& work) {
+  TargetPlanning planning(source, planner, budget, stop, visit, notes, work);
+  RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
+  planning.AddSources();
+  return {};
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// The first pass of a conversion: every target rank is planned once, and only the sums are kept.
+// The first pass of a conversion: every target rank is planned once, several at a time, and only
+// the sums are kept, added up in the order of the ranks.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -14,12 +16,14 @@
 #include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
-#include "src/convert/plan_targets.h"
 #include "src/convert/work_list.h"
 #include "src/mindspore/planner.h"
 #include "src/plan/plan_notes.h"
+#include "src/plan/target_plan.h"
 
 namespace reshard {
+
+using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
 // What planning and the checks after it have found that users are told: as in ConvertReport.
 struct PlanFindings {
@@ -49,7 +53,8 @@ Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec);
 // Plans each target rank of `selection`, holding what is written against `reference`, a file of
 // full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so
 // pins its identity. What it takes more than plans to find is left to the caller: sample, totals
-// and stage_alone. Errors: those of PlanTargets, FindingsOf, CheckReference and CheckNames;
+// and stage_alone. Errors: of the first rank that
+// has one, those of Planner::PlanTarget; those of FindingsOf, CheckReference and CheckNames;
 // kCancelled.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
                                       const Selection& selection, const std::string& reference,

@@ -21,7 +21,7 @@
 #include "reshard/resume.h"
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
-#include "reshard/work_shard.h"
+#include "reshard/worker_share.h"
 #include "src/convert/opened_source.h"
 #include "src/os/staged_file.h"
 
@@ -59,8 +59,8 @@ struct RunOptions {
   int jobs = 2;
   std::stop_token stop;
   std::function<void(const Progress&)> progress;
-  std::optional<WorkShard> worker;  // does a share, together with others
-  LockWaiting waiting;              // of a worker
+  std::optional<WorkerShare> worker;  // does a share, together with others
+  LockWaiting waiting;                // of a worker
 };
 
 struct ConversionSpec {

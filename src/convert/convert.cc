@@ -19,19 +19,16 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/conversion_spec.h"
 #include "src/convert/counted_work.h"
-#include "src/convert/joined_sources.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/published_set.h"
-#include "src/convert/replica_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/convert/timeline_recorder.h"
-#include "src/convert/totals_check.h"
 #include "src/convert/work_list.h"
 #include "src/convert/write_targets.h"
-#include "src/job/shard_job.h"
 #include "src/job/target_job.h"
+#include "src/job/worker_job.h"
 #include "src/mindspore/files_read.h"
 #include "src/mindspore/planner.h"
 #include "src/os/storage_kind.h"
@@ -114,7 +111,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   return share;
 }
 
-Share ShareOf(const Conversion& conversion, const ShardJob& job) {
+Share ShareOf(const Conversion& conversion, const WorkerJob& job) {
   Share share;
   share.published = job.already_published();
   if (share.published) return share;
@@ -131,7 +128,7 @@ Share ShareOf(const Conversion& conversion, const ShardJob& job) {
 // A conversion's right to its target folder: that of a run alone, or of one of several workers.
 struct Job {
   std::optional<TargetJob> alone;
-  std::optional<ShardJob> worker;
+  std::optional<WorkerJob> worker;
 
   const PartSink& sink() const {
     if (worker) return *worker;
@@ -151,8 +148,8 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
   own.is_published = [&] {
     return IsPublished(conversion.source, conversion.planner, conversion.plan.work, spec);
   };
-  RESHARD_ASSIGN_OR_RETURN(ShardJob worker,
-                           ShardJob::Begin(std::move(own), *conversion.spec.run.worker, patience));
+  RESHARD_ASSIGN_OR_RETURN(WorkerJob worker,
+                           WorkerJob::Begin(std::move(own), *conversion.spec.run.worker, patience));
   job.worker.emplace(std::move(worker));
   return {};
 }
@@ -233,7 +230,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
     }
   }
   report.source_ranks.assign(ranks.begin(), ranks.end());
-  const std::optional<WorkShard>& worker = conversion.spec.run.worker;
+  const std::optional<WorkerShare>& worker = conversion.spec.run.worker;
   report.bytes_read = worker ? done.written.bytes_read : list.bytes_read;
   report.crc_files = done.checked.files.size();
   report.crc_bytes = done.checked.bytes;
@@ -347,11 +344,12 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
   });
 }
 
-Result<CommitReport> CommitShards(const CommitOptions& options) {
+Result<CommitReport> CommitWorkers(const CommitOptions& options) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
     const Patience patience(options.stop, options.waiting);
     CommitReport report;
-    RESHARD_ASSIGN_OR_RETURN(std::optional<ShardJob> job, ShardJob::Open(options.target, patience));
+    RESHARD_ASSIGN_OR_RETURN(std::optional<WorkerJob> job,
+                             WorkerJob::Open(options.target, patience));
     report.already_published = !job;
     if (!job) return report;
     RESHARD_ASSIGN_OR_RETURN(PublishReport outcome, job->Commit(patience));
@@ -364,11 +362,11 @@ Result<CommitReport> CommitShards(const CommitOptions& options) {
           words = fmt::format(" (at work in {})",
                               live->second.empty() ? "another process" : live->second);
         }
-        shards.push_back(fmt::format("{}/{}{}", shard, job->spec().shards, words));
+        shards.push_back(fmt::format("{}/{}{}", shard, job->spec().workers, words));
       }
       return NotFoundError(
           fmt::format("{}: {} of {} shards have not finished: {}; run them again, then this",
-                      Escape(options.target), shards.size(), job->spec().shards, FirstOf(shards)));
+                      Escape(options.target), shards.size(), job->spec().workers, FirstOf(shards)));
     }
     report.already_published = outcome.by_other;
     report.warnings = std::move(outcome.warnings);

@@ -1,6 +1,9 @@
-// Whether a target folder holds already what a conversion would write.
+// What a target folder holds already of a conversion: all of it, or the files of runs of its plan
+// that it would join.
 #ifndef RESHARD_SRC_CONVERT_PUBLISHED_SET_H_
 #define RESHARD_SRC_CONVERT_PUBLISHED_SET_H_
+
+#include <string>
 
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
@@ -16,6 +19,15 @@ namespace reshard {
 // the sources, and of the samples kIo.
 Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const WorkList& work,
                          const JobSpec& spec);
+
+// Compares source files that both this run and earlier runs of its plan read: the digests of some
+// Values that the part records there state with those of what `planner` takes for them now, at most
+// 16 Values of 16 target files. A target file of before counts only if its sources, by path and
+// size, are those that it would be made from now: so hosts that hold other files of one checkpoint
+// agree. Returns the path of a source file that is another one now, or nothing. Errors: those of
+// reading sources.
+Result<std::string> FindOtherSource(OpenedSource& source, const Planner& planner,
+                                    const JobSpec& spec);
 
 }  // namespace reshard
 

@@ -1,10 +1,195 @@
 #include "src/convert/source_checks.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/replica_check.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/source_totals.h"
+#include "src/os/threads.h"
+#include "src/source/indexed_file.h"
+#include "src/source/read_file_table.h"
+#include "src/verify/crc_check.h"
 #include "src/verify/replica_comparison.h"
 
 namespace reshard {
+namespace {
+
+// "Float32 [2, 3]", "a text" or "a MapTensor": all that has to be equal.
+std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
+  switch (kind) {
+    case ArrayKind::kText:
+      return "a text";
+    case ArrayKind::kMapTensor:
+      return "a MapTensor";
+    case ArrayKind::kTensor:
+      break;
+  }
+  return fmt::format("{} {}", DTypeName(dtype), ToString(full_shape));
+}
+
+std::string Words(const ReplicaDifference& difference) {
+  FirstFew pairs;
+  for (const ReplicaPair& pair : difference.pairs) {
+    pairs.Add(pair.other_type
+                  ? fmt::format("rank {} has another dtype or shape than rank {}", pair.rank,
+                                pair.reference)
+                  : fmt::format("rank {} differs from rank {} from byte {} of the shard on",
+                                pair.rank, pair.reference, pair.offset));
+  }
+  pairs.AddUnnamed(difference.pair_count - difference.pairs.size());
+  return fmt::format("{}: {}", Quote(difference.parameter), pairs.Joined());
+}
+
+// The stage that the source is of, where another strategy, or the number of the stage, tells that
+// there are more.
+std::optional<int64_t> StageAlone(const ConversionRule& rule) {
+  if (rule.stage_alone()) return rule.stage_alone();
+  const Strategy* strategy = rule.source();
+  if (strategy == nullptr || strategy->is_pipeline() || strategy->own_stage() == 0) return {};
+  return strategy->own_stage();
+}
+
+// The rest is left for the sample of replicas.
+TotalsLimits LimitsFor(const OpenedSource& source, bool expected) {
+  if (expected) {
+    return {.files = SampleLimits().files, .headers = std::numeric_limits<size_t>::max()};
+  }
+  const SampleLimits all = SampleLimitsFor(source.path(source.chosen().front()));
+  return {.files = all.files / 4, .headers = all.reads / 4 * 3};
+}
+
+Status NotExpected(const ParameterTotals& totals, const RoundedCount& expected) {
+  return MismatchError(fmt::format(
+      "the weights of the source have {} parameters ({}), expected {}{}; is the source strategy "
+      "this checkpoint's, and is it the checkpoint of this model?",
+      totals.weights, ParameterCountText(totals.weights), expected.count,
+      expected.precision == 1 ? "" : fmt::format(" to the nearest {}", expected.precision)));
+}
+
+}  // namespace
+
+Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks) {
+  CrcFiles found;
+  for (const OpenedSource::File& file : source.chosen()) {
+    if (!ranks.contains(file.rank)) continue;
+    RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
+    if (!covered) continue;
+    found.files.push_back(file.id);
+    found.bytes += covered->length;
+  }
+  return found;
+}
+
+Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
+  const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.indexes().Get(files.files[i]));
+    return CheckCrc(source.files(), *index, work.progress, stop);
+  };
+  return RunWorkers(work.workers, files.files.size(), check, work.stop);
+}
+
+Status CheckReference(const std::string& file, const PlanNotes& notes,
+                      std::vector<std::string>& warnings) {
+  SourceFiles files(1);
+  RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
+  std::vector<std::string> unknown;
+  FirstFew differing;
+  for (const auto& [target_name, parameter] : notes.parameters) {
+    const std::string& name = parameter.source_name;
+    const StoredArray* known = reference.Find(name);
+    if (known == nullptr) {
+      unknown.push_back(Quote(name));
+      continue;
+    }
+    const std::string expected = TypeText(known->kind, known->dtype, known->shape);
+    const std::string found = TypeText(parameter.kind, parameter.dtype, parameter.full_shape);
+    if (expected == found) continue;
+    differing.Add(fmt::format("{}: expected {}, found {}", Quote(name), expected, found));
+  }
+  if (differing.count() > 0) {
+    return MismatchError(fmt::format(
+        "{} of {} parameters are in full not what they are in the reference {}: the strategies do "
+        "not belong to this source, or the reference is of another model:{}",
+        differing.count(), notes.parameters.size(), Escape(file),
+        differing.Lines(fmt::format("and {} more", differing.more()))));
+  }
+  if (!unknown.empty()) {
+    warnings.push_back(
+        fmt::format("{} of {} parameters are not in the reference {}, which cannot tell their full "
+                    "shapes: {}",
+                    unknown.size(), notes.parameters.size(), Escape(file), FirstOf(unknown)));
+  }
+  return {};
+}
+
+std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_t> target_ranks) {
+  std::set<int64_t> target_stages;
+  for (const int64_t rank : target_ranks) {
+    if (rank >= 0 && rank < rule.target_ranks()) target_stages.insert(rule.TargetStage(rank));
+  }
+  std::set<int64_t> stages;
+  for (const int64_t target_stage : target_stages) {
+    for (const int64_t stage : rule.NeededSourceStages(target_stage)) stages.insert(stage);
+  }
+  return {stages.begin(), stages.end()};
+}
+
+uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages) {
+  const ConversionRule& rule = source.rule();
+  if (rule.source() == nullptr) return 0;
+  uint64_t bytes = 0;
+  for (const OpenedSource::File& file : source.chosen()) {
+    for (const int64_t stage : stages) {
+      const int64_t first = rule.SourceRank(stage, 0);
+      if (file.rank >= first && file.rank < first + rule.source_devices()) {
+        bytes += file.identity.size;
+      }
+    }
+  }
+  return bytes;
+}
+
+Status CheckNoneDiffer(const ReplicaReport& replicas) {
+  if (replicas.differing == 0) return {};
+  FirstFew list;
+  for (const ReplicaDifference& difference : replicas.differences) list.Add(Words(difference));
+  list.AddUnnamed(replicas.differing - replicas.differences.size());
+  return MismatchError(fmt::format(
+      "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
+      "the source strategy is not the one that this checkpoint was saved with, or the files of "
+      "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
+      "not right (their replicas stand in for them), or pass --check-replicas=none, which takes "
+      "the shards of any:{}",
+      replicas.differing, replicas.compared, list.Lines()));
+}
+
+Result<SampleLimits> CheckTotals(const OpenedSource& source,
+                                 const std::optional<RoundedCount>& expected,
+                                 const std::stop_token& stop, PlanFindings& findings) {
+  findings.stage_alone = StageAlone(source.rule());
+  if (findings.stage_alone) {
+    if (!expected) return SampleLimits{0, 0};
+    return InvalidArgumentError(
+        fmt::format("how many parameters the source has cannot be told: it is stage {} of several",
+                    *findings.stage_alone));
+  }
+  const TotalsLimits most = LimitsFor(source, expected.has_value());
+  TotalsLimits left = most;
+  const Result<ParameterTotals> totals = CountParameters(source.shards(), left, stop);
+  if (totals.ok()) findings.totals = *totals;
+  if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
+    return totals.status();
+  }
+  if (expected && !RoundsTo(totals->weights, *expected)) return NotExpected(*totals, *expected);
+  return SampleLimits{most.headers - left.headers, most.files - left.files};
+}
 
 Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& source_ranks,
                                 const std::vector<int64_t>& target_ranks,

@@ -1,21 +1,65 @@
-// SourceChecks: what a conversion checks of its sources before it writes anything.
+// What a conversion checks of its sources before it writes anything, but for the strategy.
 #ifndef RESHARD_SRC_CONVERT_SOURCE_CHECKS_H_
 #define RESHARD_SRC_CONVERT_SOURCE_CHECKS_H_
 
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "reshard/differences.h"
+#include "reshard/parameter_count.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/conversion_spec.h"
-#include "src/convert/crc_files.h"
 #include "src/convert/opened_source.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
+#include "src/plan/plan_notes.h"
+#include "src/verify/shard_sample.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
+
+struct CrcFiles {
+  std::vector<FileId> files;
+  uint64_t bytes = 0;  // that a check of all reads
+};
+
+// Returns those of the files chosen for `ranks` that state a CRC of themselves. Reads the last bytes of each.
+// Errors: those of SourceFiles.
+Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks);
+
+// Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.
+Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work);
+
+// Compares dtype and full shape of everything that `notes` say is written with those in `file`,
+// which holds full tensors under the names of the source. Only its headers are read. Adds a warning
+// where it does not have all of them. Errors: kMismatch, naming the first 20 that differ; those of
+// ReadFileTable.
+Status CheckReference(const std::string& file, const PlanNotes& notes,
+                      std::vector<std::string>& warnings);
+
+// Returns the source stages that these target ranks need, ascending. Ranks that there are not need
+// none.
+std::vector<int64_t> StagesOf(const ConversionRule& rule, std::span<const int64_t> target_ranks);
+
+// Returns how many bytes CompareReplicas counts for these source stages.
+uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stages);
+
+// Returns ok when no replicas differ. Errors: kMismatch, which says which do.
+Status CheckNoneDiffer(const ReplicaReport& replicas);
+
+// Adds the totals of `source` to `findings`, where the files tell them, and whether it is a stage
+// alone. Returns what was read and opened for that only: a part of SampleLimitsFor, more where
+// totals are expected. Errors: kMismatch for totals that are not the expected ones;
+// kInvalidArgument where some are expected and the files do not tell; kCancelled.
+Result<SampleLimits> CheckTotals(const OpenedSource& source,
+                                 const std::optional<RoundedCount>& expected,
+                                 const std::stop_token& stop, PlanFindings& findings);
 
 struct SourceChecks {
   CrcFiles crc;

@@ -10,7 +10,6 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/job/move_proof.h"
 #include "src/job/target_place.h"
 
 namespace reshard {
@@ -18,7 +17,7 @@ namespace {
 
 constexpr const char* kStaged = "files";
 constexpr const char* kBlockRecords = "block_records";
-constexpr const char* kShardLock = "shard_";
+constexpr const char* kWorkerLock = "shard_";
 constexpr const char* kJob = "job";
 constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
@@ -31,12 +30,12 @@ std::string BlockRecordPath(const std::string& path, ByteRange part) {
   return fmt::format("{}/{}/{}.jsonl", kBlockRecords, path, part.offset);
 }
 
-std::string ShardLockName(const WorkShard& shard) {
-  return fmt::format("{}{}_of_{}", kShardLock, shard.index, shard.count);
+std::string WorkerLockName(const WorkerShare& worker) {
+  return fmt::format("{}{}_of_{}", kWorkerLock, worker.index, worker.count);
 }
 
-std::string FinishedName(const WorkShard& shard) {
-  return fmt::format("finished_{}_of_{}", shard.index, shard.count);
+std::string FinishedName(const WorkerShare& worker) {
+  return fmt::format("finished_{}_of_{}", worker.index, worker.count);
 }
 
 // Those that the files and their part records are staged in.
@@ -76,6 +75,22 @@ Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     found.emplace_back(name, std::move(*manifest));
   }
   return found;
+}
+
+Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker) {
+  std::vector<std::string> made;
+  auto folder = OutputDirectory::Create(path, made);
+  if (!folder.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return folder.status();
+  }
+  auto lock = as_worker == nullptr ? JobLock::Acquire(*folder)
+                                   : JobLock::AcquireAsWorker(*folder, *as_worker);
+  if (!lock.ok()) {
+    OutputDirectory::RemoveMade(made);
+    return lock.status();
+  }
+  return LockedTarget{std::move(made), *std::move(folder), *std::move(lock)};
 }
 
 Result<JobFolder> JobFolder::Open(const OutputDirectory& parent, const std::string& fingerprint) {
@@ -185,8 +200,8 @@ Result<std::optional<BlockRecord>> JobFolder::StagedBlockRecord(const ManifestFi
   return std::optional(*std::move(record));
 }
 
-Result<FileLock> JobFolder::ShardLock(const WorkShard& shard) const {
-  return FileLock::Open(folder_, ShardLockName(shard));
+Result<FileLock> JobFolder::WorkerLock(const WorkerShare& worker) const {
+  return FileLock::Open(folder_, WorkerLockName(worker));
 }
 
 Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
@@ -195,35 +210,35 @@ Result<FileLock> JobFolder::JoinLock(const std::string& path) const {
   return FileLock::Open(place.folder, place.name);
 }
 
-Status JobFolder::WriteFinished(const WorkShard& shard,
+Status JobFolder::WriteFinished(const WorkerShare& worker,
                                 const std::vector<ManifestFile>& files) const {
-  RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(shard));
+  RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished(worker));
   if (finished) return {};
   std::set<std::string> folders = StagedFolders(files);
   for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
   RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));
-  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(shard), ""));
+  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(worker), ""));
   return folder_.Sync();
 }
 
-Result<bool> JobFolder::IsFinished(const WorkShard& shard) const {
-  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(shard)));
+Result<bool> JobFolder::IsFinished(const WorkerShare& worker) const {
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder_.Look(FinishedName(worker)));
   return entry.has_value();
 }
 
-Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t shards) const {
+Result<std::vector<uint64_t>> JobFolder::Outstanding(uint64_t workers) const {
   std::vector<uint64_t> outstanding;
-  for (uint64_t i = 0; i < shards; ++i) {
-    RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished({i, shards}));
+  for (uint64_t i = 0; i < workers; ++i) {
+    RESHARD_ASSIGN_OR_RETURN(const bool finished, IsFinished({i, workers}));
     if (!finished) outstanding.push_back(i);
   }
   return outstanding;
 }
 
-Result<std::map<uint64_t, std::string>> JobFolder::LiveShards(uint64_t shards) const {
+Result<std::map<uint64_t, std::string>> JobFolder::LiveWorkers(uint64_t workers) const {
   std::map<uint64_t, std::string> live;
-  for (uint64_t i = 0; i < shards; ++i) {
-    const auto lock = FileLock::OpenToAsk(folder_, ShardLockName({i, shards}));
+  for (uint64_t i = 0; i < workers; ++i) {
+    const auto lock = FileLock::OpenToAsk(folder_, WorkerLockName({i, workers}));
     if (lock.status().code() == StatusCode::kNotFound) continue;
     if (!lock.ok()) return lock.status();
     RESHARD_ASSIGN_OR_RETURN(const bool free, lock->Try(FileLock::Mode::kShared));
@@ -232,10 +247,10 @@ Result<std::map<uint64_t, std::string>> JobFolder::LiveShards(uint64_t shards) c
   return live;
 }
 
-Result<bool> JobFolder::HasLiveShard() const {
+Result<bool> JobFolder::HasLiveWorker() const {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
   for (const std::string& name : names) {
-    if (!name.starts_with(kShardLock)) continue;
+    if (!name.starts_with(kWorkerLock)) continue;
     const auto lock = FileLock::OpenToAsk(folder_, name);
     if (lock.status().code() == StatusCode::kNotFound) continue;
     if (!lock.ok()) return lock.status();

@@ -5,8 +5,8 @@
 //                      target folder
 //     manifest.json    the manifest to come (or manifest_partS.json)
 //     checksums.xxh128 the list of checksums to come
-//     block_records/...  records of the parts of files that several shards write
-//     shard_I_of_N, finished_I_of_N   a shard's lock; that it has finished its share
+//     block_records/...  records of the parts of files that several workers write
+//     shard_I_of_N, finished_I_of_N   a worker's lock; that it has finished its share
 //     job              what is being staged, from which sources; called `journal` from the moment
 //                      that it may be published
 //
@@ -15,7 +15,7 @@
 // are whole and durable, and the renames can be completed at any time, by any process. The manifest
 // leaves last, so a journal without it means that only cleaning up is left.
 //
-// Only holders of the job lock use it; of several shards each has files and parts of its own, and
+// Only holders of the job lock use it; of several workers each has files and parts of its own, and
 // the one that may commit does the rest. Move-only; used by one thread at a time, but for Create,
 // WriteRecord, ReadRecord, Remove and WriteBlockRecord, each of files or parts of its own.
 #ifndef RESHARD_SRC_JOB_JOB_FOLDER_H_
@@ -31,8 +31,8 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "reshard/work_shard.h"
-#include "src/job/job_text.h"
+#include "reshard/worker_share.h"
+#include "src/job/job_spec.h"
 #include "src/os/job_lock.h"
 #include "src/os/memory_usage.h"
 #include "src/os/output_directory.h"
@@ -48,6 +48,18 @@ namespace reshard {
 Result<std::vector<std::pair<std::string, Manifest>>> ManifestsThatList(
     const OutputDirectory& target, const std::vector<ManifestFile>& files,
     const std::string& except);
+
+// A target folder, and the right to write there.
+struct LockedTarget {
+  std::vector<std::string> made;  // folders made for it
+  OutputDirectory folder;
+  JobLock lock;
+};
+
+// Makes the target folder at `path` where there is none, and locks it: together with other workers,
+// with that patience, or alone, where it is null. Errors: those of OutputDirectory::Create and of
+// JobLock; then the folders that were made are gone.
+Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker);
 
 class JobFolder {
  public:
@@ -76,7 +88,7 @@ class JobFolder {
   // Makes a file to be filled, and the folders on its way.
   Result<StagedFile> Create(const std::string& path, uint64_t size,
                             const WriteOptions& options = {}) const;
-  // As Create, of a file that several shards write: opens it, to write `part`.
+  // As Create, of a file that several workers write: opens it, to write `part`.
   Result<StagedFile> OpenPart(const std::string& path, uint64_t size, ByteRange part,
                               const WriteOptions& options) const;
   // Stages the part record of the file at `path`, which is whole and durable, in place of one that
@@ -102,21 +114,21 @@ class JobFolder {
   // be. Errors: kIo.
   Result<std::optional<BlockRecord>> StagedBlockRecord(const ManifestFile& file, ByteRange part,
                                                        const std::string& plan) const;
-  // The locks of a shard, and of the process that joins the parts of the file at `path`; not locked
-  // yet. Errors: kIo.
-  Result<FileLock> ShardLock(const WorkShard& shard) const;
+  // The locks of a worker, and of the process that joins the parts of the file at `path`; not
+  // locked yet. Errors: kIo.
+  Result<FileLock> WorkerLock(const WorkerShare& worker) const;
   Result<FileLock> JoinLock(const std::string& path) const;
-  // Says, durably, that a shard has finished its share, which is of `files`. Errors: kIo.
-  Status WriteFinished(const WorkShard& shard, const std::vector<ManifestFile>& files) const;
-  Result<bool> IsFinished(const WorkShard& shard) const;
-  // Returns which of so many shards have not finished. Errors: kIo.
-  Result<std::vector<uint64_t>> Outstanding(uint64_t shards) const;
-  // Returns which of so many shards' locks are held, and by which process as far as that is known
+  // Says, durably, that a worker has finished its share, which is of `files`. Errors: kIo.
+  Status WriteFinished(const WorkerShare& worker, const std::vector<ManifestFile>& files) const;
+  Result<bool> IsFinished(const WorkerShare& worker) const;
+  // Returns which of so many workers have not finished. Errors: kIo.
+  Result<std::vector<uint64_t>> Outstanding(uint64_t workers) const;
+  // Returns which of so many workers' locks are held, and by which process as far as that is known
   // (FileLock::Holder). Only where none can begin meanwhile: it would find its lock held.
   // Errors: kIo.
-  Result<std::map<uint64_t, std::string>> LiveShards(uint64_t shards) const;
-  // Whether any shard's lock is held, of any number of shards. Errors: kIo.
-  Result<bool> HasLiveShard() const;
+  Result<std::map<uint64_t, std::string>> LiveWorkers(uint64_t workers) const;
+  // Whether any worker's lock is held, of any number of workers. Errors: kIo.
+  Result<bool> HasLiveWorker() const;
 
   // Returns the manifest to come, or nothing where it has left (or there is no journal).
   Result<std::optional<Manifest>> ReadManifest(const JobText& journal) const;

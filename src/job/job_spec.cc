@@ -3,12 +3,105 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "reshard/version.h"
+#include "reshard/worker_share.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
+namespace {
+
+constexpr std::string_view kVersionKey = "reshard ";
+constexpr std::string_view kManifestKey = "manifest ";
+constexpr std::string_view kChecksumKey = "checksum ";
+constexpr std::string_view kWorkersKey = "shards ";
+constexpr std::string_view kStrategiesKey = "strategies ";
+constexpr std::string_view kTargetKey = "target ";
+constexpr std::string_view kNone = "-";
+
+// Takes the line "KEY VALUE" off the front of `text`; returns whether it is there.
+bool TakeLine(std::string_view& text, std::string_view key, std::string& value) {
+  const size_t end = text.find('\n');
+  if (!text.starts_with(key) || end == std::string_view::npos) return false;
+  value = text.substr(key.size(), end - key.size());
+  text.remove_prefix(end + 1);
+  return true;
+}
+
+// Returns the number that is all of `text`, or nothing.
+std::optional<uint64_t> ParseNumber(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string_view OrNone(const std::string& digest) { return digest.empty() ? kNone : digest; }
+
+// Takes "SOURCE TARGET" apart; returns whether both are digests or none.
+bool TakeStrategies(std::string_view text, JobText& job) {
+  const size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) return false;
+  job.source_strategy = text.substr(0, blank);
+  job.target_strategy = text.substr(blank + 1);
+  for (std::string* digest : {&job.source_strategy, &job.target_strategy}) {
+    if (*digest == kNone) {
+      digest->clear();
+    } else if (!CheckFingerprint(*digest).ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// How workers, or the lack of them, are told.
+std::string Runs(uint64_t workers) {
+  if (workers == 0) return "by one run alone";
+  return fmt::format("as {} {}", workers, workers == 1 ? "shard" : "shards");
+}
+
+// Returns the lines of `text`, which ends with a line's end.
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+// Returns the first line of `left` that is not in `own`. Both end with a line's end.
+std::string FirstOther(std::string_view left, std::string_view own) {
+  const std::vector<std::string_view> own_lines = LinesOf(own);
+  const std::unordered_set<std::string_view> known(own_lines.begin(), own_lines.end());
+  for (const std::string_view line : LinesOf(left)) {
+    if (!known.contains(line)) return Escape(line);
+  }
+  return "none";
+}
+
+// What to do where workers were begun and something else is run: what they have finished is not to
+// be thrown away.
+std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding) {
+  if (outstanding.empty()) return "all have finished: `reshard commit` publishes them";
+  std::vector<std::string> names;
+  names.reserve(outstanding.size());
+  for (const uint64_t worker : outstanding) names.push_back(fmt::format("{}/{}", worker, workers));
+  return fmt::format(
+      "not finished: {}; run {} with --shard {}, or, of a job array, requeue the task (a new array "
+      "of one task is shard 0/1)",
+      FirstOf(names), names.size() == 1 ? "it" : "each", names.front());
+}
+
+}  // namespace
 
 Result<JobSpec> CheckedSpec(JobSpec spec) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(spec.fingerprint));
@@ -27,6 +120,126 @@ Result<JobSpec> CheckedSpec(JobSpec spec) {
     previous = &file.path;
   }
   return spec;
+}
+
+JobText JobTextOf(const JobSpec& spec) {
+  JobText job;
+  job.tool_version = kVersion;
+  job.manifest_name = spec.manifest_name;
+  job.checksum = spec.checksum;
+  job.workers = spec.workers;
+  job.source_strategy = spec.source_strategy;
+  job.target_strategy = spec.target_strategy;
+  for (const ManifestFile& file : spec.files) {
+    job.targets += fmt::format("{}{} {}\n", kTargetKey, file.size, file.path);
+  }
+  for (const std::string& source : spec.source_identities) {
+    job.sources += fmt::format("source {}\n", source);
+  }
+  return job;
+}
+
+std::string EncodeJobText(const JobText& job) {
+  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}\n{}", kVersionKey, job.tool_version,
+                     kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no",
+                     kWorkersKey, job.workers, kStrategiesKey, OrNone(job.source_strategy),
+                     OrNone(job.target_strategy), job.targets, job.sources);
+}
+
+Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
+  JobText job;
+  std::string checksum;
+  std::string workers;
+  std::string strategies;
+  // The targets end with an empty line.
+  if (!TakeLine(text, kVersionKey, job.tool_version) ||
+      !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
+      (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
+      !TakeLine(text, kWorkersKey, workers) || !ParseNumber(workers) ||
+      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
+    return CorruptError(
+        fmt::format("{}: not written by reshard; remove the folder that it lies in", Escape(path)));
+  }
+  job.checksum = checksum == "yes";
+  job.workers = *ParseNumber(workers);
+  if (job.workers > kMaxWorkers) {
+    return CorruptError(
+        fmt::format("{}: expected at most {} shards, found {}; remove the folder that it lies in",
+                    Escape(path), kMaxWorkers, job.workers));
+  }
+  const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
+  if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
+    return CorruptError(
+        fmt::format("{}: ends too early; remove the folder that it lies in", Escape(path)));
+  }
+  job.targets = text.substr(0, end);
+  job.sources = text.substr(end + 1);
+  return job;
+}
+
+Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
+                       const std::string& fingerprint, const std::string& path) {
+  JobSpec spec;
+  spec.target_folder = target_folder;
+  spec.fingerprint = fingerprint;
+  spec.manifest_name = job.manifest_name;
+  spec.source_strategy = job.source_strategy;
+  spec.target_strategy = job.target_strategy;
+  spec.checksum = job.checksum;
+  spec.workers = job.workers;
+  std::string_view targets = job.targets;
+  std::string target;
+  while (!targets.empty()) {
+    const bool taken = TakeLine(targets, kTargetKey, target);
+    const size_t blank = taken ? target.find(' ') : std::string::npos;
+    const auto size = blank == std::string::npos
+                          ? std::nullopt
+                          : ParseNumber(std::string_view{target}.substr(0, blank));
+    if (!size || !CheckTargetPath(target.substr(blank + 1)).ok()) {
+      return CorruptError(
+          fmt::format("{}: expected \"target SIZE PATH\", found {}; remove the folder "
+                      "that it lies in",
+                      Escape(path), Quote(targets.substr(0, targets.find('\n')))));
+    }
+    spec.files.push_back({target.substr(blank + 1), *size});
+  }
+  return spec;
+}
+
+Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
+                    const std::vector<uint64_t>& outstanding) {
+  const char* advice = own.workers == 0 ? "run without --resume to write all files anew"
+                                        : "remove that folder to write all files anew";
+  if (left.tool_version != own.tool_version) {
+    return MismatchError(fmt::format("{}: begun by reshard {}, this is {}; {}", Escape(path),
+                                     Escape(left.tool_version), own.tool_version, advice));
+  }
+  if (left.workers != own.workers) {
+    return MismatchError(fmt::format(
+        "{}: begun {}, now run {}; {}", Escape(path), Runs(left.workers), Runs(own.workers),
+        left.workers == 0 ? fmt::format("go on in the same way, or {}", advice)
+                          : HowToGoOn(left.workers, outstanding)));
+  }
+  if (left.sources != own.sources) {
+    return ChangedError(
+        fmt::format("{}: the sources are not what they were when the interrupted run began; then: "
+                    "{}, now: {}; {}",
+                    Escape(path), FirstOther(left.sources, own.sources),
+                    FirstOther(own.sources, left.sources), advice));
+  }
+  if (left.checksum != own.checksum) {
+    return MismatchError(fmt::format("{}: begun {} --no-checksum, now run {} it; {}", Escape(path),
+                                     left.checksum ? "without" : "with",
+                                     own.checksum ? "without" : "with", advice));
+  }
+  if (left != own) {
+    return MismatchError(
+        fmt::format("{}: the interrupted run was to write other files; then: {}, now: {}; give the "
+                    "same --rank options again, or {}",
+                    Escape(path), FirstOther(left.targets, own.targets),
+                    FirstOther(own.targets, left.targets), advice));
+  }
+  return {};
 }
 
 }  // namespace reshard

@@ -1,10 +1,16 @@
-// JobSpec: what a run is going to write, and under which name it is known. A plain value.
+// JobSpec: what a run is going to write, and under which name it is known.
+//
+// JobText: that, as it is kept in the job's folder: by it another run knows whether it may go on
+// with what the first one left.
+//
+// Plain values; no file is touched.
 #ifndef RESHARD_SRC_JOB_JOB_SPEC_H_
 #define RESHARD_SRC_JOB_JOB_SPEC_H_
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/resume.h"
@@ -30,9 +36,9 @@ struct JobSpec {
   bool checksum = true;  // the part records hold digests
   bool force = false;    // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
-  uint64_t shards = 0;  // how many do it together; 0: one run alone
-  // Of a shard: whether the manifest in the target folder is that of this conversion, of these
-  // sources. Asked once, while no other shard is at work; empty: it is not.
+  uint64_t workers = 0;  // how many do it together; 0: one run alone
+  // Of a worker: whether the manifest in the target folder is that of this conversion, of these
+  // sources. Asked once, while no other worker is at work; empty: it is not.
   std::function<Result<bool>()> is_published;
   MemoryMeter* meter = nullptr;  // looked at when much is held; has to live as long
 };
@@ -40,6 +46,37 @@ struct JobSpec {
 // Returns the spec with its files sorted.
 // Errors: kInvalidArgument for names, paths and fingerprints that no target folder may hold.
 Result<JobSpec> CheckedSpec(JobSpec spec);
+
+struct JobText {
+  std::string tool_version;
+  std::string manifest_name;
+  bool checksum = true;
+  uint64_t workers = 0;         // that do it together; 0: one run alone
+  std::string source_strategy;  // digests, for the manifest; empty: none
+  std::string target_strategy;
+  std::string targets;  // paths and sizes, a line each
+  std::string sources;  // the identities of the sources, a line each
+
+  friend bool operator==(const JobText&, const JobText&) = default;
+};
+
+JobText JobTextOf(const JobSpec& spec);
+
+std::string EncodeJobText(const JobText& job);
+
+// Parses a whole file; `path` names it in messages. Errors: kCorrupt.
+Result<JobText> ParseJobText(std::string_view text, const std::string& path);
+
+// Returns what of a spec its job text tells, for the target folder `target_folder`: enough to
+// publish what was staged. `path` names the text in messages. Errors: kCorrupt.
+Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
+                       const std::string& fingerprint, const std::string& path);
+
+// Returns ok when a run of `own` may go on with what a run of `left` has staged in `path`; of its
+// workers `outstanding` have not finished (looked at where their number is another one). Errors:
+// kChanged for other sources, kMismatch for anything else.
+Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
+                    const std::vector<uint64_t>& outstanding);
 
 }  // namespace reshard
 

@@ -23,48 +23,6 @@ bool ListsAll(const std::vector<ManifestFile>& files, const JobSpec& spec) {
   });
 }
 
-}  // namespace
-
-Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
-                                                                const JobSpec& spec) {
-  const std::optional<std::vector<ManifestFile>> none;
-  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
-  if (!bytes.ok()) return none;
-  auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
-  if (!manifest.ok() || manifest->plan != spec.fingerprint) return none;
-  if (!ListsAll(manifest->files, spec)) return none;
-  for (const ManifestFile& file : spec.files) {
-    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target, file));
-    if (!whole) return none;
-  }
-  return std::optional(std::move(manifest->files));
-}
-
-Status CheckPublished(const OutputDirectory& target) {
-  RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, target.Names());
-  std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
-  if (names.empty()) {
-    return NotFoundError(fmt::format(
-        "{}: neither a published set nor files that shards have staged; run the shards first",
-        Escape(target.path())));
-  }
-  for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, target.ReadFile(name, kMaxManifestBytes));
-    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes, target.PathOf(name)));
-    for (const ManifestFile& file : manifest.files) {
-      const auto whole = IsWhole(target, file);
-      if (whole.ok() && *whole) continue;
-      return NotFoundError(
-          fmt::format("{}: lists {} of {} bytes, which is not there; `reshard verify` tells what "
-                      "else is missing; convert again",
-                      Escape(target.PathOf(name)), Escape(file.path), file.size));
-    }
-  }
-  return {};
-}
-
-namespace {
-
 Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& parent,
                        const std::string& fingerprint, const JobSpec& spec) {
   Leftover leftover;
@@ -85,12 +43,12 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
           "{}: the interrupted run had another plan ({}; this is {}): other strategies, another "
           "training step, or other options; give the same ones again, or {}",
           Escape(path), fingerprint, spec.fingerprint,
-          spec.shards == 0 ? "run without --resume to write all files anew"
-                           : "remove that folder to write all files anew"));
+          spec.workers == 0 ? "run without --resume to write all files anew"
+                            : "remove that folder to write all files anew"));
     }
     std::vector<uint64_t> outstanding;
-    if (job->shards != spec.shards) {
-      RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->shards));
+    if (job->workers != spec.workers) {
+      RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->workers));
     }
     RESHARD_RETURN_IF_ERROR(CheckSameJob(*job, own, path, outstanding));
     leftover.fate = Fate::kContinue;
@@ -131,6 +89,44 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
 
 }  // namespace
 
+Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
+                                                                const JobSpec& spec) {
+  const std::optional<std::vector<ManifestFile>> none;
+  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
+  if (!bytes.ok()) return none;
+  auto manifest = ParseManifest(*bytes, target.PathOf(spec.manifest_name));
+  if (!manifest.ok() || manifest->plan != spec.fingerprint) return none;
+  if (!ListsAll(manifest->files, spec)) return none;
+  for (const ManifestFile& file : spec.files) {
+    RESHARD_ASSIGN_OR_RETURN(const bool whole, IsWhole(target, file));
+    if (!whole) return none;
+  }
+  return std::optional(std::move(manifest->files));
+}
+
+Status CheckPublished(const OutputDirectory& target) {
+  RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, target.Names());
+  std::erase_if(names, [](const std::string& name) { return !IsManifestName(name); });
+  if (names.empty()) {
+    return NotFoundError(fmt::format(
+        "{}: neither a published set nor files that shards have staged; run the shards first",
+        Escape(target.path())));
+  }
+  for (const std::string& name : names) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, target.ReadFile(name, kMaxManifestBytes));
+    RESHARD_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes, target.PathOf(name)));
+    for (const ManifestFile& file : manifest.files) {
+      const auto whole = IsWhole(target, file);
+      if (whole.ok() && *whole) continue;
+      return NotFoundError(
+          fmt::format("{}: lists {} of {} bytes, which is not there; `reshard verify` tells what "
+                      "else is missing; convert again",
+                      Escape(target.PathOf(name)), Escape(file.path), file.size));
+    }
+  }
+  return {};
+}
+
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec) {
   std::vector<Leftover> leftovers;
@@ -141,6 +137,50 @@ Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
     leftovers.push_back(std::move(leftover));
   }
   return leftovers;
+}
+
+Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& parent,
+                          const JobSpec& spec) {
+  Recovered recovered;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
+                           JudgeLeftovers(target, parent, spec));
+  const auto is_given_up = [](const Leftover& leftover) {
+    return leftover.fate == Fate::kDiscard || leftover.fate == Fate::kAbandon;
+  };
+  if (std::any_of(leftovers.begin(), leftovers.end(), is_given_up)) {
+    RESHARD_RETURN_IF_ERROR(RemoveProbes(target));
+  }
+  for (const Leftover& leftover : leftovers) {
+    recovered.same_files = recovered.same_files || leftover.same_files;
+    switch (leftover.fate) {
+      case Fate::kResume:
+      case Fate::kCleanUp: {
+        recovered.already_staged = true;
+        recovered.publishing = leftover.files;
+        RESHARD_ASSIGN_OR_RETURN(recovered.folder, JobFolder::Open(parent, leftover.fingerprint));
+        break;
+      }
+      case Fate::kComplete: {
+        RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
+                                 JobFolder::Open(parent, leftover.fingerprint));
+        RESHARD_RETURN_IF_ERROR(folder.Publish(target));
+        RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(parent, leftover.fingerprint));
+        break;
+      }
+      case Fate::kAbandon:  // not before this run has something to put in its place
+        for (const ManifestFile& file : leftover.files) recovered.abandoned.push_back(file.path);
+        recovered.abandoned_jobs.push_back(leftover.fingerprint);
+        break;
+      case Fate::kContinue: {
+        RESHARD_ASSIGN_OR_RETURN(recovered.folder, JobFolder::Open(parent, leftover.fingerprint));
+        break;
+      }
+      case Fate::kDiscard:
+        RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
+        break;
+    }
+  }
+  return recovered;
 }
 
 }  // namespace reshard

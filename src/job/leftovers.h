@@ -1,6 +1,8 @@
-// What earlier runs left in a target's `.reshard`, and what is to become of it.
+// What earlier runs left in a target's `.reshard`, what is to become of it, and how it is made
+// ready for a run.
 //
-// Reads only. No state; any thread.
+// No state. All but Recover reads only and may be called by any thread; Recover by one that holds
+// the target's lock exclusively.
 #ifndef RESHARD_SRC_JOB_LEFTOVERS_H_
 #define RESHARD_SRC_JOB_LEFTOVERS_H_
 
@@ -32,10 +34,10 @@ struct Leftover {
   std::vector<ManifestFile> files;  // of its manifest, where it was or is being published
 };
 
-// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Anything there
-// that is not called like a job is nobody's. Errors: kAlreadyExists for an interrupted publication
-// of another plan, without force; kChanged, kMismatch for staged files that the spec is to resume
-// with and cannot; kCorrupt, kIo.
+// Judges the folders in `parent`, the `.reshard` of `target`, for a run of `spec`. Entries
+// whose names are not job fingerprints are ignored. Errors: kAlreadyExists for an interrupted
+// publication of another plan, without force; kChanged, kMismatch for staged files that the spec is
+// to resume with and cannot; kCorrupt, kIo.
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec);
 
@@ -47,6 +49,20 @@ Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDire
 // Ok when there are manifests in `target`, and all files that they list, with their sizes.
 // Errors: kNotFound; those of ParseManifest; kIo.
 Status CheckPublished(const OutputDirectory& target);
+
+struct Recovered {
+  std::optional<JobFolder> folder;       // of this very job, to be gone on with
+  bool already_staged = false;           // only its publication is left to do, or to clear up after
+  std::vector<ManifestFile> publishing;  // the files of that publication
+  bool same_files = false;               // an earlier run was to write the same files
+  std::vector<std::string> abandoned;    // files of publications that are dropped by force
+  std::vector<std::string> abandoned_jobs;  // their fingerprints; they go when this run publishes
+};
+
+// Clears, completes or takes up what earlier runs left in `parent`, the `.reshard` of `target`.
+// Errors: those of JudgeLeftovers and of JobFolder.
+Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& parent,
+                          const JobSpec& spec);
 
 }  // namespace reshard
 

@@ -1,11 +1,14 @@
-// Publication: a staged set put in the place of what was there before.
+// Publication: a staged set put in the place of what was there before, with the manifest that its
+// part records add up to.
 //
-// No state; one thread, which holds the right to publish.
+// No state but a ManifestBuilder's; one thread, which holds the right to publish.
 #ifndef RESHARD_SRC_JOB_PUBLICATION_H_
 #define RESHARD_SRC_JOB_PUBLICATION_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/status.h"
@@ -14,8 +17,28 @@
 #include "src/job/target_check.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
+
+class ManifestBuilder {
+ public:
+  // `empty` has neither files nor sources.
+  explicit ManifestBuilder(Manifest empty) : manifest_(std::move(empty)) {}
+
+  // Adds `file` with what its part record says; beside path and size only the record's digest
+  // counts, where it is known. Files come sorted by path.
+  // Errors: kCorrupt for a record that is none; kMismatch for another one than expected, or for one
+  // that disagrees with those before on a source. Then the file is not added.
+  Status Add(const ManifestFile& file, std::string_view record);
+
+  Manifest Finish();
+
+ private:
+  Manifest manifest_;
+  SourceSummary sources_;
+};
 
 struct PublishReport {
   bool published = false;             // the whole set is in place

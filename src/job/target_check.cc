@@ -61,10 +61,10 @@ Status CheckPlace(const OutputDirectory& target, const std::string& path,
   return {};
 }
 
-// What to do about files that are there. A shard that comes late is not to begin another set by
+// What to do about files that are there. A worker that comes late is not to begin another set by
 // force, which the others would not finish.
 std::string AdviceFor(const OutputDirectory& target, const JobSpec& spec) {
-  if (spec.shards == 0) return kForceAdvice;
+  if (spec.workers == 0) return kForceAdvice;
   const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
   if (!bytes.ok()) return kForceAdvice;
   const auto manifest = ParseManifest(*bytes, spec.manifest_name);

@@ -11,8 +11,6 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/job/leftovers.h"
-#include "src/job/recovery.h"
-#include "src/job/staged_check.h"
 #include "src/job/target_place.h"
 
 namespace reshard {
@@ -64,19 +62,10 @@ TargetJob::TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirector
 
 Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  std::vector<std::string> made;
-  auto target = OutputDirectory::Create(spec.target_folder, made);
-  if (!target.ok()) {
-    OutputDirectory::RemoveMade(made);
-    return target.status();
-  }
-  auto lock = JobLock::Acquire(*target);
-  if (!lock.ok()) {
-    OutputDirectory::RemoveMade(made);
-    return lock.status();
-  }
+  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target_folder, nullptr));
   // From here on the destructor clears up.
-  TargetJob job(std::move(spec), std::move(made), std::move(*target), std::move(*lock));
+  TargetJob job(std::move(spec), std::move(target.made), std::move(target.folder),
+                std::move(target.lock));
   RESHARD_ASSIGN_OR_RETURN(Recovered recovered,
                            Recover(job.target_, job.lock_.folder(), job.spec_));
   job.folder_ = std::move(recovered.folder);
@@ -133,7 +122,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
     for (const Leftover& leftover : leftovers) {
       const auto left = JobFolder::Open(*parent, leftover.fingerprint);
       if (left.ok()) {
-        RESHARD_ASSIGN_OR_RETURN(const bool live, left->HasLiveShard());
+        RESHARD_ASSIGN_OR_RETURN(const bool live, left->HasLiveWorker());
         if (live) return JobLock::HeldError(*target);
       }
       if (leftover.fate == Fate::kResume || leftover.fate == Fate::kCleanUp) {

@@ -1,10 +1,14 @@
-// The files of a target folder, found by their paths without following symbolic links. No state;
-// any thread.
+// The files of a target folder: found by their paths without following symbolic links, read back,
+// and the proof that staged files can be moved there, before anything there is given up.
+//
+// No state. Any thread, but for the proof: one thread, which holds the right to the target, and not
+// while another one publishes.
 #ifndef RESHARD_SRC_JOB_TARGET_PLACE_H_
 #define RESHARD_SRC_JOB_TARGET_PLACE_H_
 
 #include <cstdint>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +16,7 @@
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
 #include "src/record/manifest_codec.h"
+#include "src/write/target_record.h"
 
 namespace reshard {
 
@@ -34,6 +39,26 @@ inline constexpr uint64_t kMaxRecordBytes = uint64_t{2} << 30;
 // OutputDirectory::ReadFile.
 Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,
                                uint64_t max_bytes);
+
+// Moves an empty file from `staging` into `target`, from there into the next folder that `files`
+// or their part records go to, and so on, and removes it. Folders that are not there yet will be
+// made in `target`. A process that is killed meanwhile leaves the file in one of them; the next
+// call for the same files clears it, too. Errors: kIo, naming the folder.
+Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
+                  const std::vector<ManifestFile>& files);
+
+// Removes what a killed ProveMoves may have left in `target`, its folders and those of the part
+// records. Errors: kIo.
+Status RemoveProbes(const OutputDirectory& target);
+
+// Reads the whole file at `path` and returns whether it has this size and this digest, 32
+// hexadecimal digits. Any thread. Errors: those of SourceFiles; kCancelled.
+Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
+                          const std::string& expected_digest, const std::stop_token& stop);
+
+// Reads the whole file at `path` in its order. Any thread. Errors: those of SourceFiles;
+// kCancelled.
+Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop);
 
 }  // namespace reshard
 

@@ -188,7 +188,7 @@ Result<JobLock> JobLock::Acquire(const OutputDirectory& target) {
   });
 }
 
-Result<JobLock> JobLock::AcquireAsShard(const OutputDirectory& target, const Patience& patience) {
+Result<JobLock> JobLock::AcquireAsWorker(const OutputDirectory& target, const Patience& patience) {
   return Retry(target, [&]() -> Result<std::optional<JobLock>> {
     std::optional<JobLock> none;
     RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, target.MakeFolder(kFolderName));

@@ -66,7 +66,7 @@ class FileLock {
 
 // JobLock: the right to write to a target folder.
 //
-// Held by one process at a time, or by the shards of one conversion together. It ends with its
+// Held by one process at a time, or by the workers of one conversion together. It ends with its
 // process, however that ends. Move-only; it is let go when the object dies. Used by one thread at a
 // time.
 class JobLock {
@@ -75,34 +75,34 @@ class JobLock {
   static constexpr const char* kFolderName = ".reshard";
 
   // Makes the folder and its file `lock` in `target`, and locks it.
-  // Errors: kAlreadyExists when another run or a shard holds it, kIo.
+  // Errors: kAlreadyExists when another run or a worker holds it, kIo.
   static Result<JobLock> Acquire(const OutputDirectory& target);
 
-  // As Acquire, for a shard: waits for shards that are just beginning, and goes together with those
-  // that have begun. Until Admit, no other shard begins. Errors: as Acquire; those of
+  // As Acquire, for a worker: waits for workers that are just beginning, and goes together with
+  // those that have begun. Until Admit, no other worker begins. Errors: as Acquire; those of
   // FileLock::Wait.
-  static Result<JobLock> AcquireAsShard(const OutputDirectory& target, const Patience& patience);
+  static Result<JobLock> AcquireAsWorker(const OutputDirectory& target, const Patience& patience);
 
-  // As Acquire, but only says whether the lock could be had, as far as shards do not hold it; makes
-  // nothing.
+  // As Acquire, but only says whether the lock could be had, as far as workers do not hold it;
+  // makes nothing.
   static Status Check(const OutputDirectory& target);
 
-  // What Acquire and Check say when another run or a shard holds the lock of `target`.
+  // What Acquire and Check say when another run or a worker holds the lock of `target`.
   static Status HeldError(const OutputDirectory& target);
 
   // The folder `.reshard`.
   const OutputDirectory& folder() const { return folder_; }
 
-  // Whether no other shard holds it. Until Admit, as it was when this one came.
+  // Whether no other worker holds it. Until Admit, as it was when this one came.
   bool alone() const { return alone_; }
 
-  // For a shard: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
+  // For a worker: lets others begin. Errors: kAlreadyExists when an ordinary run was faster; kIo.
   Status Admit();
-  // For a shard that has been admitted: keeps others from beginning until Admit or the object's
+  // For a worker that has been admitted: keeps others from beginning until Admit or the object's
   // end. Errors: those of FileLock::Wait.
   Status Dismiss(const Patience& patience) const;
 
-  // For shards: held by the one that publishes. Waits for it. Errors: those of
+  // For workers: held by the one that publishes. Waits for it. Errors: those of
   // FileLock::Wait.
   Status WaitToCommit(const Patience& patience) const;
 
@@ -115,8 +115,8 @@ class JobLock {
 
   OutputDirectory folder_;
   FileLock file_;
-  std::optional<FileLock> begin_;   // of a shard: held while it begins
-  std::optional<FileLock> commit_;  // of a shard: held while it publishes
+  std::optional<FileLock> begin_;   // of a worker: held while it begins
+  std::optional<FileLock> commit_;  // of a worker: held while it publishes
   bool alone_ = true;
 };
 

@@ -44,7 +44,7 @@ struct FileDigests {
 // Returns the bytes of the part record that a run alone would have written of the file. `records`
 // are those of all its parts, in file order; `read` is what was found in the file, and not looked
 // at where they have no digests. `path` names the file in messages. Errors: kCorrupt when a block
-// is not what its shard wrote; kInternal for parts that do not fit each other.
+// is not what its worker wrote; kInternal for parts that do not fit each other.
 Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
                                      const FileDigests& read, const std::string& path);
 

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-Result<WorkShard> Parse(const std::string& text, const Variables& variables = {}) {
+Result<WorkerShare> Parse(const std::string& text, const Variables& variables = {}) {
   return ParseShard(text, [&](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
@@ -23,9 +23,9 @@ Result<WorkShard> Parse(const std::string& text, const Variables& variables = {}
 }
 
 TEST(ShardOption, TakesNumbersFromZero) {
-  EXPECT_EQ(*Parse("0/1"), (WorkShard{0, 1}));
-  EXPECT_EQ(*Parse("3/4", {{"OMPI_COMM_WORLD_RANK", "1"}}), (WorkShard{3, 4}));
-  EXPECT_EQ(*Parse("65535/65536"), (WorkShard{65535, 65536}));
+  EXPECT_EQ(*Parse("0/1"), (WorkerShare{0, 1}));
+  EXPECT_EQ(*Parse("3/4", {{"OMPI_COMM_WORLD_RANK", "1"}}), (WorkerShare{3, 4}));
+  EXPECT_EQ(*Parse("65535/65536"), (WorkerShare{65535, 65536}));
 }
 
 TEST(ShardOption, RefusesAnythingElse) {
@@ -44,7 +44,7 @@ TEST(ShardOption, FindsEachLauncher) {
   const struct {
     const char* name;
     Variables variables;
-    WorkShard shard;
+    WorkerShare shard;
   } rows[] = {
       {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "8"}}, {2, 8}},
       {"MPICH", {{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}, {0, 3}},
@@ -97,7 +97,7 @@ TEST(ShardOption, TellsSlurmsVariablesApart) {
   const struct {
     const char* name;
     Variables variables;
-    WorkShard shard;
+    WorkerShare shard;
   } rows[] = {
       {"srun --mpi=pmi2 in an array",
        OfArray("2", "0", "3", "4", with(one_task, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}})),

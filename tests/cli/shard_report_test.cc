@@ -41,7 +41,7 @@ std::string Report(const std::vector<int64_t>& cuts, int64_t replicas) {
   return ShardsAsText(tensor, shards);
 }
 
-TEST(ShardReportTest, TwoDimensionsAreAGrid) {
+TEST(WorkerReportTest, TwoDimensionsAreAGrid) {
   EXPECT_EQ(Report({2, 2}, 2),
             "w: Float32 [8, 8], stage 0: 2 x 2 parts, each on 2 ranks\n"
             "  DIM 0 / DIM 1  0:4   4:8\n"
@@ -49,7 +49,7 @@ TEST(ShardReportTest, TwoDimensionsAreAGrid) {
             "  4:8            2, 6  3, 7\n");
 }
 
-TEST(ShardReportTest, OneDimensionIsAList) {
+TEST(WorkerReportTest, OneDimensionIsAList) {
   EXPECT_EQ(Report({1, 4}, 2),
             "w: Float32 [4, 16], stage 0: 1 x 4 parts, each on 2 ranks\n"
             "  DIM 1  RANKS\n"
@@ -59,7 +59,7 @@ TEST(ShardReportTest, OneDimensionIsAList) {
             "  12:16  3, 7\n");
 }
 
-TEST(ShardReportTest, ThreeDimensionsHaveRowsOfTwo) {
+TEST(WorkerReportTest, ThreeDimensionsHaveRowsOfTwo) {
   EXPECT_EQ(Report({2, 2, 2}, 1),
             "w: Float32 [8, 8, 8], stage 0: 2 x 2 x 2 parts, each on 1 rank\n"
             "  DIM 0, 1 / DIM 2  0:4  4:8\n"
@@ -69,7 +69,7 @@ TEST(ShardReportTest, ThreeDimensionsHaveRowsOfTwo) {
             "  4:8, 4:8          6    7\n");
 }
 
-TEST(ShardReportTest, WhatIsNotCutIsOneBox) {
+TEST(WorkerReportTest, WhatIsNotCutIsOneBox) {
   EXPECT_EQ(Report({1, 1}, 8),
             "w: Float32 [4, 4], stage 0: not cut, on 8 ranks\n"
             "  BOX  RANKS\n"
@@ -80,7 +80,7 @@ TEST(ShardReportTest, WhatIsNotCutIsOneBox) {
             "  all  0-1\n");
 }
 
-TEST(ShardReportTest, AThousandRanksFitAScreen) {
+TEST(WorkerReportTest, AThousandRanksFitAScreen) {
   for (const auto& [cuts, replicas] :
        std::vector<std::pair<std::vector<int64_t>, int64_t>>{{{32, 32}, 1},
                                                              {{1024}, 1},
@@ -101,7 +101,7 @@ TEST(ShardReportTest, AThousandRanksFitAScreen) {
   EXPECT_THAT(Report({8, 8}, 16), HasSubstr("0..961 (32)"));
 }
 
-TEST(ShardReportTest, WhereNoFileHoldsABoxItSaysSo) {
+TEST(WorkerReportTest, WhereNoFileHoldsABoxItSaysSo) {
   const LogicalTensor tensor{"w", DType::kFloat32, {4}, 0, true};
   EXPECT_EQ(ShardsAsText(tensor, {{{{0}, {2}}, {}}, {{{2}, {2}}, {1}}}),
             "w: Float32 [4], stage 0: 2 parts, each on 0 to 1 rank\n"
@@ -110,7 +110,7 @@ TEST(ShardReportTest, WhereNoFileHoldsABoxItSaysSo) {
             "  2:4    1\n");
 }
 
-TEST(ShardReportTest, WhatIsInNoLayoutHasNoGrid) {
+TEST(WorkerReportTest, WhatIsInNoLayoutHasNoGrid) {
   const LogicalTensor tensor{"step", DType::kInt64, {}, 0, false};
   EXPECT_EQ(
       ShardsAsText(tensor, {Shard{{}, {0}}}),

@@ -298,7 +298,7 @@ TEST(ConvertChoiceTest, ShardsWriteTheSame) {
   options.exclude = {"step"};
   options.renames = {{"w", "model.w"}};
   for (const uint64_t shard : {uint64_t{0}, uint64_t{1}}) {
-    options.shard = WorkShard{shard, 2};
+    options.shard = WorkerShare{shard, 2};
     const ConvertReport report = RunConvert(options);
     EXPECT_EQ(report.left_out, 1U);
     EXPECT_EQ(report.renamed, 1U);

@@ -43,7 +43,7 @@ class ConvertPublishedTest : public testing::Test {
   }
 
   Result<ConvertReport> Run(uint64_t shard) {
-    folder_.options().shard = WorkShard{shard, 2};
+    folder_.options().shard = WorkerShare{shard, 2};
     return Convert(folder_.options());
   }
 

@@ -107,7 +107,7 @@ TEST_F(PipelineTotalsTest, AreOfTheWholeSourceWhateverIsWritten) {
   folder_.options().exclude = {"v"};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
   folder_.options().target += "2";
-  folder_.options().shard = WorkShard{.index = 0, .count = 2};
+  folder_.options().shard = WorkerShare{.index = 0, .count = 2};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
 }
 

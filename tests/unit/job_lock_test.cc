@@ -102,7 +102,7 @@ TEST_F(JobLockTest, RemovesWhatShardsLeft) {
 }
 
 JobLock Shard(const OutputDirectory& target) {
-  auto lock = JobLock::AcquireAsShard(target, {});
+  auto lock = JobLock::AcquireAsWorker(target, {});
   EXPECT_TRUE(lock.ok()) << lock.status().message();
   return std::move(*lock);
 }
@@ -121,7 +121,7 @@ TEST_F(JobLockTest, ShardsGoTogetherAndOrdinaryRunsAlone) {
   second.reset();
   const auto ordinary = JobLock::Acquire(target);
   EXPECT_TRUE(ordinary.ok());
-  EXPECT_EQ(JobLock::AcquireAsShard(target, {}).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(JobLock::AcquireAsWorker(target, {}).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(JobLockTest, ShardsBeginOneAfterTheOther) {
@@ -137,7 +137,7 @@ TEST_F(JobLockTest, ShardsBeginOneAfterTheOther) {
   EXPECT_FALSE(begun);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(JobLock::AcquireAsShard(target, stop.get_token()).status().code(),
+  EXPECT_EQ(JobLock::AcquireAsWorker(target, stop.get_token()).status().code(),
             StatusCode::kCancelled);
   EXPECT_FALSE(begun);
   ASSERT_TRUE(first.Admit().ok());
@@ -170,7 +170,7 @@ class HoldingProcess {
     EXPECT_EQ(pipe(ends), 0);
     process_ = fork();
     if (process_ == 0) {
-      auto lock = JobLock::AcquireAsShard(target, {});
+      auto lock = JobLock::AcquireAsWorker(target, {});
       const char held = lock.ok() && lock->Admit().ok() && lock->WaitToCommit({}).ok() ? 'y' : 'n';
       if (write(ends[1], &held, 1) != 1) _exit(1);
       while (true) pause();
@@ -257,7 +257,7 @@ TEST_F(JobLockTest, ShardsThatMakeAndRemoveItNeverMeetAnOrdinaryRun) {
     threads.emplace_back([&, i] {
       const OutputDirectory target = Target();
       while (rounds < 200) {
-        auto lock = i == 0 ? JobLock::Acquire(target) : JobLock::AcquireAsShard(target, {});
+        auto lock = i == 0 ? JobLock::Acquire(target) : JobLock::AcquireAsWorker(target, {});
         if (!lock.ok()) {
           if (lock.status().code() != StatusCode::kAlreadyExists) ++failures;
           continue;

@@ -1,5 +1,5 @@
 // What a run is about to do, written down and read again.
-#include "src/job/job_text.h"
+#include "src/job/job_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/work_shard.h"
+#include "reshard/worker_share.h"
 
 namespace reshard {
 namespace {
@@ -55,10 +55,10 @@ TEST(JobText, SaysWhatAnotherRunWasAbout) {
 
 TEST(JobText, HasNoMoreShardsThanThereCanBe) {
   JobText job = TextOf({"one"});
-  job.shards = kMaxShards;
+  job.workers = kMaxWorkers;
   EXPECT_TRUE(ParseJobText(EncodeJobText(job), "job").ok());
-  for (const uint64_t shards : {kMaxShards + 1, uint64_t{1} << 40, UINT64_MAX}) {
-    job.shards = shards;
+  for (const uint64_t shards : {kMaxWorkers + 1, uint64_t{1} << 40, UINT64_MAX}) {
+    job.workers = shards;
     const auto parsed = ParseJobText(EncodeJobText(job), "job");
     EXPECT_EQ(parsed.status().code(), StatusCode::kCorrupt);
     EXPECT_THAT(parsed.status().message(), HasSubstr("expected at most 65536 shards, found"));
@@ -68,12 +68,12 @@ TEST(JobText, HasNoMoreShardsThanThereCanBe) {
 TEST(JobText, SaysHowToGoOnWithShards) {
   JobText begun = TextOf({"one"});
   JobText own = begun;
-  begun.shards = 4;
-  own.shards = 1;
+  begun.workers = 4;
+  own.workers = 1;
   EXPECT_EQ(CheckSameJob(begun, own, "job", {2}).message(),
             "job: begun as 4 shards, now run as 1 shard; not finished: 2/4; run it with --shard "
             "2/4, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
-  own.shards = 0;
+  own.workers = 0;
   EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),
               HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
   EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(),

@@ -1,5 +1,5 @@
 // The file that proves moves: it leaves no trace, and what a killed run left of it goes.
-#include "src/job/move_proof.h"
+#include "src/job/target_place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

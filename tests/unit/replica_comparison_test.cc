@@ -12,7 +12,7 @@
 #include "format/mindspore_checkpoint/value_header.h"
 #include "reshard/convert.h"
 #include "src/convert/opened_source.h"
-#include "src/convert/replica_check.h"
+#include "src/convert/source_checks.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"

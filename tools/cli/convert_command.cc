@@ -47,7 +47,7 @@ Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::stri
   return MakeLayoutReport(layout);
 }
 
-std::string ShardText(const ShardReport& report) {
+std::string ShardText(const WorkerReport& report) {
   const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
   if (report.already_published) return shard + ": nothing to do; the set is published already";
   if (report.published) return shard + ": all shards have finished; the set is published";
@@ -107,7 +107,7 @@ int ConvertCommand::Run() {
   if (!given.ok()) return Fail(given.status());
   ConvertOptions& options = *given;
   if (shard_) {
-    const Result<WorkShard> shard = ParseShard(*shard_, [](const char* name) {
+    const Result<WorkerShare> shard = ParseShard(*shard_, [](const char* name) {
       const char* value = std::getenv(name);
       return value == nullptr ? std::optional<std::string>() : value;
     });
@@ -260,7 +260,7 @@ UsedPaths CommitCommand::Paths() const { return {.targets = {target_}}; }
 int CommitCommand::Run() {
   const StopOnSignal stop;
   const Result<CommitReport> report =
-      CommitShards({.target = target_, .stop = stop.token(), .waiting = waiting_});
+      CommitWorkers({.target = target_, .stop = stop.token(), .waiting = waiting_});
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) {

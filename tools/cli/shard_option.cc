@@ -19,12 +19,12 @@ std::optional<uint64_t> ParseNumber(std::string_view text) {
   return number;
 }
 
-Result<WorkShard> Checked(uint64_t index, uint64_t count, const std::string& from) {
-  const WorkShard shard{index, count};
-  if (IsShard(shard)) return shard;
+Result<WorkerShare> Checked(uint64_t index, uint64_t count, const std::string& from) {
+  const WorkerShare shard{index, count};
+  if (IsWorkerShare(shard)) return shard;
   return InvalidArgumentError(
       fmt::format("{}: shard {} of {}; shards count from 0 to n - 1, and there are at most {}",
-                  from, index, count, kMaxShards));
+                  from, index, count, kMaxWorkers));
 }
 
 // A variable that has to be a number, if it is there.
@@ -37,13 +37,13 @@ Result<std::optional<uint64_t>> NumberOf(const Environment& environment, const c
       fmt::format("--shard auto: {} is {}, no number; give --shard i/n", name, *text));
 }
 
-using Found = Result<std::optional<WorkShard>>;
+using Found = Result<std::optional<WorkerShare>>;
 
 // Returns the shard that two variables tell, or nothing where the first one is not set.
 Found FromPair(const Environment& environment, const char* index_name, const char* count_name) {
   const auto index = NumberOf(environment, index_name);
   if (!index.ok()) return index.status();
-  if (!*index) return std::optional<WorkShard>();
+  if (!*index) return std::optional<WorkerShare>();
   const auto count = NumberOf(environment, count_name);
   if (!count.ok()) return count.status();
   if (!*count) {
@@ -104,7 +104,7 @@ Result<Slurm> ReadSlurm(const Environment& environment) {
 }
 
 // A job array: each of its tasks is a shard.
-Result<WorkShard> FromArray(const Slurm::Array& array, uint64_t tasks) {
+Result<WorkerShare> FromArray(const Slurm::Array& array, uint64_t tasks) {
   const auto [id, least, most, count, step] = array;
   const bool even = id >= least && id <= most && count > 0 && step > 0 &&
                     (most - least) / step == count - 1 && (most - least) % step == 0 &&
@@ -135,7 +135,7 @@ Found FromSlurm(const Environment& environment) {
     if (!shard.ok()) return shard.status();
     return std::optional(*shard);
   }
-  if (!slurm->process) return std::optional<WorkShard>();
+  if (!slurm->process) return std::optional<WorkerShare>();
   if (!slurm->by_srun && tasks > 1) {
     return InvalidArgumentError(
         fmt::format("--shard auto: a Slurm job of {} tasks, but this process is none of them: it "
@@ -162,14 +162,14 @@ bool IsOfAnotherJob(const Environment& environment) {
 
 // Whether a pair of MPI says no more than that this is a task of a Slurm array: one of srun, or of
 // a size of 1.
-Result<bool> IsOfArray(const Environment& environment, const WorkShard& pair) {
+Result<bool> IsOfArray(const Environment& environment, const WorkerShare& pair) {
   const Result<Slurm> slurm = ReadSlurm(environment);
   if (!slurm.ok()) return slurm.status();
   return slurm->array &&
          (pair.count == 1 || (slurm->process == pair.index && slurm->tasks == pair.count));
 }
 
-Result<WorkShard> FromEnvironment(const Environment& environment) {
+Result<WorkerShare> FromEnvironment(const Environment& environment) {
   constexpr const char* kMpi[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                      {"PMI_RANK", "PMI_SIZE"}};
   // mpirun within a Slurm job sets both.
@@ -195,7 +195,7 @@ Result<WorkShard> FromEnvironment(const Environment& environment) {
 
 }  // namespace
 
-Result<WorkShard> ParseShard(const std::string& text, const Environment& environment) {
+Result<WorkerShare> ParseShard(const std::string& text, const Environment& environment) {
   if (text == "auto") return FromEnvironment(environment);
   const std::string_view whole = text;
   const size_t slash = whole.find('/');

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "reshard/status.h"
-#include "reshard/work_shard.h"
+#include "reshard/worker_share.h"
 
 namespace reshard {
 
@@ -19,7 +19,7 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 // Takes "i/n", i counting from 0, or "auto".
 // Errors: kInvalidArgument, naming the variables that are missing, wrong, or ambiguous.
-Result<WorkShard> ParseShard(const std::string& text, const Environment& environment);
+Result<WorkerShare> ParseShard(const std::string& text, const Environment& environment);
 
 }  // namespace reshard
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/job/shard_share.h"
+#include "src/job/file_shares.h"
 #include "src/record/part_record.h"
 
 namespace reshard {

@@ -1,5 +1,5 @@
 // Which bytes of which file each shard writes.
-#include "src/job/shard_share.h"
+#include "src/job/file_shares.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "src/job/shard_share.h"
+#include "src/job/file_shares.h"
 
 #include <algorithm>
 #include <string_view>
@@ -55,7 +55,7 @@ struct Cut {
   uint64_t offset = 0;
 };
 
-// Moves a cut inside a file to where a shard may begin.
+// Moves a cut inside a file to where a worker may begin.
 uint64_t RoundedOffset(uint64_t offset, uint64_t size, uint64_t share) {
   const auto nearer = [offset](uint64_t low, uint64_t high) {
     return offset - low < high - offset ? low : high;
@@ -65,19 +65,19 @@ uint64_t RoundedOffset(uint64_t offset, uint64_t size, uint64_t share) {
   return nearer(low, std::min(size, low + kDigestBlockBytes));
 }
 
-// Returns where each shard begins, and at last the end.
+// Returns where each worker begins, and at last the end.
 std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<size_t>& order,
-                      uint64_t shards) {
+                      uint64_t workers) {
   uint64_t total = 0;  // where it is more than 64 bits count, only the balance suffers
   for (const ManifestFile& file : files) {
     total = SaturatingAdd(total, file.size);
   }
-  const uint64_t share = total / shards;
+  const uint64_t share = total / workers;
   std::vector<Cut> cuts = {{0, 0}};
   size_t file = 0;
   uint64_t begin = 0;  // of the file
-  for (uint64_t i = 1; i < shards; ++i) {
-    const uint64_t at = share * i + total % shards * i / shards;
+  for (uint64_t i = 1; i < workers; ++i) {
+    const uint64_t at = share * i + total % workers * i / workers;
     while (file < order.size() && files[order[file]].size <= at - begin) {
       begin += files[order[file++]].size;
     }
@@ -108,11 +108,11 @@ void ForEachPart(const std::vector<ManifestFile>& files, const std::vector<size_
 
 }  // namespace
 
-std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkShard& shard) {
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker) {
   const std::vector<size_t> order = InOrder(files);
-  const std::vector<Cut> cuts = Cuts(files, order, shard.count);
+  const std::vector<Cut> cuts = Cuts(files, order, worker.count);
   std::vector<FilePart> parts;
-  ForEachPart(files, order, cuts[shard.index], cuts[shard.index + 1],
+  ForEachPart(files, order, cuts[worker.index], cuts[worker.index + 1],
               [&](size_t file, ByteRange range) {
                 parts.push_back({file, range});
               });
@@ -120,9 +120,9 @@ std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const Work
 }
 
 std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
-                                            uint64_t shards) {
+                                            uint64_t workers) {
   const std::vector<size_t> order = InOrder(files);
-  const std::vector<Cut> cuts = Cuts(files, order, shards);
+  const std::vector<Cut> cuts = Cuts(files, order, workers);
   std::vector<std::vector<ByteRange>> parts(files.size());
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     ForEachPart(files, order, cuts[i], cuts[i + 1],

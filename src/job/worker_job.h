@@ -1,16 +1,16 @@
-// ShardJob: a shard's right to its share of a target folder, from the first check to publication.
+// WorkerJob: a worker's right to its share of a target folder, from the first check to publication.
 //
-// Shards of one conversion, each a process, perhaps on machines of their own, stage the files of
+// Workers of one conversion, each a process, perhaps on machines of their own, stage the files of
 // one job folder (job_folder.h). None waits for another while it writes; the last one that has
-// finished its share publishes, or whoever is called to. A shard that ended in any way leaves what
-// it has finished; the same shard goes on with it. Parts of a file that several shards write leave
-// block records; when all are there, one process joins them into the file's part record.
+// finished its share publishes, or whoever is called to. A worker that ended in any way leaves what
+// it has finished; the same worker goes on with it. Parts of a file that several workers write
+// leave block records; when all are there, one process joins them into the file's part record.
 //
-// Holds the target's lock together with the other shards, so that no other run writes there. Move-
+// Holds the target's lock together with the other workers, so that no other run writes there. Move-
 // only. What is about one part may be called by any number of threads at a time, each with parts of
 // its own; everything else by one, while no other call is under way.
-#ifndef RESHARD_SRC_JOB_SHARD_JOB_H_
-#define RESHARD_SRC_JOB_SHARD_JOB_H_
+#ifndef RESHARD_SRC_JOB_WORKER_JOB_H_
+#define RESHARD_SRC_JOB_WORKER_JOB_H_
 
 #include <cstdint>
 #include <map>
@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/work_shard.h"
+#include "reshard/worker_share.h"
+#include "src/job/file_shares.h"
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
-#include "src/job/shard_share.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
@@ -33,31 +33,31 @@
 
 namespace reshard {
 
-class ShardJob final : public PartSink {
+class WorkerJob final : public PartSink {
  public:
-  // Makes the target folder, joins the shards that are at work there, and checks that the run can
+  // Makes the target folder, joins the workers that are at work there, and checks that the run can
   // succeed. The first one deals with what earlier runs left, as TargetJob does with
-  // Resume::kTrust. `spec` is that of all shards, its `shards` shard.count.
-  // Errors: as TargetJob::Begin; kAlreadyExists for a shard that is at work in another process, or
-  // shards of another conversion; kMismatch, kChanged for a job that was begun otherwise;
+  // Resume::kTrust. `spec` is that of all workers, its `workers` worker.count.
+  // Errors: as TargetJob::Begin; kAlreadyExists for a worker that is at work in another process, or
+  // workers of another conversion; kMismatch, kChanged for a job that was begun otherwise;
   // kCancelled.
-  static Result<ShardJob> Begin(JobSpec spec, const WorkShard& shard, const Patience& patience);
+  static Result<WorkerJob> Begin(JobSpec spec, const WorkerShare& worker, const Patience& patience);
 
-  // Opens the job that shards have left in `target_folder`, to publish it; nothing where there is
+  // Opens the job that workers have left in `target_folder`, to publish it; nothing where there is
   // none, but a set that was published.
   // Errors: kNotFound where there is neither; kAlreadyExists for several jobs, or another run; kIo.
-  static Result<std::optional<ShardJob>> Open(const std::string& target_folder,
-                                              const Patience& patience);
+  static Result<std::optional<WorkerJob>> Open(const std::string& target_folder,
+                                               const Patience& patience);
 
   // The set was there already, as the spec says: the job has nothing to do and may not be used.
   bool already_published() const { return already_published_; }
 
   const JobSpec& spec() const { return spec_; }
   StorageKind storage() const { return StorageOf(target_.fd()); }
-  // Of a job that was opened: the shards that were at work then, and in which processes as far as
+  // Of a job that was opened: the workers that were at work then, and in which processes as far as
   // that is known.
   const std::map<uint64_t, std::string>& at_work() const { return at_work_; }
-  // What is left of the shard's share, by the numbers of the spec's files.
+  // What is left of the worker's share, by the numbers of the spec's files.
   const std::vector<FilePart>& unfinished() const { return unfinished_; }
   // What of it was finished before.
   const std::vector<FilePart>& finished() const { return finished_; }
@@ -75,11 +75,11 @@ class ShardJob final : public PartSink {
 
   // Joins the files whose parts are all there, and publishes once all shares are finished; waits
   // for others that do so. Errors: kIo, kCorrupt, kCancelled. After one, and after a kill, another
-  // shard or the same one completes it.
+  // worker or the same one completes it.
   Result<PublishReport> Commit(const Patience& patience);
 
  private:
-  ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory target, JobLock lock);
+  WorkerJob(JobSpec spec, std::optional<WorkerShare> worker, OutputDirectory target, JobLock lock);
 
   // What Begin does once it holds the lock.
   Status Start();
@@ -90,19 +90,19 @@ class ShardJob final : public PartSink {
   // Joins the parts of a file that has no part record yet. Without `wait` only where all parts are
   // there and nobody else is joining them.
   Status JoinFile(size_t number, bool wait, const Patience& patience) const;
-  // So that files are joined by several shards at a time, as they are completed.
+  // So that files are joined by several workers at a time, as they are completed.
   Status JoinOwnFiles(const Patience& patience) const;
   // Ok when what a publication that has begun has to put in place, or has put there, is whole.
   Status CheckCanComplete(const JobText& journal) const;
   Result<Superseded> FindSuperseded() const;
 
   JobSpec spec_;
-  std::optional<WorkShard> shard_;  // none: only to publish
+  std::optional<WorkerShare> worker_;  // none: only to publish
   bool already_published_ = false;
   OutputDirectory target_;
   JobLock lock_;
   std::optional<JobFolder> folder_;
-  std::optional<FileLock> shard_lock_;
+  std::optional<FileLock> worker_lock_;
   std::vector<std::vector<ByteRange>> parts_;  // of each file
   std::map<uint64_t, std::string> at_work_;
   std::vector<FilePart> unfinished_;
@@ -111,4 +111,4 @@ class ShardJob final : public PartSink {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_JOB_SHARD_JOB_H_
+#endif  // RESHARD_SRC_JOB_WORKER_JOB_H_

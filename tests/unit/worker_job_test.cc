@@ -1,5 +1,5 @@
 // Shards of one job: who may begin, what is gone on with, and when the set is published.
-#include "src/job/shard_job.h"
+#include "src/job/worker_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ShardJobTest : public TargetJobTest {
+class WorkerJobTest : public TargetJobTest {
  protected:
-  static Result<ShardJob> Begin(const JobSpec& spec, uint64_t index, uint64_t count = 2) {
-    return ShardJob::Begin(spec, {index, count}, {});
+  static Result<WorkerJob> Begin(const JobSpec& spec, uint64_t index, uint64_t count = 2) {
+    return WorkerJob::Begin(spec, {index, count}, {});
   }
 
   // Writes what is left of the share of whole files, with `bytes` of each.
-  static void Write(const ShardJob& job, const Contents& contents) {
+  static void Write(const WorkerJob& job, const Contents& contents) {
     for (const FilePart& part : job.unfinished()) {
       const std::string& path = job.spec().files[part.file].path;
       const std::string& bytes = contents.at(path);
@@ -39,7 +39,7 @@ class ShardJobTest : public TargetJobTest {
   }
 };
 
-TEST_F(ShardJobTest, TheLastOnePublishes) {
+TEST_F(WorkerJobTest, TheLastOnePublishes) {
   auto first = Begin(Spec(both_), 0);
   ASSERT_TRUE(first.ok()) << first.status().message();
   auto second = Begin(Spec(both_), 1);
@@ -51,7 +51,7 @@ TEST_F(ShardJobTest, TheLastOnePublishes) {
   EXPECT_THAT(waiting->outstanding, ElementsAre(0U));
   EXPECT_FALSE(HasManifest());
   {
-    const ShardJob gone = std::move(*second);  // its process ends
+    const WorkerJob gone = std::move(*second);  // its process ends
   }
   Write(*first, both_);
   const auto published = first->Commit({});
@@ -66,7 +66,7 @@ TEST_F(ShardJobTest, TheLastOnePublishes) {
   EXPECT_EQ(Everything(Target()), together);
 }
 
-TEST_F(ShardJobTest, RefusesWhatDoesNotBelongToThem) {
+TEST_F(WorkerJobTest, RefusesWhatDoesNotBelongToThem) {
   const auto first = Begin(Spec(both_), 0);
   ASSERT_TRUE(first.ok());
   const auto again = Begin(Spec(both_), 0);
@@ -86,7 +86,7 @@ TEST_F(ShardJobTest, RefusesWhatDoesNotBelongToThem) {
   EXPECT_EQ(Begin(Spec(both_), 2).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(ShardJobTest, GoesOnWithWhatItFinished) {
+TEST_F(WorkerJobTest, GoesOnWithWhatItFinished) {
   {
     const auto job = Begin(Spec(both_), 0);
     ASSERT_TRUE(job.ok());
@@ -99,7 +99,7 @@ TEST_F(ShardJobTest, GoesOnWithWhatItFinished) {
   EXPECT_EQ(job->finished().size(), 1U);
 }
 
-TEST_F(ShardJobTest, ARefusedShardLeavesNothing) {
+TEST_F(WorkerJobTest, ARefusedShardLeavesNothing) {
   ASSERT_TRUE(Run(both_).ok());
   const Contents before = Everything(Target());
   EXPECT_EQ(Begin(Spec(both_), 0).status().code(), StatusCode::kAlreadyExists);
@@ -107,7 +107,7 @@ TEST_F(ShardJobTest, ARefusedShardLeavesNothing) {
   EXPECT_FALSE(HasStaging());
 }
 
-TEST_F(ShardJobTest, FindsTheSetPublished) {
+TEST_F(WorkerJobTest, FindsTheSetPublished) {
   for (const bool force : {false, true}) {
     std::filesystem::remove_all(Target());
     JobSpec spec = Spec(both_, force);
@@ -132,7 +132,7 @@ TEST_F(ShardJobTest, FindsTheSetPublished) {
   }
 }
 
-TEST_F(ShardJobTest, ALateShardIsNotAdvisedToForce) {
+TEST_F(WorkerJobTest, ALateShardIsNotAdvisedToForce) {
   ASSERT_TRUE(Run(both_).ok());
   const auto late = Begin(Spec(both_), 0);
   EXPECT_EQ(late.status().code(), StatusCode::kAlreadyExists);
@@ -142,24 +142,24 @@ TEST_F(ShardJobTest, ALateShardIsNotAdvisedToForce) {
   EXPECT_THAT(other.status().message(), HasSubstr("--force"));
 }
 
-TEST_F(ShardJobTest, CommitNeedsNoSpec) {
-  EXPECT_EQ(ShardJob::Open(Target().string(), {}).status().code(), StatusCode::kNotFound);
+TEST_F(WorkerJobTest, CommitNeedsNoSpec) {
+  EXPECT_EQ(WorkerJob::Open(Target().string(), {}).status().code(), StatusCode::kNotFound);
   for (uint64_t i = 0; i < 2; ++i) {
     const auto job = Begin(Spec(both_), i);
     ASSERT_TRUE(job.ok());
     Write(*job, both_);
   }
-  auto job = ShardJob::Open(Target().string(), {});
+  auto job = WorkerJob::Open(Target().string(), {});
   ASSERT_TRUE(job.ok()) << job.status().message();
   ASSERT_TRUE(job->has_value());
   EXPECT_TRUE((*job)->Commit({})->published);
   EXPECT_EQ(Outputs(Target()), both_);
-  const auto nothing = ShardJob::Open(Target().string(), {});
+  const auto nothing = WorkerJob::Open(Target().string(), {});
   ASSERT_TRUE(nothing.ok());
   EXPECT_FALSE(nothing->has_value());
 }
 
-TEST_F(ShardJobTest, PublishedIsOnlyWhatIsThere) {
+TEST_F(WorkerJobTest, PublishedIsOnlyWhatIsThere) {
   namespace fs = std::filesystem;
   const fs::path aside = folder_.path() / "aside";
   const fs::path journal = Target() / ".reshard/aaaa/journal";
@@ -171,7 +171,7 @@ TEST_F(ShardJobTest, PublishedIsOnlyWhatIsThere) {
   fs::copy(Target() / ".reshard", aside, fs::copy_options::recursive);
   fs::remove_all(Target() / "rank_0");
   const auto commit = [&]() -> Status {
-    auto job = ShardJob::Open(Target().string(), {});
+    auto job = WorkerJob::Open(Target().string(), {});
     if (!job.ok() || !*job) return job.status();
     const auto outcome = (*job)->Commit({});
     EXPECT_FALSE(outcome.ok() && outcome->published);
@@ -183,7 +183,7 @@ TEST_F(ShardJobTest, PublishedIsOnlyWhatIsThere) {
   // Killed behind its last step, and then the set is gone.
   folder_.Write("above/target/rank_0/a.ckpt", both_.at("rank_0/a.ckpt"));
   fs::remove_all(aside / "aaaa" / "files");
-  ASSERT_TRUE((*ShardJob::Open(Target().string(), {}))->Commit({})->published);
+  ASSERT_TRUE((*WorkerJob::Open(Target().string(), {}))->Commit({})->published);
   fs::rename(aside, Target() / ".reshard");
   fs::remove(Target() / ".reshard/aaaa/manifest.json");
   const Contents whole = Everything(Target());
@@ -200,7 +200,7 @@ TEST_F(ShardJobTest, PublishedIsOnlyWhatIsThere) {
   EXPECT_EQ(commit().code(), StatusCode::kNotFound);
 }
 
-TEST_F(ShardJobTest, DoesNotPublishABlockThatWasDamaged) {
+TEST_F(WorkerJobTest, DoesNotPublishABlockThatWasDamaged) {
   const std::string bytes(kDigestBlockBytes + 5, 'x');
   const Contents contents = {{"rank_0/a.ckpt", bytes}};
   for (uint64_t i = 0; i < 2; ++i) {
@@ -227,7 +227,7 @@ TEST_F(ShardJobTest, DoesNotPublishABlockThatWasDamaged) {
   std::string damaged = bytes;
   damaged.back() = 'y';
   folder_.Write(staged, damaged);
-  auto job = ShardJob::Open(Target().string(), {});
+  auto job = WorkerJob::Open(Target().string(), {});
   ASSERT_TRUE(job.ok() && *job);
   const auto refused = (*job)->Commit({});
   EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt);

@@ -1,4 +1,4 @@
-#include "src/job/shard_job.h"
+#include "src/job/worker_job.h"
 
 #include <fmt/format.h>
 
@@ -7,25 +7,24 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/job/job_text.h"
+#include "src/job/job_spec.h"
 #include "src/job/leftovers.h"
-#include "src/job/recovery.h"
-#include "src/job/staged_check.h"
 #include "src/job/target_check.h"
+#include "src/job/target_place.h"
 #include "src/write/target_record.h"
 
 namespace reshard {
 namespace {
 
-Status CheckShard(const WorkShard& shard) {
-  if (IsShard(shard)) return {};
+Status CheckWorker(const WorkerShare& worker) {
+  if (IsWorkerShare(worker)) return {};
   return InvalidArgumentError(
       fmt::format("shard {} of {}: expected a number from 0 to one less than the number of shards, "
                   "which is at least 1 and at most {}",
-                  shard.index, shard.count, kMaxShards));
+                  worker.index, worker.count, kMaxWorkers));
 }
 
-// What shards are doing, or were about to publish, in `folder`; nothing for other runs' jobs.
+// What workers are doing, or were about to publish, in `folder`; nothing for other runs' jobs.
 Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
   RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> text, folder.ReadJob());
   if (!text) {
@@ -36,45 +35,35 @@ Result<std::optional<JobText>> ReadEither(const JobFolder& folder) {
 
 }  // namespace
 
-ShardJob::ShardJob(JobSpec spec, std::optional<WorkShard> shard, OutputDirectory target,
-                   JobLock lock)
+WorkerJob::WorkerJob(JobSpec spec, std::optional<WorkerShare> worker, OutputDirectory target,
+                     JobLock lock)
     : spec_(std::move(spec)),
-      shard_(shard),
+      worker_(worker),
       target_(std::move(target)),
       lock_(std::move(lock)),
-      parts_(PartsOf(spec_.files, spec_.shards)) {}
+      parts_(PartsOf(spec_.files, spec_.workers)) {}
 
-Result<ShardJob> ShardJob::Begin(JobSpec unchecked, const WorkShard& shard,
-                                 const Patience& patience) {
-  RESHARD_RETURN_IF_ERROR(CheckShard(shard));
-  unchecked.shards = shard.count;
+Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
+                                   const Patience& patience) {
+  RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
+  unchecked.workers = worker.count;
   unchecked.resume = Resume::kTrust;
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  std::vector<std::string> made;
-  auto target = OutputDirectory::Create(spec.target_folder, made);
-  if (!target.ok()) {
-    OutputDirectory::RemoveMade(made);
-    return target.status();
-  }
-  auto lock = JobLock::AcquireAsShard(*target, patience);
-  if (!lock.ok()) {
-    OutputDirectory::RemoveMade(made);
-    return lock.status();
-  }
-  ShardJob job(std::move(spec), shard, std::move(*target), std::move(*lock));
+  RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target_folder, &patience));
+  WorkerJob job(std::move(spec), worker, std::move(target.folder), std::move(target.lock));
   Status started = job.Start();
   if (!started.ok()) {
     // Nobody is left to tell of a failure to clear up; the next run deals with what stays.
     if (job.lock_.alone() && !job.folder_) {
       static_cast<void>(job.lock_.RemoveFolder(job.target_));
-      OutputDirectory::RemoveMade(made);
+      OutputDirectory::RemoveMade(target.made);
     }
     return started;
   }
   return job;
 }
 
-Status ShardJob::Start() {
+Status WorkerJob::Start() {
   bool same_files = false;
   const auto is_published = std::exchange(spec_.is_published, nullptr);
   if (lock_.alone() && is_published) {
@@ -92,12 +81,12 @@ Status ShardJob::Start() {
     RESHARD_RETURN_IF_ERROR(Join());
   }
   const bool begun = folder_.has_value();
-  uint64_t bytes = 0;  // that are to be written: by all shards, or by this one
+  uint64_t bytes = 0;  // that are to be written: by all workers, or by this one
   if (begun) {
     RESHARD_RETURN_IF_ERROR(LookAtShare());
     for (const FilePart& part : unfinished_) bytes += part.range.length;
   } else {
-    unfinished_ = ShareOf(spec_.files, *shard_);
+    unfinished_ = ShareOf(spec_.files, *worker_);
     for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.size);
   }
   if (!begun || !unfinished_.empty()) {
@@ -109,19 +98,19 @@ Status ShardJob::Start() {
     RESHARD_RETURN_IF_ERROR(folder_->WriteJob(JobTextOf(spec_)));
   }
   if (lock_.alone()) RESHARD_RETURN_IF_ERROR(folder_->ProveMoves(target_, spec_.files));
-  RESHARD_ASSIGN_OR_RETURN(shard_lock_, folder_->ShardLock(*shard_));
-  RESHARD_ASSIGN_OR_RETURN(const bool had, shard_lock_->Try(FileLock::Mode::kExclusive));
+  RESHARD_ASSIGN_OR_RETURN(worker_lock_, folder_->WorkerLock(*worker_));
+  RESHARD_ASSIGN_OR_RETURN(const bool had, worker_lock_->Try(FileLock::Mode::kExclusive));
   if (!had) {
-    const std::string holder = shard_lock_->Holder();
+    const std::string holder = worker_lock_->Holder();
     return AlreadyExistsError(fmt::format(
-        "shard {}/{} of {} is at work in {}; give each process a number of its own", shard_->index,
-        shard_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
+        "shard {}/{} of {} is at work in {}; give each process a number of its own", worker_->index,
+        worker_->count, Escape(target_.path()), holder.empty() ? "another process" : holder));
   }
-  shard_lock_->Sign();
+  worker_lock_->Sign();
   return lock_.Admit();
 }
 
-Result<bool> ShardJob::FindPublished() {
+Result<bool> WorkerJob::FindPublished() {
   RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
   if (!files) return false;
   const auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
@@ -142,7 +131,7 @@ Result<bool> ShardJob::FindPublished() {
 }
 
 // Others hold the lock: then they have to be about the same.
-Status ShardJob::Join() {
+Status WorkerJob::Join() {
   Status others = AlreadyExistsError(
       fmt::format("{}: the shards of another conversion are writing there; wait until they have "
                   "ended, or choose another target folder",
@@ -153,8 +142,8 @@ Status ShardJob::Join() {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, ReadEither(*folder));
   if (!job) return others;
   std::vector<uint64_t> outstanding;
-  if (job->shards != spec_.shards) {
-    RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->shards));
+  if (job->workers != spec_.workers) {
+    RESHARD_ASSIGN_OR_RETURN(outstanding, folder->Outstanding(job->workers));
   }
   RESHARD_RETURN_IF_ERROR(
       CheckSameJob(*job, JobTextOf(spec_), lock_.folder().PathOf(spec_.fingerprint), outstanding));
@@ -162,8 +151,8 @@ Status ShardJob::Join() {
   return {};
 }
 
-Status ShardJob::LookAtShare() {
-  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+Status WorkerJob::LookAtShare() {
+  for (const FilePart& part : ShareOf(spec_.files, *worker_)) {
     const ManifestFile& file = spec_.files[part.file];
     bool finished = false;
     if (IsWhole(part)) {
@@ -185,17 +174,17 @@ Status ShardJob::LookAtShare() {
   return {};
 }
 
-Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
-                                               const Patience& patience) {
+Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folder,
+                                                 const Patience& patience) {
   RESHARD_ASSIGN_OR_RETURN(OutputDirectory target, OutputDirectory::Open(target_folder));
-  const auto nothing = [&]() -> Result<std::optional<ShardJob>> {
+  const auto nothing = [&]() -> Result<std::optional<WorkerJob>> {
     RESHARD_RETURN_IF_ERROR(CheckPublished(target));
-    return std::optional<ShardJob>();
+    return std::optional<WorkerJob>();
   };
   const auto parent = target.OpenFolder(JobLock::kFolderName);
   if (parent.status().code() == StatusCode::kNotFound) return nothing();
   if (!parent.ok()) return parent.status();
-  RESHARD_ASSIGN_OR_RETURN(JobLock lock, JobLock::AcquireAsShard(target, patience));
+  RESHARD_ASSIGN_OR_RETURN(JobLock lock, JobLock::AcquireAsWorker(target, patience));
   std::optional<JobFolder> folder;
   std::optional<JobText> text;
   std::string fingerprint;
@@ -205,7 +194,7 @@ Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
     auto job = JobFolder::Open(lock.folder(), name);
     if (!job.ok()) continue;  // something that is not reshard's
     RESHARD_ASSIGN_OR_RETURN(std::optional<JobText> found, ReadEither(*job));
-    if (!found || found->shards == 0) continue;
+    if (!found || found->workers == 0) continue;
     if (folder) {
       return AlreadyExistsError(fmt::format(
           "{}: shards of two conversions, {} and {}, have left files; run those of one again with "
@@ -223,29 +212,29 @@ Result<std::optional<ShardJob>> ShardJob::Open(const std::string& target_folder,
   RESHARD_ASSIGN_OR_RETURN(JobSpec unchecked, SpecOf(*text, target_folder, fingerprint,
                                                      lock.folder().PathOf(fingerprint)));
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
-  RESHARD_ASSIGN_OR_RETURN(auto at_work, folder->LiveShards(spec.shards));
+  RESHARD_ASSIGN_OR_RETURN(auto at_work, folder->LiveWorkers(spec.workers));
   RESHARD_RETURN_IF_ERROR(lock.Admit());
-  ShardJob job(std::move(spec), std::nullopt, std::move(target), std::move(lock));
+  WorkerJob job(std::move(spec), std::nullopt, std::move(target), std::move(lock));
   job.folder_ = std::move(folder);
   job.at_work_ = std::move(at_work);
   return std::optional(std::move(job));
 }
 
-bool ShardJob::IsWhole(const FilePart& part) const { return parts_[part.file].size() == 1; }
+bool WorkerJob::IsWhole(const FilePart& part) const { return parts_[part.file].size() == 1; }
 
-Result<bool> ShardJob::IsKept(const FilePart& /*part*/, const std::stop_token& /*stop*/) const {
+Result<bool> WorkerJob::IsKept(const FilePart& /*part*/, const std::stop_token& /*stop*/) const {
   return false;
 }
 
-Result<StagedFile> ShardJob::Create(const FilePart& part, const WriteOptions& options) const {
+Result<StagedFile> WorkerJob::Create(const FilePart& part, const WriteOptions& options) const {
   const ManifestFile& file = spec_.files[part.file];
   if (!IsWhole(part)) return folder_->OpenPart(file.path, file.size, part.range, options);
-  RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // what this shard left before
+  RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // what this worker left before
   return folder_->Create(file.path, file.size, options);
 }
 
-Status ShardJob::Finish(const FilePart& part, StagedFile file,
-                        const OutputDirectory::ByteSource& record) const {
+Status WorkerJob::Finish(const FilePart& part, StagedFile file,
+                         const OutputDirectory::ByteSource& record) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
   const std::string& path = spec_.files[part.file].path;
   if (IsWhole(part)) return folder_->WriteRecord(path, record);
@@ -259,15 +248,15 @@ Status ShardJob::Finish(const FilePart& part, StagedFile file,
                                    });
 }
 
-Status ShardJob::FinishShare() const {
+Status WorkerJob::FinishShare() const {
   std::vector<ManifestFile> files;
-  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+  for (const FilePart& part : ShareOf(spec_.files, *worker_)) {
     files.push_back(spec_.files[part.file]);
   }
-  return folder_->WriteFinished(*shard_, files);
+  return folder_->WriteFinished(*worker_, files);
 }
 
-Status ShardJob::JoinFile(size_t number, bool wait, const Patience& patience) const {
+Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) const {
   const ManifestFile& file = spec_.files[number];
   RESHARD_ASSIGN_OR_RETURN(auto head, folder_->StagedHead(file));
   if (head) return {};
@@ -303,19 +292,19 @@ Status ShardJob::JoinFile(size_t number, bool wait, const Patience& patience) co
       file.path, [&record](const OutputDirectory::ByteSink& sink) { return sink(record); });
 }
 
-Status ShardJob::JoinOwnFiles(const Patience& patience) const {
-  if (!shard_) return {};
-  for (const FilePart& part : ShareOf(spec_.files, *shard_)) {
+Status WorkerJob::JoinOwnFiles(const Patience& patience) const {
+  if (!worker_) return {};
+  for (const FilePart& part : ShareOf(spec_.files, *worker_)) {
     if (IsWhole(part)) continue;
     Status joined = JoinFile(part.file, false, patience);
-    // Not found: another shard has published.
+    // Not found: another worker has published.
     if (!joined.ok() && joined.code() != StatusCode::kNotFound) return joined;
   }
   return {};
 }
 
-// As it is now: the shard that publishes need not be the one that began.
-Result<Superseded> ShardJob::FindSuperseded() const {
+// As it is now: the worker that publishes need not be the one that began.
+Result<Superseded> WorkerJob::FindSuperseded() const {
   Superseded superseded;
   RESHARD_ASSIGN_OR_RETURN(superseded.findings, CheckTarget(target_, spec_, true));
   JobSpec forced = spec_;
@@ -331,7 +320,7 @@ Result<Superseded> ShardJob::FindSuperseded() const {
   return superseded;
 }
 
-Status ShardJob::CheckCanComplete(const JobText& journal) const {
+Status WorkerJob::CheckCanComplete(const JobText& journal) const {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, folder_->ReadManifest(journal));
   bool whole = false;
   if (manifest) {
@@ -347,7 +336,7 @@ Status ShardJob::CheckCanComplete(const JobText& journal) const {
       Escape(target_.path())));
 }
 
-Result<PublishReport> ShardJob::Commit(const Patience& patience) {
+Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
   PublishReport report;
   RESHARD_RETURN_IF_ERROR(JoinOwnFiles(patience));
   RESHARD_RETURN_IF_ERROR(lock_.WaitToCommit(patience));
@@ -368,7 +357,7 @@ Result<PublishReport> ShardJob::Commit(const Patience& patience) {
   if (journal) {
     RESHARD_RETURN_IF_ERROR(CheckCanComplete(*journal));
   } else {
-    RESHARD_ASSIGN_OR_RETURN(report.outstanding, folder_->Outstanding(spec_.shards));
+    RESHARD_ASSIGN_OR_RETURN(report.outstanding, folder_->Outstanding(spec_.workers));
     if (!report.outstanding.empty()) return report;
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
@@ -380,7 +369,7 @@ Result<PublishReport> ShardJob::Commit(const Patience& patience) {
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   report.published = true;
-  // A shard that begins now finds what is published, not half of what is cleared away.
+  // A worker that begins now finds what is published, not half of what is cleared away.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {
     ClearAfter(spec_, lock_, target_, report);

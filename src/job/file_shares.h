@@ -1,0 +1,32 @@
+// What each of n workers writes: a share of about equally many bytes.
+//
+// Pure functions of the files' paths and sizes, so that workers need not speak with each other. Any
+// thread.
+#ifndef RESHARD_SRC_JOB_FILE_SHARES_H_
+#define RESHARD_SRC_JOB_FILE_SHARES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/worker_share.h"
+#include "src/record/manifest_codec.h"
+#include "src/write/part_sink.h"
+
+namespace reshard {
+
+// Returns the share of `worker`. All shares together are `files`, without overlap. A file is split
+// only where it is larger than the n-th part of all bytes, and then at multiples of
+// kDigestBlockBytes. Files go to the workers in the order of the numbers in their paths, because
+// ranks that lie side by side mostly read the same sources.
+std::vector<FilePart> ShareOf(const std::vector<ManifestFile>& files, const WorkerShare& worker);
+
+// Returns, for each of `files`, in how many parts the shares of `workers` workers have it, in file
+// order: one part for a file that is not split.
+std::vector<std::vector<ByteRange>> PartsOf(const std::vector<ManifestFile>& files,
+                                            uint64_t workers);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_FILE_SHARES_H_
