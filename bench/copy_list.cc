@@ -50,7 +50,8 @@ Status PrintCopies(const OpenedSource::Paths& paths) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }
-  const Planner planner(source->shards(), "checkpoint_", UnmatchedPolicy::kCopy);
+  const Planner planner(source->shards(), source->placement(), "checkpoint_",
+                        UnmatchedPolicy::kCopy);
   PlanNotes notes;
   for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));

@@ -120,7 +120,8 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                           .target_strategy = target + "/strategy",
                                           .suffix = ""});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
-  const Planner planner((*opened)->shards(), "checkpoint_", UnmatchedPolicy::kCopy);
+  const Planner planner((*opened)->shards(), (*opened)->placement(), "checkpoint_",
+                        UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanNotes notes;

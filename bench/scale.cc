@@ -25,10 +25,10 @@
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/planner.h"
 #include "src/mindspore/rank_list.h"
-#include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/source/shard_grid.h"
+#include "src/source/source.h"
 #include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 #include "tools/gen/sample_model.h"
@@ -191,8 +191,9 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
                          file);
       },
       size_t{256} << 20);
-  const SourceShards shards(files, indexes, rule, std::move(rank_files));
-  const Planner planner(shards, "checkpoint_", UnmatchedPolicy::kCopy);
+  const GridPlacement placement(rule, std::move(rank_files));
+  const Source shards(files, indexes, placement);
+  const Planner planner(shards, placement, "checkpoint_", UnmatchedPolicy::kCopy);
   const int64_t ranks = rule.target_ranks();
   RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, first", indexed));
   RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, again", indexed));

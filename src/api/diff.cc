@@ -18,8 +18,7 @@
 namespace reshard {
 namespace {
 
-ParameterType FullTypeOf(const FullParameter& parameter) {
-  const SourceTensor& tensor = parameter.tensor;
+ParameterType FullTypeOf(const SourceTensor& tensor) {
   return {tensor.kind, tensor.dtype,
           tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape()};
 }
@@ -42,21 +41,21 @@ struct CommonParameter {
 std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheckpoint& b,
                                         std::vector<CommonParameter>& common) {
   std::unordered_map<std::string_view, size_t> in_b;
-  for (size_t i = 0; i < b.parameters.size(); ++i) in_b.emplace(b.parameters[i].tensor.name, i);
+  for (size_t i = 0; i < b.parameters.size(); ++i) in_b.emplace(b.parameters[i].name, i);
   std::vector<ParameterDiff> all;
   for (size_t i = 0; i < a.parameters.size(); ++i) {
-    const FullParameter& parameter = a.parameters[i];
+    const SourceTensor& parameter = a.parameters[i];
     ParameterDiff diff;
-    diff.name = parameter.tensor.name;
+    diff.name = parameter.name;
     diff.a = FullTypeOf(parameter);
     if (const auto other = in_b.extract(diff.name)) {
-      const FullParameter& same = b.parameters[other.mapped()];
+      const SourceTensor& same = b.parameters[other.mapped()];
       diff.b = FullTypeOf(same);
       common.push_back({all.size(), i, other.mapped(),
                         diff.a->kind == ArrayKind::kTensor && HasComparableValues(diff.a->dtype)});
       if (!SameType(*diff.a, *diff.b)) {
         diff.relation = ParameterRelation::kOtherType;
-      } else if (parameter.bytes != same.bytes) {  // text entries or MapTensors
+      } else if (parameter.Bytes() != same.Bytes()) {  // text entries or MapTensors
         diff.relation = ParameterRelation::kDifferent;
       }
     } else {
@@ -64,10 +63,10 @@ std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheck
     }
     all.push_back(std::move(diff));
   }
-  for (const FullParameter& parameter : b.parameters) {
-    if (!in_b.contains(parameter.tensor.name)) continue;
+  for (const SourceTensor& parameter : b.parameters) {
+    if (!in_b.contains(parameter.name)) continue;
     ParameterDiff diff;
-    diff.name = parameter.tensor.name;
+    diff.name = parameter.name;
     diff.relation = ParameterRelation::kOnlyInB;
     diff.b = FullTypeOf(parameter);
     all.push_back(std::move(diff));
@@ -133,7 +132,7 @@ class Comparison {
     return report_.parameters[parameter.place];
   }
   uint64_t BytesOf(const CommonParameter& parameter) const {
-    return a_.parameters[parameter.a].bytes;
+    return a_.parameters[parameter.a].Bytes();
   }
 
   Status CompareOneReplica(const SharedWork& work) {
@@ -154,8 +153,7 @@ class Comparison {
     }
     RESHARD_ASSIGN_OR_RETURN(
         const std::vector<PairDifference> found,
-        CompareParameters({a_.source->files(), a_.source->shards()},
-                          {b_.source->files(), b_.source->shards()}, pairs, options_.values, work));
+        CompareParameters(a_.source->shards(), b_.source->shards(), pairs, options_.values, work));
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found[i].differs) continue;
       ParameterDiff& diff = DiffOf(parameters[i]);
@@ -168,10 +166,10 @@ class Comparison {
   Status CompareAllRanks(const SharedWork& work) {
     RESHARD_ASSIGN_OR_RETURN(
         const CheckpointContents a,
-        ReadAllRanks(a_.source->files(), a_.source->shards(), a_.parameters, work));
+        ReadAllRanks(a_.source->shards(), a_.source->rule().source(), a_.parameters, work));
     RESHARD_ASSIGN_OR_RETURN(
         const CheckpointContents b,
-        ReadAllRanks(b_.source->files(), b_.source->shards(), b_.parameters, work));
+        ReadAllRanks(b_.source->shards(), b_.source->rule().source(), b_.parameters, work));
     report_.a = FindingsOf(a_, a);
     report_.b = FindingsOf(b_, b);
     report_.bytes_read = a_.bytes_to_read + b_.bytes_to_read;

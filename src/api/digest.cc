@@ -11,34 +11,32 @@
 namespace reshard {
 namespace {
 
-void AddDigest(const FullParameter& parameter, const HeldValue& value, DigestReport& report) {
+void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport& report) {
   report.bytes += value.bytes;
-  report.parameters.push_back({parameter.tensor.name, value.kind, value.dtype, value.shape,
-                               value.bytes, ToHex(value.digest), value.ranks});
+  report.parameters.push_back({tensor.name, value.kind, value.dtype, value.shape, value.bytes,
+                               ToHex(value.digest), value.ranks});
 }
 
 Status DigestOneReplica(const FullCheckpoint& checkpoint, const SharedWork& work,
                         DigestReport& report) {
-  OpenedSource& source = *checkpoint.source;
-  RESHARD_ASSIGN_OR_RETURN(
-      const std::vector<Digest128> digests,
-      DigestFullParameters(source.files(), source.shards(), checkpoint.parameters, work));
+  const OpenedSource& source = *checkpoint.source;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
+                           DigestTensors(source.shards(), checkpoint.parameters, work));
   for (size_t i = 0; i < digests.size(); ++i) {
-    const FullParameter& parameter = checkpoint.parameters[i];
-    const SourceTensor& tensor = parameter.tensor;
-    HeldValue value = {tensor.kind, tensor.dtype, {}, parameter.bytes, digests[i], {}};
+    const SourceTensor& tensor = checkpoint.parameters[i];
+    HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
     if (tensor.kind == ArrayKind::kTensor) value.shape = tensor.full_shape;
-    AddDigest(parameter, value, report);
+    AddDigest(tensor, value, report);
   }
   return {};
 }
 
 Status DigestAllRanks(const FullCheckpoint& checkpoint, const SharedWork& work,
                       DigestReport& report) {
-  OpenedSource& source = *checkpoint.source;
+  const OpenedSource& source = *checkpoint.source;
   RESHARD_ASSIGN_OR_RETURN(
       const CheckpointContents contents,
-      ReadAllRanks(source.files(), source.shards(), checkpoint.parameters, work));
+      ReadAllRanks(source.shards(), source.rule().source(), checkpoint.parameters, work));
   for (size_t i = 0; i < contents.values.size(); ++i) {
     for (const HeldValue& value : contents.values[i]) {
       AddDigest(checkpoint.parameters[i], value, report);

@@ -8,6 +8,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/strategy_check.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/plan/make_copies.h"
 #include "src/plan/plan_notes.h"
 #include "src/verify/checkpoint_contents.h"
 
@@ -17,10 +18,10 @@ namespace {
 // Returns the ranks from whose files one replica of each shard is taken.
 Result<std::set<int64_t>> RanksOfOneReplica(const FullCheckpoint& checkpoint) {
   std::set<FileId> files;
-  for (const FullParameter& parameter : checkpoint.parameters) {
+  for (const SourceTensor& parameter : checkpoint.parameters) {
     RESHARD_ASSIGN_OR_RETURN(
         const std::vector<BlockCopy> copies,
-        CopiesOf(checkpoint.source->shards(), parameter, Box::Whole(parameter.tensor.full_shape)));
+        CopiesOf(checkpoint.source->shards(), parameter, Box::Whole(parameter.full_shape)));
     for (const BlockCopy& copy : copies) files.insert(copy.source);
   }
   std::set<int64_t> ranks;
@@ -41,8 +42,8 @@ Status FindReading(bool one_replica, FullCheckpoint& checkpoint) {
   }
   RESHARD_ASSIGN_OR_RETURN(checkpoint.crc, FindCrcFiles(source, ranks));
   if (one_replica) {
-    for (const FullParameter& parameter : checkpoint.parameters) {
-      checkpoint.bytes_to_read += parameter.bytes;
+    for (const SourceTensor& parameter : checkpoint.parameters) {
+      checkpoint.bytes_to_read += parameter.Bytes();
     }
     if (!checkpoint.crc.files.empty()) {
       RESHARD_ASSIGN_OR_RETURN(ranks, RanksOfOneReplica(checkpoint));
@@ -60,9 +61,10 @@ Result<FullCheckpoint> OpenFullCheckpoint(const std::string& path, const std::st
   RESHARD_ASSIGN_OR_RETURN(checkpoint.source,
                            OpenedSource::Open({path, strategy, "", suffix}, {.stop = stop}));
   PlanNotes notes;
-  RESHARD_ASSIGN_OR_RETURN(checkpoint.parameters,
-                           ListFullParameters(checkpoint.source->shards(), notes));
-  for (const FullParameter& parameter : checkpoint.parameters) Note(parameter, notes);
+  RESHARD_ASSIGN_OR_RETURN(
+      checkpoint.parameters,
+      ListTensors(checkpoint.source->shards(), checkpoint.source->placement(), notes));
+  for (const SourceTensor& parameter : checkpoint.parameters) notes.Add(parameter);
   RESHARD_RETURN_IF_ERROR(CheckNames(checkpoint.source->rule(), notes));
   RESHARD_ASSIGN_OR_RETURN(const StrategyFindings findings,
                            CheckStrategy(*checkpoint.source, ParameterChoice(),
@@ -82,7 +84,7 @@ RankFindings FindingsOf(const FullCheckpoint& checkpoint, const CheckpointConten
   RankFindings findings = {contents.replicas, {}};
   for (size_t i = 0; i < contents.values.size(); ++i) {
     if (contents.values[i].size() > 1) {
-      findings.own_values.push_back(checkpoint.parameters[i].tensor.name);
+      findings.own_values.push_back(checkpoint.parameters[i].name);
     }
   }
   findings.own_values.insert(findings.own_values.end(), contents.own_gradients.begin(),

@@ -12,7 +12,7 @@
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
-#include "src/mindspore/full_parameter.h"
+#include "src/source/placement.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/shared_work.h"
 
@@ -20,7 +20,7 @@ namespace reshard {
 
 struct FullCheckpoint {
   std::unique_ptr<OpenedSource> source;
-  std::vector<FullParameter> parameters;  // in the order of the files
+  std::vector<SourceTensor> parameters;  // in the order of the files
   std::vector<std::string> warnings;
   // When FindReading was called:
   CrcFiles crc;                // the files with a trailer, of those that are to be read
@@ -28,7 +28,7 @@ struct FullCheckpoint {
 };
 
 // Opens a folder of rank folders, or one file where `strategy` is empty, and lists its parameters.
-// Errors: those of OpenedSource::Open, ListFullParameters and CheckNames; kInvalidArgument for an
+// Errors: those of OpenedSource::Open, ListTensors and CheckNames; kInvalidArgument for an
 // empty path; kCancelled.
 Result<FullCheckpoint> OpenFullCheckpoint(const std::string& path, const std::string& strategy,
                                           const std::string& suffix, const std::stop_token& stop);

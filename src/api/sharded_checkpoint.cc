@@ -11,9 +11,9 @@
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
-#include "src/mindspore/full_parameter.h"
 #include "src/mindspore/planner.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 #include "src/write/gather.h"
 
@@ -51,15 +51,15 @@ ShardedCheckpoint& ShardedCheckpoint::operator=(ShardedCheckpoint&&) noexcept = 
 ShardedCheckpoint::~ShardedCheckpoint() = default;
 
 Status ShardedCheckpoint::State::List() {
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           Planner(source->shards(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
+  RESHARD_ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      Planner(source->shards(), source->placement(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
   PlanNotes notes;
   for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(source->shards(), name));
-    Note(parameter, notes);
-    const SourceTensor& tensor = parameter.tensor;
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->shards().DescribeFull(name));
+    notes.Add(tensor);
     if (tensor.kind != ArrayKind::kTensor) continue;
-    tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !parameter.whole});
+    tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !tensor.rank});
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
@@ -73,7 +73,8 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
     auto state = std::make_unique<State>();
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", suffix}));
     RESHARD_RETURN_IF_ERROR(state->List());
-    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(state->source->shards(), ParameterChoice()));
+    RESHARD_RETURN_IF_ERROR(
+        CheckStagesOfFiles(state->source->shards(), state->source->placement(), ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
 }
@@ -92,25 +93,14 @@ const std::vector<std::string>& ShardedCheckpoint::warnings() const {
 Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
   return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter,
-                             DescribeFull(state_->source->shards(), name));
-    const SourceTensor& tensor = parameter.tensor;
-    const Box whole = Box::Whole(tensor.full_shape);
-    if (parameter.whole) return std::vector<Shard>{{whole, {parameter.whole->rank}}};
+    const Source& source = state_->source->shards();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
+    RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
     std::vector<Shard> shards;
-    Status status;
-    tensor.grid->ForEachOverlap(whole, tensor.shard_shape, [&](const std::vector<int64_t>& parts) {
-      Shard shard{ShardGrid::BoxOfParts(parts, tensor.shard_shape), {}};
-      auto ranks = state_->source->shards().Holders(tensor, parts);
-      if (!ranks.ok()) {
-        status = ranks.status();
-        return false;
-      }
-      shard.ranks = *std::move(ranks);
-      shards.push_back(std::move(shard));
-      return true;
-    });
-    if (!status.ok()) return status;
+    shards.reserve(parts.size());
+    for (Source::HeldPart& part : parts) {
+      shards.push_back({std::move(part.box), std::move(part.ranks)});
+    }
     return shards;
   });
 }
@@ -119,9 +109,8 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
                                std::span<std::byte> destination) const {
   return CatchOutOfMemory([&]() -> Status {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    const SourceShards& shards = state_->source->shards();
-    RESHARD_ASSIGN_OR_RETURN(const FullParameter parameter, DescribeFull(shards, name));
-    const SourceTensor& tensor = parameter.tensor;
+    const Source& source = state_->source->shards();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     if (!IsBoxOf(box, tensor.full_shape)) {
       return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
                                               Quote(name), ToString(box),
@@ -133,8 +122,8 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
           fmt::format("parameter {}: box {} has {} bytes, the destination {}", Quote(name),
                       ToString(box), bytes, destination.size()));
     }
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(shards, parameter, box));
-    SourceFiles& files = state_->source->files();
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(source, tensor, box));
+    SourceFiles& files = source.files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
     std::vector<FileId> used;
     used.reserve(copies.size());

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "reshard/used_paths.h"
@@ -21,6 +21,8 @@
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
+#include "src/source/listed_placement.h"
+#include "src/source/source.h"
 #include "src/source/table_cache.h"
 #include "src/verify/shard_evidence.h"
 
@@ -38,13 +40,15 @@ struct Inference {
   SourceFiles files;
   TableCache indexes{files, kIndexBytes, kLeastIndexes};
   std::vector<FileId> ranks;
+  std::optional<ListedPlacement> each_alone;
+  std::optional<Source> source;  // of the files of the ranks
   FullCheckpoint reference;
-  std::map<std::string_view, const FullParameter*> full;  // the reference's tensors, by name
+  std::map<std::string_view, const SourceTensor*> full;  // the reference's tensors, by name
   InferStrategyReport report;
 
   Status Open(const InferStrategyOptions& options);
   Result<int64_t> DevicesOfStages();
-  Result<std::vector<StageParameter>> ParametersOf(FileId first);
+  Result<std::vector<StageParameter>> ParametersOf(int64_t first);
 };
 
 Status Inference::Open(const InferStrategyOptions& options) {
@@ -58,10 +62,12 @@ Status Inference::Open(const InferStrategyOptions& options) {
     }
     ranks.push_back(files.Add(file.path));
   }
+  each_alone.emplace(ranks);
+  source.emplace(files, indexes, *each_alone);
   RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", "", options.stop));
-  for (const FullParameter& parameter : reference.parameters) {
-    if (parameter.tensor.kind == ArrayKind::kTensor) {
-      full.emplace(parameter.tensor.name, &parameter);
+  for (const SourceTensor& parameter : reference.parameters) {
+    if (parameter.kind == ArrayKind::kTensor) {
+      full.emplace(parameter.name, &parameter);
     }
   }
   return {};
@@ -74,7 +80,7 @@ Result<int64_t> Inference::DevicesOfStages() {
   TableHandle last;  // whose names `before` refers to
   uint64_t table = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(TableHandle index, indexes.Get(ranks[rank]));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source->IndexOf(0, static_cast<int64_t>(rank)));
     if (rank > 0 && index->table().id() == table) continue;
     std::set<std::string_view> names;
     for (const StoredArray& parameter : index->parameters()) names.insert(parameter.name);
@@ -97,8 +103,8 @@ Result<int64_t> Inference::DevicesOfStages() {
 }
 
 // Returns the parameters of a stage whose full shapes are known, and their cuts.
-Result<std::vector<StageParameter>> Inference::ParametersOf(FileId first) {
-  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, indexes.Get(first));
+Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source->IndexOf(0, first));
   std::vector<StageParameter> parameters;
   std::vector<std::string> unknown;
   for (const StoredArray& parameter : index->parameters()) {
@@ -113,7 +119,7 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(FileId first) {
       continue;
     }
     StageParameter stage{parameter.name,
-                         found->second->tensor.full_shape,
+                         found->second->full_shape,
                          parameter.shape,
                          own == full.end() ? nullptr : own->second,
                          {}};
@@ -122,8 +128,8 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(FileId first) {
           fmt::format("{}: parameter {}: the shape {} of its shard is no equal part of the full "
                       "shape {} of the "
                       "reference; is this the same model?",
-                      Escape(files.path(first)), Quote(parameter.name), ToString(parameter.shape),
-                      ToString(stage.full_shape)));
+                      Escape(files.path(index->file())), Quote(parameter.name),
+                      ToString(parameter.shape), ToString(stage.full_shape)));
     };
     if (stage.full_shape.size() != parameter.shape.size()) return misfit();
     for (size_t d = 0; d < parameter.shape.size(); ++d) {
@@ -189,15 +195,12 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
     OpenedSource& reference = *inference.reference.source;
     std::vector<StageLayouts> stages;
     for (int64_t stage = 0; stage < count; ++stage) {
-      const std::span<const FileId> ranks =
-          std::span<const FileId>(inference.ranks)
-              .subspan(static_cast<size_t>(stage * devices), static_cast<size_t>(devices));
+      const Placement::Ranks ranks = {stage * devices, (stage + 1) * devices};
       RESHARD_ASSIGN_OR_RETURN(std::vector<StageParameter> parameters,
-                               inference.ParametersOf(ranks[0]));
+                               inference.ParametersOf(ranks.begin));
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
-      RESHARD_RETURN_IF_ERROR(CollectEvidence(inference.files, inference.indexes, ranks,
-                                              {reference.files(), reference.shards()}, parameters,
-                                              work.work()));
+      RESHARD_RETURN_IF_ERROR(
+          CollectEvidence(*inference.source, ranks, reference.shards(), parameters, work.work()));
       StageLayouts layouts{stage, {}};
       RESHARD_ASSIGN_OR_RETURN(layouts.layouts, InferLayouts(parameters, report.warnings));
       std::map<std::string_view, const StageParameter*> by_name;

@@ -34,22 +34,20 @@ Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
         FullCheckpoint checkpoint,
         OpenFullCheckpoint(options.path, options.strategy, options.suffix, options.stop));
     if (options.select) {
-      std::erase_if(checkpoint.parameters, [&](const FullParameter& parameter) {
-        return !options.select(parameter.tensor.name);
-      });
+      std::erase_if(checkpoint.parameters,
+                    [&](const SourceTensor& parameter) { return !options.select(parameter.name); });
     }
     StatisticsReport report;
-    for (const FullParameter& parameter : checkpoint.parameters) {
-      if (HasValues(parameter)) report.bytes += parameter.bytes;
+    for (const SourceTensor& parameter : checkpoint.parameters) {
+      if (HasValues(parameter)) report.bytes += parameter.Bytes();
     }
     const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
     OpenedSource& source = *checkpoint.source;
-    RESHARD_ASSIGN_OR_RETURN(
-        const std::vector<std::optional<ValueSums>> sums,
-        SumParameters(source.files(), source.shards(), checkpoint.parameters, work.work()));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::optional<ValueSums>> sums,
+                             SumParameters(source.shards(), checkpoint.parameters, work.work()));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     for (size_t i = 0; i < sums.size(); ++i) {
-      const SourceTensor& tensor = checkpoint.parameters[i].tensor;
+      const SourceTensor& tensor = checkpoint.parameters[i];
       ParameterStatistics parameter{tensor.name, tensor.kind, tensor.dtype,
                                     tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape(),
                                     std::nullopt};

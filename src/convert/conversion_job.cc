@@ -142,7 +142,7 @@ std::string PlanFingerprint(const OpenedSource& source, const std::string& prefi
   if (target_strategy != nullptr) {
     digest.Update(fmt::format("target {}\n", StrategyDigest(*target_strategy)));
   }
-  for (const HolderGroups::List& list : source.shards().groups().lists()) {
+  for (const HolderGroups::List& list : source.placement().groups().lists()) {
     digest.Update(fmt::format("holders {}\n", list.ranks));
   }
   if (const auto step = source.step()) {

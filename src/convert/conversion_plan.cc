@@ -258,7 +258,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
 
 Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec) {
   const Selection& selection = spec.selection;
-  return {source.shards(), spec.target.prefix, selection.unmatched,
+  return {source.shards(), source.placement(), spec.target.prefix, selection.unmatched,
           ParameterChoice(selection.include, selection.exclude, selection.renames)};
 }
 

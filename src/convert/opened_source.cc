@@ -94,8 +94,8 @@ Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, con
   RESHARD_RETURN_IF_ERROR(source->ChooseFiles(paths, groups));
   std::map<int64_t, FileId> rank_files;
   for (const File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
-  source->shards_.emplace(source->files_, source->indexes_, *source->rule_, std::move(rank_files),
-                          std::move(groups), source->memory_);
+  source->placement_.emplace(*source->rule_, std::move(rank_files), std::move(groups));
+  source->shards_.emplace(source->files_, source->indexes_, *source->placement_, source->memory_);
   return source;
 }
 

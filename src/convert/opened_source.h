@@ -16,10 +16,11 @@
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
-#include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
+#include "src/source/source.h"
 #include "src/source/table_cache.h"
 
 namespace reshard {
@@ -68,7 +69,8 @@ class OpenedSource {
   TableCache& indexes() { return indexes_; }
   const TableCache& indexes() const { return indexes_; }
   const ConversionRule& rule() const { return *rule_; }
-  const SourceShards& shards() const { return *shards_; }
+  const GridPlacement& placement() const { return *placement_; }
+  const Source& shards() const { return *shards_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
@@ -85,7 +87,8 @@ class OpenedSource {
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
-  std::optional<SourceShards> shards_;
+  std::optional<GridPlacement> placement_;
+  std::optional<Source> shards_;
   std::vector<File> chosen_;
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;

@@ -182,7 +182,8 @@ Result<SampleLimits> CheckTotals(const OpenedSource& source,
   }
   const TotalsLimits most = LimitsFor(source, expected.has_value());
   TotalsLimits left = most;
-  const Result<ParameterTotals> totals = CountParameters(source.shards(), left, stop);
+  const Result<ParameterTotals> totals =
+      CountParameters(source.shards(), source.placement(), left, stop);
   if (totals.ok()) findings.totals = *totals;
   if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
     return totals.status();
@@ -216,8 +217,8 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
   }
   RESHARD_RETURN_IF_ERROR(crc);
   if (choice.replicas == CheckReplicas::kAll) {
-    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.files(), source.shards(), parameters,
-                                                       checks.replica_stages, work));
+    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.shards(), source.rule().source(),
+                                                       parameters, checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
   }
   return replicas;

@@ -77,7 +77,7 @@ Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choic
   return {};
 }
 
-Result<ShardSample> Sample(OpenedSource& source, const SourceShards& shards,
+Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Strategy* strategy,
                            const ParameterChoice& choice, std::span<const int64_t> stages,
                            const StrategyCheckOptions& options) {
   SampleLimits limits = SampleLimitsFor(source.path(source.chosen().front()));
@@ -86,7 +86,7 @@ Result<ShardSample> Sample(OpenedSource& source, const SourceShards& shards,
   SharedWork work;
   work.workers = std::max<size_t>(options.workers, 1);
   work.stop = options.stop;
-  return SampleShards(source.files(), shards, choice, stages, limits, work);
+  return SampleShards(shards, strategy, choice, stages, limits, work);
 }
 
 // Returns whether the target strategy says of the source what the source strategy does not: the
@@ -99,12 +99,13 @@ bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
     return false;
   }
   const ConversionRule rule(target, nullptr);
-  const SourceShards shards(source.files(), source.indexes(), rule, source.shards().rank_files());
+  const GridPlacement placement(rule, source.placement().files());
+  const Source shards(source.files(), source.indexes(), placement);
   std::vector<int64_t> stages(static_cast<size_t>(rule.source_stages()));
   std::iota(stages.begin(), stages.end(), 0);
-  const auto sample = Sample(source, shards, choice, stages, options);
+  const auto sample = Sample(source, shards, target, choice, stages, options);
   return sample.ok() && sample->counts.parameters > 0 && sample->differences.empty() &&
-         sample->equal.empty() && CheckStagesOfFiles(shards, choice).ok();
+         sample->equal.empty() && CheckStagesOfFiles(shards, placement, choice).ok();
 }
 
 std::string SwappedWords(OpenedSource& source, const ParameterChoice& choice,
@@ -212,10 +213,11 @@ std::string OwnValuesWarning(const std::vector<SampledDifference>& differences) 
 
 }  // namespace
 
-Status CheckStagesOfFiles(const SourceShards& shards, const ParameterChoice& choice) {
-  const Strategy* strategy = shards.rule().source();
+Status CheckStagesOfFiles(const Source& source, const GridPlacement& placement,
+                          const ParameterChoice& choice) {
+  const Strategy* strategy = placement.rule().source();
   if (strategy == nullptr) return {};
-  for (const auto& [stage, strays] : shards.FoundStrays()) {
+  for (const auto& [stage, strays] : placement.FoundStrays()) {
     const StrategyStage& own = strategy->stages()[static_cast<size_t>(stage)];
     for (size_t other = 0; other < strategy->stages().size(); ++other) {
       size_t expected = 0;  // there and not here
@@ -232,7 +234,7 @@ Status CheckStagesOfFiles(const SourceShards& shards, const ParameterChoice& cho
       return MismatchError(fmt::format(
           "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
           "stage {} and not there, such as {}; {}",
-          Escape(shards.PathOf(strays.file)), strays.rank, stage, Escape(strategy->path()), found,
+          Escape(source.PathOf(strays.file)), strays.rank, stage, Escape(strategy->path()), found,
           expected, other, fmt::join(names, ", "), NotThisStrategy(*strategy)));
     }
   }
@@ -244,11 +246,12 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                        const StrategyCheckOptions& options) {
   StrategyFindings findings;
   if (source.rule().source() == nullptr) return findings;
-  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.shards(), choice));
+  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.shards(), source.placement(), choice));
   if (options.replicas == CheckReplicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
-  RESHARD_ASSIGN_OR_RETURN(const ShardSample sample,
-                           Sample(source, source.shards(), choice, stages, options));
+  RESHARD_ASSIGN_OR_RETURN(
+      const ShardSample sample,
+      Sample(source, source.shards(), source.rule().source(), choice, stages, options));
   findings.sample = sample.counts;
   if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
     if (OnlyOwnValues(sample)) {

@@ -111,7 +111,7 @@ Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
     return AppendWholeValues(parameter, parameter.name, first.file, plan_.target);
   }
   const Box box = Box::Whole(parameter.shape);
-  return AppendTensor(StandaloneTensor(parameter, 0, first.file), parameter.name,
+  return AppendTensor(StandaloneTensor(parameter, 0, 0, first.file), parameter.name,
                       {{0, first.file, box, parameter.content}}, box, parameter.shape,
                       plan_.target);
 }
@@ -152,7 +152,7 @@ Status MergePlanner::AddSlices(const StoredArray& parameter, const Strategy* str
 
 Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
   const StoredArray& parameter = *slices.front().parameter;
-  SourceTensor tensor = StandaloneTensor(parameter, 0, slices.front().file);
+  SourceTensor tensor = StandaloneTensor(parameter, 0, 0, slices.front().file);
   tensor.full_shape = joined.full;
   if (!TensorBytes(joined.full, parameter.dtype)) {
     return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",

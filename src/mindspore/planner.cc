@@ -52,7 +52,7 @@ const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::
 }  // namespace
 
 std::string Planner::TargetPath(int64_t rank) const {
-  const auto stage = sources_.rule().stage_alone();
+  const auto stage = placement_.rule().stage_alone();
   return fmt::format("rank_{}/{}{}{}.ckpt", rank, prefix_, rank,
                      stage ? fmt::format("_part{}", *stage) : "");
 }
@@ -121,12 +121,12 @@ void Planner::IndexSources(int64_t rank, size_t workers, const std::stop_token& 
 }
 
 Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
-  RESHARD_RETURN_IF_ERROR(CheckTargetRank(sources_.rule(), rank));
-  const int64_t number = sources_.rule().TargetStage(rank);
+  RESHARD_RETURN_IF_ERROR(CheckTargetRank(placement_.rule(), rank));
+  const int64_t number = placement_.rule().TargetStage(rank);
   const std::lock_guard lock(mutex_);
   const auto known = stages_.find(number);
   if (known != stages_.end()) return &known->second;
-  RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(sources_.rule(), number));
+  RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(placement_.rule(), number));
   return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
 }
 
@@ -162,7 +162,7 @@ Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t 
 }
 
 Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   const int64_t stage = rule.TargetStage(rank);
   Recipe recipe;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
@@ -200,8 +200,8 @@ Status Planner::Cut(const ParameterLayout* layout, CutParameter& converted) cons
   converted.grid = WholeGrid(tensor.full_shape.size());
   converted.shard_shape = tensor.full_shape;
   if (layout == nullptr) return {};
-  const std::string where =
-      fmt::format("{}: parameter {}", Escape(sources_.rule().target()->path()), Quote(tensor.name));
+  const std::string where = fmt::format(
+      "{}: parameter {}", Escape(placement_.rule().target()->path()), Quote(tensor.name));
   RESHARD_ASSIGN_OR_RETURN(converted.grid, grids_.Get(*layout, tensor.full_shape.size(), where));
   auto shard_shape = converted.grid->ShardShape(tensor.full_shape, where);
   if (!shard_shape.ok()) {
@@ -243,7 +243,7 @@ Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) cons
 
 Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
                              const Selection& selection, TargetPlan& plan, PlanNotes& notes) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   const SourceTensor& tensor = converted.tensor;
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
   if (tensor.kind != ArrayKind::kTensor) {
@@ -262,7 +262,7 @@ Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
 }
 
 Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   if (tensor.kind != ArrayKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
       rule.Unmatched(tensor.name)) {
     return {};
@@ -288,10 +288,8 @@ Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const 
 Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection& selection,
                           TargetPlan& plan, PlanNotes& notes) const {
   RESHARD_ASSIGN_OR_RETURN(
-      const SourceShards::Holder holder,
-      sources_.FindWhole(name, selection.stages, sources_.rule().CopyRank(rank)));
-  const StoredArray& parameter = *holder.index->Find(name);
-  const SourceTensor tensor = StandaloneTensor(parameter, holder.stage, holder.index->file());
+      const SourceTensor tensor,
+      sources_.FindWhole(name, selection.stages, placement_.rule().CopyRank(rank)));
   const std::string& target_name = choice_.TargetName(name);
   if (!notes.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
@@ -300,13 +298,13 @@ Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection
     noted.copied = true;
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   }
-  if (parameter.kind != ArrayKind::kTensor) {
-    return AppendWholeValues(parameter, target_name, holder.index->file(), plan);
+  if (tensor.kind != ArrayKind::kTensor) {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, sources_.IndexOf(tensor));
+    return AppendWholeValues(*index->Find(name), target_name, tensor.file, plan);
   }
   const Box box = Box::Whole(tensor.full_shape);
-  return AppendTensor(tensor, target_name,
-                      {{holder.rank, holder.index->file(), box, parameter.content}}, box,
-                      box.extent, plan);
+  RESHARD_ASSIGN_OR_RETURN(const auto pieces, sources_.Cover(tensor, box, 0));
+  return AppendTensor(tensor, target_name, pieces, box, box.extent, plan);
 }
 
 }  // namespace reshard

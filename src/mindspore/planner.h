@@ -1,7 +1,7 @@
 // Planner: makes the TargetPlan of one target rank.
 //
 // Which parameters the rank gets, in which order, with which headers, and from which source bytes.
-// Arithmetic on boxes; files are opened only to learn their indexes. Thread-safe; the SourceShards
+// Arithmetic on boxes; files are opened only to learn their indexes. Thread-safe; the source
 // must outlive it.
 #ifndef RESHARD_SRC_MINDSPORE_PLANNER_H_
 #define RESHARD_SRC_MINDSPORE_PLANNER_H_
@@ -24,20 +24,22 @@
 #include "reshard/status.h"
 #include "reshard/unmatched_policy.h"
 #include "src/mindspore/cut_parameters.h"
+#include "src/mindspore/grid_placement.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
-#include "src/mindspore/source_shards.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"
+#include "src/source/source.h"
 
 namespace reshard {
 
 class Planner {
  public:
-  Planner(const SourceShards& sources, std::string prefix, UnmatchedPolicy unmatched,
-          ParameterChoice choice = {})
+  Planner(const Source& sources, const GridPlacement& placement, std::string prefix,
+          UnmatchedPolicy unmatched, ParameterChoice choice = {})
       : sources_(sources),
+        placement_(placement),
         prefix_(std::move(prefix)),
         unmatched_(unmatched),
         choice_(std::move(choice)) {}
@@ -93,7 +95,7 @@ class Planner {
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
   Result<Stage*> StageOf(int64_t rank) const;
-  // Returns the table of each source stage (SourceShards::TableOf), which all files that the rank
+  // Returns the table of each source stage (Source::TableOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
   // Returns the rank's recipe: that of its stage, or its own, then in `own`.
@@ -124,7 +126,8 @@ class Planner {
   Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
                    TargetPlan& plan, PlanNotes& notes) const;
 
-  const SourceShards& sources_;
+  const Source& sources_;
+  const GridPlacement& placement_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
   const ParameterChoice choice_;

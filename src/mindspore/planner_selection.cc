@@ -22,7 +22,7 @@ constexpr uint64_t kOfName = 320;
 }  // namespace
 
 Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   const int64_t target_stage = rule.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const Stage* const needed, StageOf(rank));
   const std::vector<RankLists::Source> sources = needed->needed.SourcesOf(rank);
@@ -39,7 +39,7 @@ Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
     if (!rule.stage_alone()) std::reverse(of_stage.begin(), of_stage.end());
     RESHARD_ASSIGN_OR_RETURN(auto found, NamesInFiles(of_stage, stage, target_stage));
     if (!found) {
-      RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
+      RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(stage));
       found = census->names;
     }
     for (std::string& name : *found) {
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
 
 Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
     const std::vector<int64_t>& locals, int64_t stage, int64_t target_stage) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   std::vector<std::string> names;
   uint64_t last = 0;
   for (const int64_t local : locals) {
@@ -79,7 +79,7 @@ Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
 }
 
 Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   const int64_t stage = rule.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
@@ -138,7 +138,7 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
 // them is in those that are missing.
 Status Planner::CheckMissingRanks(int64_t target_stage,
                                   const std::unordered_set<std::string_view>& seen) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   if (rule.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
@@ -149,12 +149,12 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
       }
     }
     if (lost.empty()) continue;
-    RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(stage));
+    RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(stage));
     if (!census->files_differ || census->files == rule.source_devices()) continue;
     std::vector<std::string> missing;
     for (int64_t local = 0; local < rule.source_devices(); ++local) {
       const int64_t rank = rule.SourceRank(stage, local);
-      if (!sources_.rank_files().contains(rank)) missing.push_back(std::to_string(rank));
+      if (!placement_.files().contains(rank)) missing.push_back(std::to_string(rank));
     }
     return MismatchError(fmt::format(
         "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
@@ -167,13 +167,13 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
 
 // Nothing tells what full tensors there have to be.
 Status Planner::CheckMissingReplicas() const {
-  const std::span<const int64_t> holders = sources_.groups().HoldersLike(0);
+  const std::span<const int64_t> holders = placement_.groups().HoldersLike(0);
   std::vector<std::string> missing;
   for (const int64_t rank : holders) {
-    if (!sources_.rank_files().contains(rank)) missing.push_back(std::to_string(rank));
+    if (!placement_.files().contains(rank)) missing.push_back(std::to_string(rank));
   }
   if (missing.empty()) return {};
-  RESHARD_ASSIGN_OR_RETURN(const SourceShards::Census* census, sources_.CensusOf(0));
+  RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(0));
   if (!census->files_differ) return {};
   return MismatchError(fmt::format(
       "the files of the ranks {}, which by --group-info hold the same full tensors, do not all "
@@ -183,7 +183,7 @@ Status Planner::CheckMissingReplicas() const {
 }
 
 Status Planner::CheckStages(int64_t target_stage) const {
-  const ConversionRule& rule = sources_.rule();
+  const ConversionRule& rule = placement_.rule();
   if (rule.source() == nullptr) return {};
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
     if (sources_.HasFiles(stage)) continue;

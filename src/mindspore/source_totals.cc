@@ -36,15 +36,20 @@ bool IsFloatingPoint(DType dtype) {
 
 class ParameterCounting {
  public:
-  ParameterCounting(const SourceShards& shards, TotalsLimits& limits, const std::stop_token& stop)
-      : shards_(shards), rule_(shards.rule()), limits_(limits), stop_(stop) {}
+  ParameterCounting(const Source& source, const GridPlacement& placement, TotalsLimits& limits,
+                    const std::stop_token& stop)
+      : source_(source),
+        placement_(placement),
+        rule_(placement.rule()),
+        limits_(limits),
+        stop_(stop) {}
 
   Status AddStage(int64_t stage) {
-    std::vector<int64_t> locals = shards_.LocalRanks(stage);
+    std::vector<int64_t> locals = source_.LocalRanks(stage);
     if (locals.empty()) return Untold(fmt::format("no file of stage {} is there", stage));
     // Files that were opened come first.
     std::stable_partition(locals.begin(), locals.end(),
-                          [&](int64_t local) { return !shards_.HasNewFile(stage, local); });
+                          [&](int64_t local) { return !source_.HasNewFile(stage, local); });
     std::set<uint64_t> tables;
     for (const int64_t local : locals) {
       if (stop_.stop_requested()) return CancelledError("stopped while counting parameters");
@@ -70,17 +75,17 @@ class ParameterCounting {
   // Whether `files` of a stage are all that it has.
   bool AllAreThere(size_t files) const {
     if (rule_.source() != nullptr) return static_cast<int64_t>(files) == rule_.source_devices();
-    const auto holders = shards_.groups().HoldersLike(0);
+    const auto holders = placement_.groups().HoldersLike(0);
     return std::all_of(holders.begin(), holders.end(),
-                       [&](int64_t rank) { return shards_.rank_files().contains(rank); });
+                       [&](int64_t rank) { return placement_.files().contains(rank); });
   }
 
   Result<TableHandle> Open(int64_t stage, int64_t local) {
-    const bool is_new = shards_.HasNewFile(stage, local);
+    const bool is_new = source_.HasNewFile(stage, local);
     if (is_new && (limits_.files == 0 || limits_.headers < headers_of_last_)) {
       return Untold("too many files would have to be opened for that alone");
     }
-    auto index = shards_.IndexOf(stage, local);
+    auto index = source_.IndexOf(stage, local);
     if (!index.ok()) return Untold(index.status().message());
     headers_of_last_ = (*index)->parameters().size();
     if (is_new) {
@@ -109,7 +114,7 @@ class ParameterCounting {
       if (strategy != nullptr && strategy->Contains(parameter.name)) {
         if (rule_.LowestSourceStage(parameter.name) != stage) continue;
         if (!alone && !counted_.insert(parameter.name).second) continue;
-        const std::string where = shards_.Where(index.file(), parameter.name);
+        const std::string where = source_.Where(index.file(), parameter.name);
         const auto& layouts = strategy->stages()[static_cast<size_t>(stage)];
         const auto grid = MakeGrid(*layouts.Find(parameter.name), shape.size(), where);
         if (!grid.ok()) return Untold(grid.status().message());
@@ -133,7 +138,8 @@ class ParameterCounting {
     return {};
   }
 
-  const SourceShards& shards_;
+  const Source& source_;
+  const GridPlacement& placement_;
   const ConversionRule& rule_;
   TotalsLimits& limits_;
   const std::stop_token& stop_;
@@ -144,10 +150,10 @@ class ParameterCounting {
 
 }  // namespace
 
-Result<ParameterTotals> CountParameters(const SourceShards& shards, TotalsLimits& limits,
-                                        const std::stop_token& stop) {
-  ParameterCounting count(shards, limits, stop);
-  for (int64_t stage = 0; stage < shards.rule().source_stages(); ++stage) {
+Result<ParameterTotals> CountParameters(const Source& source, const GridPlacement& placement,
+                                        TotalsLimits& limits, const std::stop_token& stop) {
+  ParameterCounting count(source, placement, limits, stop);
+  for (int64_t stage = 0; stage < placement.rule().source_stages(); ++stage) {
     RESHARD_RETURN_IF_ERROR(count.AddStage(stage));
   }
   return count.totals();

@@ -1,7 +1,7 @@
 // SourceTotals: how many parameters a source has in all, whatever a run writes of it.
 //
 // From headers: in ordinary checkpoints the file of one rank of each stage tells. Thread-safe as
-// SourceShards are.
+// Source is.
 #ifndef RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 #define RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 
@@ -10,7 +10,8 @@
 
 #include "reshard/parameter_count.h"
 #include "reshard/status.h"
-#include "src/mindspore/source_shards.h"
+#include "src/mindspore/grid_placement.h"
+#include "src/source/source.h"
 
 namespace reshard {
 
@@ -23,8 +24,8 @@ struct TotalsLimits {
 // Counts them; takes off `limits` what was opened. A parameter of several stages counts as its
 // lowest one has it. Errors: kInvalidArgument where the files that are there do not tell, and says
 // why; kCancelled.
-Result<ParameterTotals> CountParameters(const SourceShards& shards, TotalsLimits& limits,
-                                        const std::stop_token& stop);
+Result<ParameterTotals> CountParameters(const Source& source, const GridPlacement& placement,
+                                        TotalsLimits& limits, const std::stop_token& stop);
 
 }  // namespace reshard
 

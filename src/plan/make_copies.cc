@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/quote.h"
+#include "src/base/status_macros.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -89,6 +90,15 @@ Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<Pla
   }
   SortByTarget(out);
   return out;
+}
+
+Result<std::vector<BlockCopy>> CopiesOf(const Source& source, const SourceTensor& tensor,
+                                        const Box& box) {
+  if (tensor.kind != ArrayKind::kTensor) return LayOut(tensor.file, tensor.content);
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<PlacedPiece> pieces, source.Cover(tensor, box, 0));
+  const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
+  RESHARD_ASSIGN_OR_RETURN(ShardCopies made, MakeCopies(tensor, pieces, box, {0, bytes}, 0));
+  return std::move(made.copies);
 }
 
 }  // namespace reshard

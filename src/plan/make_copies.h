@@ -1,4 +1,4 @@
-// The copies that put a box of a tensor together from the pieces that hold it. A pure function.
+// The copies that put a box of a tensor together from the pieces that hold it.
 #ifndef RESHARD_SRC_PLAN_MAKE_COPIES_H_
 #define RESHARD_SRC_PLAN_MAKE_COPIES_H_
 
@@ -9,6 +9,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/source/placement.h"
+#include "src/source/source.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {
@@ -24,6 +25,12 @@ struct ShardCopies {
 // target offset. Errors: kMismatch when the shards do not cover the box.
 Result<ShardCopies> MakeCopies(const SourceTensor& tensor, const std::vector<PlacedPiece>& shards,
                                const Box& box, ByteRange part, uint64_t target_offset);
+
+// Returns the copies that gather the row-major bytes of `box`, in elements, to offset 0 and on,
+// ordered by their first target byte; of a text or a MapTensor, whatever the box, all bytes. Proved
+// to write each byte once. Errors: as Source::Cover.
+Result<std::vector<BlockCopy>> CopiesOf(const Source& source, const SourceTensor& tensor,
+                                        const Box& box);
 
 }  // namespace reshard
 

@@ -52,6 +52,11 @@ void PlanNotes::AddFindings(const PlanNotes& other) {
   if (!names.empty()) AddAbsent(std::move(names));
 }
 
+void PlanNotes::Add(const SourceTensor& tensor) {
+  parameters[tensor.name] = {tensor.name,    tensor.kind, tensor.dtype,           tensor.full_shape,
+                             tensor.Bytes(), tensor.file, tensor.rank.has_value()};
+}
+
 void PlanNotes::AddAbsent(std::vector<std::string_view> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -14,6 +14,7 @@
 #include "reshard/dtype.h"
 #include "reshard/stored_array.h"
 #include "src/io/source_files.h"
+#include "src/source/placement.h"
 
 namespace reshard {
 
@@ -55,6 +56,9 @@ struct PlanNotes {
 
   // Returns what was found of a parameter, here or earlier; null for nothing.
   const Parameter* Find(const std::string& target_name) const;
+
+  // Adds a tensor that is only read, in full and under its own name.
+  void Add(const SourceTensor& tensor);
 
   // Adds names to `absent`.
   void AddAbsent(std::vector<std::string_view> names);

@@ -1,8 +1,18 @@
 #include "src/source/placement.h"
 
+#include "src/tensor/byte_box.h"
+
 namespace reshard {
 
-SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, FileId file) {
+uint64_t SourceTensor::Bytes() const {
+  if (!rank) return TensorBytes(full_shape, dtype).value_or(0);
+  uint64_t bytes = 0;
+  for (const ByteRange& range : content) bytes += range.length;
+  return bytes;
+}
+
+SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64_t rank,
+                              FileId file) {
   SourceTensor tensor;
   tensor.name = parameter.name;
   tensor.kind = parameter.kind;
@@ -11,7 +21,9 @@ SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, FileI
   tensor.shard_shape = parameter.shape;
   tensor.stage = stage;
   tensor.file = file;
+  tensor.content = parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content;
   tensor.grid = WholeGrid(parameter.shape.size());
+  tensor.rank = rank;
   return tensor;
 }
 

@@ -20,6 +20,7 @@
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/planner.h"
 #include "src/mindspore/strategy.h"
+#include "src/plan/make_copies.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
@@ -63,12 +64,12 @@ class RankSet {
 };
 
 // Whether a layout of any stage cuts the parameter.
-bool IsCut(const FullParameter& parameter, const Strategy& strategy) {
+bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
   return std::any_of(strategy.stages().begin(), strategy.stages().end(),
                      [&](const StrategyStage& stage) {
-                       const ParameterLayout* const layout = stage.Find(parameter.tensor.name);
+                       const ParameterLayout* const layout = stage.Find(parameter.name);
                        if (layout == nullptr) return false;
-                       const auto grid = MakeGrid(*layout, parameter.tensor.full_shape.size(), "");
+                       const auto grid = MakeGrid(*layout, parameter.full_shape.size(), "");
                        return !grid.ok() || grid->parts() > 1;
                      });
 }
@@ -76,27 +77,27 @@ bool IsCut(const FullParameter& parameter, const Strategy& strategy) {
 // Reads the files of one checkpoint.
 class ContentsReader {
  public:
-  ContentsReader(SourceFiles& files, const SourceShards& shards,
-                 const std::vector<FullParameter>& parameters)
-      : files_(files), shards_(shards), parameters_(parameters), own_(parameters.size()) {
+  ContentsReader(const Source& source, const Strategy* strategy,
+                 const std::vector<SourceTensor>& parameters)
+      : source_(source), strategy_(strategy), parameters_(parameters), own_(parameters.size()) {
     for (size_t i = 0; i < parameters.size(); ++i) {
-      by_name_.emplace(parameters[i].tensor.name, i);
-      cut_.push_back(!parameters[i].whole && IsCut(parameters[i], *shards.rule().source()));
+      by_name_.emplace(parameters[i].name, i);
+      cut_.push_back(!parameters[i].rank && IsCut(parameters[i], *strategy));
     }
   }
 
   Status Read(const SharedWork& work) {
-    const std::vector<int64_t> stages = shards_.rule().NeededSourceStages(0);
-    if (shards_.rule().source() != nullptr) {
+    const std::vector<int64_t> stages = source_.placement().Stages();
+    if (strategy_ != nullptr) {
       for (const int64_t stage : stages) {
-        stages_.try_emplace(stage, files_, shards_, everything_, stage);
+        stages_.try_emplace(stage, source_, *strategy_, everything_, stage);
       }
     }
     const DigestUse use = {[&](const auto& rank, const auto& info) { return Places(rank, info); },
                            [&](const auto& rank, const auto& info, const Digest128& digest) {
                              return Take(rank, info, digest);
                            }};
-    return DigestRankFiles(files_, shards_, FilesOfStages(shards_, stages), use, work);
+    return DigestRankFiles(source_, FilesOfStages(source_, stages), use, work);
   }
 
   // When all is read.
@@ -141,7 +142,7 @@ class ContentsReader {
         return a.ranks.front() < b.ranks.front();
       });
     }
-    if (!parameters_[parameter].whole && shards > 1) {
+    if (!parameters_[parameter].rank && shards > 1) {
       ++replicas.compared;
       replicas.shards += shards;
       replicas.bytes += bytes;
@@ -187,7 +188,7 @@ class ContentsReader {
       value.bytes += range.length;
     }
     const std::scoped_lock lock(mutex_);
-    own_[by_name_.at(info.name)][value].Add(shards_.rule().SourceRank(rank.stage, rank.local));
+    own_[by_name_.at(info.name)][value].Add(source_.RankOf(rank.stage, rank.local));
     return {};
   }
 
@@ -196,33 +197,32 @@ class ContentsReader {
                                                   const CheckpointContents& contents) const {
     const auto place = by_name_.find(name);
     if (place == by_name_.end()) return std::nullopt;
-    const FullParameter& parameter = parameters_[place->second];
-    if (parameter.tensor.stage == stage) return std::nullopt;
+    const SourceTensor& parameter = parameters_[place->second];
+    if (parameter.stage == stage) return std::nullopt;
     return StageShards::Original{&parameter, contents.values[place->second].front().digest};
   }
 
-  Result<HeldValue> CutValue(const FullParameter& parameter) const {
-    const SourceTensor& tensor = parameter.tensor;
+  Result<HeldValue> CutValue(const SourceTensor& tensor) const {
     std::optional<Digest128> sum;
-    if (parameter.bytes == 0) {
+    if (tensor.Bytes() == 0) {
       sum = Digest128();
     } else {
       sum = stages_.at(tensor.stage).SumOf(tensor);
     }
     if (!sum) {
       // Says which part is in no file, or of another type.
-      RESHARD_RETURN_IF_ERROR(CopiesOf(shards_, parameter, Box::Whole(tensor.full_shape)).status());
+      RESHARD_RETURN_IF_ERROR(CopiesOf(source_, tensor, Box::Whole(tensor.full_shape)).status());
       return MismatchError(fmt::format(
           "parameter {}: ranks hold shards of different dtypes or shapes; are these ranks of one "
           "checkpoint?",
           Quote(tensor.name)));
     }
-    return HeldValue{tensor.kind, tensor.dtype, tensor.full_shape, parameter.bytes, *sum, {}};
+    return HeldValue{tensor.kind, tensor.dtype, tensor.full_shape, tensor.Bytes(), *sum, {}};
   }
 
-  SourceFiles& files_;
-  const SourceShards& shards_;
-  const std::vector<FullParameter>& parameters_;
+  const Source& source_;
+  const Strategy* strategy_;  // null: none
+  const std::vector<SourceTensor>& parameters_;
   const ParameterChoice everything_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
@@ -235,37 +235,37 @@ class ContentsReader {
 
 }  // namespace
 
-Result<std::vector<FullParameter>> ListFullParameters(const SourceShards& shards,
-                                                      PlanNotes& notes) {
-  const Planner planner(shards, "", UnmatchedPolicy::kCopy);
+Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
+                                              PlanNotes& notes) {
+  const Planner planner(source, placement, "", UnmatchedPolicy::kCopy);
   RESHARD_ASSIGN_OR_RETURN(const Planner::Selection selection, planner.Select(0, notes));
-  std::vector<FullParameter> parameters;
+  std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {
     for (const std::string& name : *names) {
-      RESHARD_ASSIGN_OR_RETURN(FullParameter parameter, DescribeFull(shards, name));
-      parameters.push_back(std::move(parameter));
+      RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source.DescribeFull(name));
+      tensors.push_back(std::move(tensor));
     }
   }
-  return parameters;
+  return tensors;
 }
 
-Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const SourceShards& shards,
-                                                    const std::vector<FullParameter>& parameters,
-                                                    const SharedWork& work) {
+Result<std::vector<Digest128>> DigestTensors(const Source& source,
+                                             const std::vector<SourceTensor>& tensors,
+                                             const SharedWork& work) {
   std::vector<uint64_t> sizes;
-  sizes.reserve(parameters.size());
-  for (const FullParameter& parameter : parameters) sizes.push_back(parameter.bytes);
-  std::vector<Digest128> digests(parameters.size());
+  sizes.reserve(tensors.size());
+  for (const SourceTensor& tensor : tensors) sizes.push_back(tensor.Bytes());
+  std::vector<Digest128> digests(tensors.size());
   std::mutex mutex;  // guards digests
   const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
-    const FullParameter& parameter = parameters[index];
+    const SourceTensor& tensor = tensors[index];
     RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                             CopiesOf(shards, parameter, Box::Whole(parameter.tensor.full_shape)));
+                             CopiesOf(source, tensor, Box::Whole(tensor.full_shape)));
     LogicalHasher hasher;
     Digest128 sum;
-    RESHARD_RETURN_IF_ERROR(
-        InSteps(piece, kDigestStepBytes, stop, work.progress,
-                [&](ByteRange part) { return AddCopied(files, copies, part, hasher, sum); }));
+    RESHARD_RETURN_IF_ERROR(InSteps(
+        piece, kDigestStepBytes, stop, work.progress,
+        [&](ByteRange part) { return AddCopied(source.files(), copies, part, hasher, sum); }));
     const std::scoped_lock lock(mutex);
     digests[index] ^= sum;
     return {};
@@ -282,10 +282,10 @@ bool HeldValue::Less::operator()(const HeldValue& a, const HeldValue& b) const {
   return key(a) < key(b);
 }
 
-Result<CheckpointContents> ReadAllRanks(SourceFiles& files, const SourceShards& shards,
-                                        const std::vector<FullParameter>& parameters,
+Result<CheckpointContents> ReadAllRanks(const Source& source, const Strategy* strategy,
+                                        const std::vector<SourceTensor>& parameters,
                                         const SharedWork& work) {
-  ContentsReader reader(files, shards, parameters);
+  ContentsReader reader(source, strategy, parameters);
   RESHARD_RETURN_IF_ERROR(reader.Read(work));
   return reader.Finish();
 }

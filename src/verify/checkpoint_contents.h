@@ -16,24 +16,25 @@
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
 #include "src/digest/digest128.h"
-#include "src/io/source_files.h"
-#include "src/mindspore/full_parameter.h"
-#include "src/mindspore/source_shards.h"
+#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/strategy.h"
 #include "src/plan/plan_notes.h"
+#include "src/source/source.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
 
 // Returns all parameters of a checkpoint, in the order of the file that a conversion to full
-// tensors would write; the rule of `shards` has no target strategy. Adds what there is to say to
+// tensors would write; the rule of `placement` has no target strategy. Adds what there is to say to
 // `notes`. Errors: as Planner::PlanTarget.
-Result<std::vector<FullParameter>> ListFullParameters(const SourceShards& shards, PlanNotes& notes);
+Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
+                                              PlanNotes& notes);
 
-// Returns the logical digest of each of `parameters`, which are of `shards`.
+// Returns the logical digest of each of `tensors`, which are of `source`.
 // Errors: kMismatch when no file holds a shard; those of SourceFiles; kCancelled.
-Result<std::vector<Digest128>> DigestFullParameters(SourceFiles& files, const SourceShards& shards,
-                                                    const std::vector<FullParameter>& parameters,
-                                                    const SharedWork& work);
+Result<std::vector<Digest128>> DigestTensors(const Source& source,
+                                             const std::vector<SourceTensor>& tensors,
+                                             const SharedWork& work);
 
 // A whole parameter, as some ranks hold it.
 struct HeldValue {
@@ -61,11 +62,11 @@ struct CheckpointContents {
 };
 
 // Reads all of `parameters`, which are all of a checkpoint, in the files of all ranks. Work is
-// counted in bytes of the files.
+// counted in bytes of the files. `strategy` is the source's, null for none.
 // Errors: kMismatch when no file holds a shard, or where a layout does not fit; those of
 // SourceFiles; kCancelled.
-Result<CheckpointContents> ReadAllRanks(SourceFiles& files, const SourceShards& shards,
-                                        const std::vector<FullParameter>& parameters,
+Result<CheckpointContents> ReadAllRanks(const Source& source, const Strategy* strategy,
+                                        const std::vector<SourceTensor>& parameters,
                                         const SharedWork& work);
 
 }  // namespace reshard

@@ -11,6 +11,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/io/in_steps.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/float_bits.h"
 #include "src/verify/copied_bytes.h"
@@ -49,35 +50,34 @@ void CompareBits(DType dtype, std::span<const std::byte> a, std::span<const std:
 // Compares pieces of one pair. Used by one thread.
 class PairReader {
  public:
-  PairReader(const ComparedCheckpoint& a, const ComparedCheckpoint& b, const ParameterPair& pair,
-             bool with_values)
+  PairReader(const Source& a, const Source& b, const ParameterPair& pair, bool with_values)
       : a_(a),
         b_(b),
         pair_(pair),
-        dtype_(pair.a->tensor.dtype),
-        with_values_(with_values && pair.a->tensor.kind == ArrayKind::kTensor &&
+        dtype_(pair.a->dtype),
+        with_values_(with_values && pair.a->kind == ArrayKind::kTensor &&
                      HasComparableValues(dtype_)) {}
 
   bool with_values() const { return with_values_; }
 
   Status Plan() {
-    const Box box = Box::Whole(pair_.a->tensor.full_shape);
-    RESHARD_ASSIGN_OR_RETURN(copies_a_, CopiesOf(a_.shards, *pair_.a, box));
-    RESHARD_ASSIGN_OR_RETURN(copies_b_, CopiesOf(b_.shards, *pair_.b, box));
+    const Box box = Box::Whole(pair_.a->full_shape);
+    RESHARD_ASSIGN_OR_RETURN(copies_a_, CopiesOf(a_, *pair_.a, box));
+    RESHARD_ASSIGN_OR_RETURN(copies_b_, CopiesOf(b_, *pair_.b, box));
     return {};
   }
 
   // Adds how the logical bytes `part` differ.
   Status Compare(ByteRange part, PairDifference& difference) {
     const std::span<std::byte> bytes_a = Buffer(buffer_a_, part.length);
-    RESHARD_RETURN_IF_ERROR(CollectBytes(a_.files, copies_a_, part.offset, bytes_a));
+    RESHARD_RETURN_IF_ERROR(CollectBytes(a_.files(), copies_a_, part.offset, bytes_a));
     ByteDifference bytes;
-    RESHARD_RETURN_IF_ERROR(CompareBytes(b_.files, copies_b_, part.offset, bytes_a, bytes));
+    RESHARD_RETURN_IF_ERROR(CompareBytes(b_.files(), copies_b_, part.offset, bytes_a, bytes));
     if (bytes.count == 0) return {};
     difference.differs = true;
     if (!with_values_) return {};
     const std::span<std::byte> bytes_b = Buffer(buffer_b_, part.length);
-    RESHARD_RETURN_IF_ERROR(CollectBytes(b_.files, copies_b_, part.offset, bytes_b));
+    RESHARD_RETURN_IF_ERROR(CollectBytes(b_.files(), copies_b_, part.offset, bytes_b));
     CompareValues(dtype_, bytes_a, bytes_b, difference.values);
     return {};
   }
@@ -88,8 +88,8 @@ class PairReader {
     return {buffer.get(), size};
   }
 
-  const ComparedCheckpoint& a_;
-  const ComparedCheckpoint& b_;
+  const Source& a_;
+  const Source& b_;
   const ParameterPair& pair_;
   const DType dtype_;
   const bool with_values_;
@@ -131,13 +131,12 @@ void AddValues(const ValueDifference& other, ValueDifference& difference) {
   difference.greatest = std::max(difference.greatest, other.greatest);
 }
 
-Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& a,
-                                                      const ComparedCheckpoint& b,
+Result<std::vector<PairDifference>> CompareParameters(const Source& a, const Source& b,
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work) {
   std::vector<uint64_t> sizes;
   sizes.reserve(pairs.size());
-  for (const ParameterPair& pair : pairs) sizes.push_back(pair.a->bytes);
+  for (const ParameterPair& pair : pairs) sizes.push_back(pair.a->Bytes());
   std::vector<PairDifference> differences(pairs.size());
   std::mutex mutex;  // guards differences
   const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {

@@ -15,9 +15,9 @@
 #include "reshard/dtype.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/full_parameter.h"
 #include "src/mindspore/merge_plan.h"
-#include "src/mindspore/source_shards.h"
+#include "src/plan/make_copies.h"
+#include "src/source/source.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
@@ -33,16 +33,10 @@ void CompareValues(DType dtype, std::span<const std::byte> a, std::span<const st
 // Adds what was found in other elements of the same tensors.
 void AddValues(const ValueDifference& other, ValueDifference& difference);
 
-// Where the parameters of one of the two come from.
-struct ComparedCheckpoint {
-  SourceFiles& files;
-  const SourceShards& shards;
-};
-
 // Two parameters of one dtype, full shape and length in bytes.
 struct ParameterPair {
-  const FullParameter* a = nullptr;
-  const FullParameter* b = nullptr;
+  const SourceTensor* a = nullptr;
+  const SourceTensor* b = nullptr;
 };
 
 struct PairDifference {
@@ -50,10 +44,10 @@ struct PairDifference {
   ValueDifference values;  // only where they were asked for and HasComparableValues
 };
 
-// Returns how each pair differs. Without `with_values` a pair's reading ends soon after the first
-// difference. Errors: kMismatch when no file holds a shard; those of SourceFiles; kCancelled.
-Result<std::vector<PairDifference>> CompareParameters(const ComparedCheckpoint& a,
-                                                      const ComparedCheckpoint& b,
+// Returns how each pair, of `a` and `b`, differs. Without `with_values` a pair's reading ends soon
+// after the first difference. Errors: kMismatch when no file holds a shard; those of SourceFiles;
+// kCancelled.
+Result<std::vector<PairDifference>> CompareParameters(const Source& a, const Source& b,
                                                       const std::vector<ParameterPair>& pairs,
                                                       bool with_values, const SharedWork& work);
 

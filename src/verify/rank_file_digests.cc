@@ -30,12 +30,11 @@ ByteRange Overlap(const ByteRange& a, const ByteRange& b) {
 // Reads pieces of files. Parameters that lie in several pieces are put together.
 class PieceReader {
  public:
-  PieceReader(SourceFiles& files, const SourceShards& shards, const DigestUse& use,
-              const SharedWork& work)
-      : files_(files), shards_(shards), use_(use), work_(work) {}
+  PieceReader(const Source& source, const DigestUse& use, const SharedWork& work)
+      : source_(source), use_(use), work_(work) {}
 
   Status Read(const RankFileOfStage& rank, ByteRange piece, const std::stop_token& stop) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, shards_.IndexOf(rank.stage, rank.local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.IndexOf(rank.stage, rank.local));
     LogicalHasher hasher;
     uint64_t read = 0;
     for (const StoredArray& parameter : index->parameters()) {
@@ -73,7 +72,8 @@ class PieceReader {
     if (range.length == 0) return {};
     const CopyRows rows(copy);
     return InSteps(range, kWindowBytes, stop, work_.progress, [&](ByteRange step) {
-      return rows.ForEach(files_, step, [&](const CopyRow& row) { AddRow(row, hasher, sum); });
+      return rows.ForEach(source_.files(), step,
+                          [&](const CopyRow& row) { AddRow(row, hasher, sum); });
     });
   }
 
@@ -93,8 +93,7 @@ class PieceReader {
     return true;
   }
 
-  SourceFiles& files_;
-  const SourceShards& shards_;
+  const Source& source_;
   const DigestUse& use_;
   const SharedWork& work_;
   std::mutex mutex_;                                   // guards parts_
@@ -103,28 +102,26 @@ class PieceReader {
 
 }  // namespace
 
-std::vector<RankFileOfStage> FilesOfStages(const SourceShards& shards,
-                                           std::span<const int64_t> stages) {
+std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages) {
   std::vector<RankFileOfStage> ranks;
   for (const int64_t stage : std::set<int64_t>(stages.begin(), stages.end())) {
-    for (const int64_t local : shards.LocalRanks(stage)) {
-      const int64_t rank = shards.rule().SourceRank(stage, local);
-      ranks.push_back({stage, local, shards.rank_files().at(rank)});
+    for (const int64_t local : source.LocalRanks(stage)) {
+      const int64_t rank = source.RankOf(stage, local);
+      ranks.push_back({stage, local, source.placement().files().at(rank)});
     }
   }
   return ranks;
 }
 
-Status DigestRankFiles(SourceFiles& files, const SourceShards& shards,
-                       std::span<const RankFileOfStage> ranks, const DigestUse& use,
-                       const SharedWork& work, uint64_t piece_bytes) {
+Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
+                       const DigestUse& use, const SharedWork& work, uint64_t piece_bytes) {
   std::vector<uint64_t> sizes(ranks.size());
   const auto look = [&](size_t i, const std::stop_token&) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(sizes[i], files.Size(ranks[i].file));
+    RESHARD_ASSIGN_OR_RETURN(sizes[i], source.files().Size(ranks[i].file));
     return {};
   };
   RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, ranks.size(), look, work.stop));
-  PieceReader reader(files, shards, use, work);
+  PieceReader reader(source, use, work);
   return ForEachPiece(sizes, piece_bytes, work,
                       [&](size_t index, ByteRange piece, const std::stop_token& stop) {
                         return reader.Read(ranks[index], piece, stop);

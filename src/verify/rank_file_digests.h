@@ -15,7 +15,7 @@
 #include "reshard/stored_array.h"
 #include "src/digest/digest128.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/source_shards.h"
+#include "src/source/source.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/shared_work.h"
 
@@ -30,8 +30,7 @@ struct RankFileOfStage {
 
 // Returns the files of these source stages, by stage and rank; a stage that is named twice counts
 // once.
-std::vector<RankFileOfStage> FilesOfStages(const SourceShards& shards,
-                                           std::span<const int64_t> stages);
+std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages);
 
 // What becomes of each parameter; called from several threads at a time.
 struct DigestUse {
@@ -47,9 +46,9 @@ struct DigestUse {
 // Reads each byte that is wanted of `ranks` once, in pieces of files of so many bytes. Work is
 // counted in bytes of the files, whether or not they are read. Errors: those of `use`, SourceFiles
 // and TableCache; kCancelled.
-Status DigestRankFiles(SourceFiles& files, const SourceShards& shards,
-                       std::span<const RankFileOfStage> ranks, const DigestUse& use,
-                       const SharedWork& work, uint64_t piece_bytes = kPieceBytes);
+Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
+                       const DigestUse& use, const SharedWork& work,
+                       uint64_t piece_bytes = kPieceBytes);
 
 }  // namespace reshard
 

@@ -10,6 +10,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/plan/make_copies.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 
@@ -25,12 +26,12 @@ void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
 
 }  // namespace
 
-StageShards::StageShards(SourceFiles& files, const SourceShards& shards,
+StageShards::StageShards(const Source& source, const Strategy& strategy,
                          const ParameterChoice& choice, int64_t stage)
-    : files_(files),
-      shards_(shards),
+    : source_(source),
+      strategy_(strategy),
       stage_(stage),
-      layouts_(shards.rule().source()->stages()[static_cast<size_t>(stage)]),
+      layouts_(strategy.stages()[static_cast<size_t>(stage)]),
       seen_(layouts_.layouts().size()) {
   for (size_t i = 0; i < seen_.size(); ++i) {
     const std::string_view name = layouts_.layouts()[i].name;
@@ -52,14 +53,14 @@ Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStag
   if (!grid) {
     RESHARD_ASSIGN_OR_RETURN(
         grid, MakeGrid(layouts_.layouts()[layout].layout, dims,
-                       fmt::format("{}, {}", shards_.Where(rank.file, parameter.name),
-                                   Escape(shards_.rule().source()->path()))));
+                       fmt::format("{}, {}", source_.Where(rank.file, parameter.name),
+                                   Escape(strategy_.path()))));
   }
   if (grid->cuts().size() != dims) {
     return MismatchError(
         fmt::format("{}: has {} dimensions, but {} in the file of another rank; are these ranks of "
                     "one checkpoint?",
-                    shards_.Where(rank.file, parameter.name), dims, grid->cuts().size()));
+                    source_.Where(rank.file, parameter.name), dims, grid->cuts().size()));
   }
   return &*grid;
 }
@@ -76,7 +77,7 @@ Result<std::vector<BlockCopy>> StageShards::PlacesOf(size_t layout, const RankFi
   const auto full = grid->FullShape(parameter.shape, "");
   if (!full.ok() || !TensorBytes(*full, parameter.dtype)) {
     return MismatchError(fmt::format("{}: the full tensor of shards {} has too many bytes",
-                                     shards_.Where(rank.file, parameter.name),
+                                     source_.Where(rank.file, parameter.name),
                                      ToString(parameter.shape)));
   }
   const Box shard = ToByteBox(grid->BoxOf(rank.local, parameter.shape), parameter.dtype);
@@ -136,7 +137,7 @@ std::optional<Digest128> StageShards::SumOf(const SourceTensor& tensor) const {
 
 std::optional<bool> StageShards::IsOriginal(const Seen& seen, const Original& original) const {
   if (static_cast<int64_t>(seen.parts.size()) != seen.grid->parts()) return std::nullopt;
-  const SourceTensor& tensor = original.parameter->tensor;
+  const SourceTensor& tensor = *original.parameter;
   Digest128 sum;
   for (const auto& [number, part] : seen.parts) {
     const Type& type = seen.types[part.type];
@@ -197,10 +198,10 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
   TableHandle reference;
   int64_t reference_rank = 0;
   for (const int64_t local : grid.Replicas(parts)) {
-    RESHARD_ASSIGN_OR_RETURN(TableHandle index, shards_.IndexOf(stage_, local));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source_.IndexOf(stage_, local));
     const StoredArray* parameter = index ? index->Find(name) : nullptr;
     if (parameter == nullptr || parameter->kind != ArrayKind::kTensor) continue;
-    const int64_t rank = shards_.rule().SourceRank(stage_, local);
+    const int64_t rank = source_.RankOf(stage_, local);
     if (!reference) {
       reference = std::move(index);
       reference_rank = rank;
@@ -222,11 +223,10 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
   return {};
 }
 
-Status StageShards::CompareWithOriginal(const Seen& seen, const FullParameter& original,
+Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& tensor,
                                         ReplicaDifference& difference) const {
-  const SourceTensor& tensor = original.tensor;
   const auto rank_of = [&](FileId file) {
-    const auto& files = shards_.rank_files();
+    const auto& files = source_.placement().files();
     return std::find_if(files.begin(), files.end(),
                         [&](const auto& rank) { return rank.second == file; })
         ->first;
@@ -234,16 +234,15 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const FullParameter& o
   std::map<int64_t, const Part*> by_rank;
   for (const auto& [number, part] : seen.parts) by_rank.emplace(part.local, &part);
   for (const auto& [local, part] : by_rank) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, shards_.IndexOf(stage_, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.IndexOf(stage_, local));
     const StoredArray& parameter = *index->Find(tensor.name);
-    ReplicaPair pair{shards_.rule().SourceRank(stage_, local), rank_of(tensor.file), false, 0};
+    ReplicaPair pair{source_.RankOf(stage_, local), rank_of(tensor.file), false, 0};
     const auto full = seen.grid->FullShape(parameter.shape, "");
     if (parameter.dtype != tensor.dtype || !full.ok() || *full != tensor.full_shape) {
       pair.other_type = true;
     } else {
-      RESHARD_ASSIGN_OR_RETURN(
-          const std::vector<BlockCopy> copies,
-          CopiesOf(shards_, original, seen.grid->BoxOf(local, parameter.shape)));
+      RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                               CopiesOf(source_, tensor, seen.grid->BoxOf(local, parameter.shape)));
       RESHARD_ASSIGN_OR_RETURN(
           const auto byte,
           FirstDifference(copies, LayOut(index->file(), parameter.content), parameter.bytes));
@@ -261,21 +260,21 @@ Result<std::optional<ByteDifference>> StageShards::FirstDifference(
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
   for (uint64_t offset = 0; offset < size; offset += kComparisonStepBytes) {
     const std::span<std::byte> bytes(buffer.get(), std::min(kComparisonStepBytes, size - offset));
-    RESHARD_RETURN_IF_ERROR(CollectBytes(files_, found, offset, bytes));
+    RESHARD_RETURN_IF_ERROR(CollectBytes(source_.files(), found, offset, bytes));
     ByteDifference difference;
-    RESHARD_RETURN_IF_ERROR(CompareBytes(files_, expected, offset, bytes, difference));
+    RESHARD_RETURN_IF_ERROR(CompareBytes(source_.files(), expected, offset, bytes, difference));
     if (difference.count > 0) return std::optional(difference);
   }
   return std::optional<ByteDifference>();
 }
 
-Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
+Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work) {
   ReplicaReport report;
-  if (shards.rule().source() == nullptr) return report;
+  if (strategy == nullptr) return report;
   std::map<int64_t, StageShards> by_stage;
-  for (const int64_t stage : stages) by_stage.try_emplace(stage, files, shards, choice, stage);
+  for (const int64_t stage : stages) by_stage.try_emplace(stage, source, *strategy, choice, stage);
   using Places = std::optional<std::vector<BlockCopy>>;
   const auto places = [&](const RankFileOfStage& rank,
                           const StoredArray& parameter) -> Result<Places> {
@@ -293,7 +292,7 @@ Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& sh
     return stage.Add(*stage.Find(parameter.name), rank, parameter, digest);
   };
   RESHARD_RETURN_IF_ERROR(
-      DigestRankFiles(files, shards, FilesOfStages(shards, stages), {places, take}, work));
+      DigestRankFiles(source, FilesOfStages(source, stages), {places, take}, work));
   std::vector<std::string> noted;
   for (const auto& [number, stage] : by_stage) {
     RESHARD_RETURN_IF_ERROR(stage.Report({}, report, noted));

@@ -25,9 +25,9 @@
 #include "reshard/status.h"
 #include "src/digest/digest128.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/full_parameter.h"
-#include "src/mindspore/source_shards.h"
+#include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"
+#include "src/source/source.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
 #include "src/verify/rank_file_digests.h"
@@ -38,7 +38,7 @@ namespace reshard {
 class StageShards {
  public:
   // Of the parameters of `choice`. The arguments must outlive this.
-  StageShards(SourceFiles& files, const SourceShards& shards, const ParameterChoice& choice,
+  StageShards(const Source& source, const Strategy& strategy, const ParameterChoice& choice,
               int64_t stage);
 
   // Returns the place of a parameter in the stage's layouts, if it is one of the choice.
@@ -61,7 +61,7 @@ class StageShards {
 
   // A parameter as a lower stage holds it, and the digest of the full tensor there.
   struct Original {
-    const FullParameter* parameter = nullptr;
+    const SourceTensor* parameter = nullptr;
     Digest128 digest;
   };
   struct ReportOptions {
@@ -111,15 +111,15 @@ class StageShards {
   // Whether the full tensor is the original; nothing where parts are in no file.
   std::optional<bool> IsOriginal(const Seen& seen, const Original& original) const;
   // Adds where the lowest ranks that hold the parts differ from the original.
-  Status CompareWithOriginal(const Seen& seen, const FullParameter& original,
+  Status CompareWithOriginal(const Seen& seen, const SourceTensor& original,
                              ReplicaDifference& difference) const;
   // Returns the first byte of the first `size` ones that differs, if one does.
   Result<std::optional<ByteDifference>> FirstDifference(std::span<const BlockCopy> expected,
                                                         std::span<const BlockCopy> found,
                                                         uint64_t size) const;
 
-  SourceFiles& files_;
-  const SourceShards& shards_;
+  const Source& source_;
+  const Strategy& strategy_;
   const int64_t stage_;
   const StrategyStage& layouts_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts() of the chosen
@@ -128,11 +128,11 @@ class StageShards {
 };
 
 // Compares the replicas of the parameters of `choice` in the files of these source stages; without
-// a source strategy there are none. What has replicas is read once, in file order, to digests, of
-// which one is kept for each shard; shards whose digests differ are then read again and compared
-// byte by byte. Work is counted in bytes of the files, whether or not they are read.
-// Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
-Result<ReplicaReport> CompareReplicas(SourceFiles& files, const SourceShards& shards,
+// a source strategy, when it is null, there are none. What has replicas is read once, in file
+// order, to digests, of which one is kept for each shard; shards whose digests differ are then read
+// again and compared byte by byte. Work is counted in bytes of the files, whether or not they are
+// read. Errors: kMismatch where a layout does not fit; those of SourceFiles; kCancelled.
+Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work);
 

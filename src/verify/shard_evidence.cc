@@ -12,6 +12,7 @@
 #include "src/digest/logical_digest.h"
 #include "src/io/in_steps.h"
 #include "src/os/threads.h"
+#include "src/plan/make_copies.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
@@ -54,17 +55,19 @@ Status Differs(const SourceFiles& files, FileId file, const StageParameter& expe
 
 }  // namespace
 
-Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const FileId> ranks,
-                       const ReferenceSource& reference, std::vector<StageParameter>& parameters,
-                       const SharedWork& work) {
+Status CollectEvidence(const Source& source, Placement::Ranks stage, const Source& reference,
+                       std::vector<StageParameter>& parameters, const SharedWork& work) {
+  SourceFiles& files = source.files();
+  const auto count = static_cast<size_t>(stage.end - stage.begin);
   std::mutex mutex;  // guards what is known of the parameters
   std::vector<Contents> contents(parameters.size());
   std::vector<std::optional<DType>> dtypes(parameters.size());
-  for (StageParameter& parameter : parameters) parameter.evidence.ranks.resize(ranks.size());
+  for (StageParameter& parameter : parameters) parameter.evidence.ranks.resize(count);
 
   const auto add_rank = [&](size_t rank, const std::stop_token& stop) -> Status {
-    const FileId file = ranks[rank];
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, indexes.Get(file));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index,
+                             source.IndexOf(0, stage.begin + static_cast<int64_t>(rank)));
+    const FileId file = index->file();
     for (size_t i = 0; i < parameters.size(); ++i) {
       StageParameter& parameter = parameters[i];
       const StoredArray* found = index->Find(parameter.name);
@@ -88,26 +91,25 @@ Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const 
     }
     return {};
   };
-  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, ranks.size(), add_rank, work.stop));
+  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, count, add_rank, work.stop));
 
   const auto add_parts = [&](size_t i, const std::stop_token& stop) -> Status {
     StageParameter& parameter = parameters[i];
     if (parameter.reference == nullptr || parameter.full_shape == parameter.shard_shape) return {};
-    const FullParameter& full = *parameter.reference;
-    if (full.tensor.dtype != *dtypes[i]) {
-      return Differs(files, ranks[0], parameter,
+    const SourceTensor& full = *parameter.reference;
+    if (full.dtype != *dtypes[i]) {
+      return Differs(files, source.placement().files().at(stage.begin), parameter,
                      fmt::format("expected the dtype {} of the reference, found {}",
-                                 DTypeName(full.tensor.dtype), DTypeName(*dtypes[i])));
+                                 DTypeName(full.dtype), DTypeName(*dtypes[i])));
     }
     size_t parts = 1;
     for (const int64_t cut : parameter.evidence.cuts) parts *= static_cast<size_t>(cut);
     for (size_t part = 0; part < parts; ++part) {
       const Box box = ShardGrid::BoxOfParts(
           PartAt(static_cast<int64_t>(part), parameter.evidence.cuts), parameter.shard_shape);
-      RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                               CopiesOf(reference.shards, full, box));
-      RESHARD_ASSIGN_OR_RETURN(const Digest128 digest,
-                               DigestOf(reference.files, copies, full.bytes / parts, work, stop));
+      RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(reference, full, box));
+      RESHARD_ASSIGN_OR_RETURN(const Digest128 digest, DigestOf(reference.files(), copies,
+                                                                full.Bytes() / parts, work, stop));
       parameter.evidence.parts.push_back(contents[i].ClassOf(digest));
     }
     return {};

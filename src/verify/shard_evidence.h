@@ -10,8 +10,8 @@
 #include "reshard/box.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/full_parameter.h"
 #include "src/mindspore/layout_inference.h"
+#include "src/plan/make_copies.h"
 #include "src/source/table_cache.h"
 #include "src/verify/shared_work.h"
 
@@ -20,24 +20,17 @@ namespace reshard {
 struct StageParameter {
   std::string name;
   Shape full_shape;
-  Shape shard_shape;               // on the first rank; the others have to agree
-  const FullParameter* reference;  // null: the reference does not have it
-  ShardEvidence evidence;          // cuts are known
+  Shape shard_shape;              // on the first rank; the others have to agree
+  const SourceTensor* reference;  // null: the reference does not have it
+  ShardEvidence evidence;         // cuts are known
 };
 
-// A checkpoint of full tensors.
-struct ReferenceSource {
-  SourceFiles& files;
-  const SourceShards& shards;
-};
-
-// Fills in the evidence of `parameters`, whose shards are in the files `ranks` of the stage's
-// ranks; reads each shard once, and of the reference what is cut. Work is counted in bytes.
-// Errors: kMismatch when a rank lacks a parameter or has it in another dtype or shape; those of
-// opening files; kCancelled.
-Status CollectEvidence(SourceFiles& files, TableCache& indexes, std::span<const FileId> ranks,
-                       const ReferenceSource& reference, std::vector<StageParameter>& parameters,
-                       const SharedWork& work);
+// Fills in the evidence of `parameters`, whose shards are in the files of the ranks `stage` of
+// `source`, where each file stands alone; reads each shard once, and of `reference`, a checkpoint
+// of full tensors, what is cut. Work is counted in bytes. Errors: kMismatch when a rank lacks a
+// parameter or has it in another dtype or shape; those of opening files; kCancelled.
+Status CollectEvidence(const Source& source, Placement::Ranks stage, const Source& reference,
+                       std::vector<StageParameter>& parameters, const SharedWork& work);
 
 }  // namespace reshard
 

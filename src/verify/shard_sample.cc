@@ -110,11 +110,11 @@ SampleLimits SampleLimitsFor(const std::string& path) {
   return {most.reads / 4, most.files / 4};
 }
 
-Result<ShardSample> SampleShards(SourceFiles& files, const SourceShards& shards,
+Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const ParameterChoice& choice, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work) {
   ShardSample sample;
-  if (shards.rule().source() == nullptr) return sample;
+  if (strategy == nullptr) return sample;
   const auto start = std::chrono::steady_clock::now();
   SourceFiles others({.max_open = std::max<size_t>(work.workers, 1),
                       .window_budget = kOtherWindows,
@@ -123,7 +123,7 @@ Result<ShardSample> SampleShards(SourceFiles& files, const SourceShards& shards,
                       .files = static_cast<int64_t>(limits.files)};
   for (size_t i = 0; i < stages.size(); ++i) {
     if (work.stop.stop_requested()) return CancelledError("stopped while sampling replicas");
-    StageSample stage(files, others, shards, choice, stages[i], budget);
+    StageSample stage(others, source, *strategy, choice, stages[i], budget);
     const size_t left = stages.size() - i;
     RESHARD_RETURN_IF_ERROR(
         stage.Choose(std::max<int64_t>(budget.reads, 0) / static_cast<int64_t>(left),

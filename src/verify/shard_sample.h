@@ -21,8 +21,9 @@
 #include "reshard/check_replicas.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/source_shards.h"
+#include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"
+#include "src/source/source.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
@@ -65,7 +66,7 @@ struct ShardSample {
 // Samples the parameters of `choice` in the files of these source stages, accumulated gradients
 // left out; without a source strategy there is nothing to sample. Errors: those of reading files
 // that were opened before; kMismatch where a layout does not fit; kCancelled.
-Result<ShardSample> SampleShards(SourceFiles& files, const SourceShards& shards,
+Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
                                  const ParameterChoice& choice, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work);
 

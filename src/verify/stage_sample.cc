@@ -87,14 +87,14 @@ bool IsConstant(const StoredArray& info, const std::vector<std::string>& bytes) 
 }  // namespace
 
 Status StageSample::Choose(int64_t reads, int64_t files) {
-  present_ = shards_.LocalRanks(stage_);
+  present_ = source_.LocalRanks(stage_);
   if (present_.size() < 2) return {};
   const auto opened = std::find_if(present_.begin(), present_.end(), [this](int64_t local) {
-    return !shards_.HasNewFile(stage_, local);
+    return !source_.HasNewFile(stage_, local);
   });
   const int64_t at_first = budget_.reads;
   reference_local_ = opened == present_.end() ? present_.front() : *opened;
-  RESHARD_ASSIGN_OR_RETURN(reference_, shards_.IndexOf(stage_, reference_local_));
+  RESHARD_ASSIGN_OR_RETURN(reference_, source_.IndexOf(stage_, reference_local_));
   reference_size_ = reference_->file_size();
   RESHARD_RETURN_IF_ERROR(ListGroups());
   if (groups_.empty() || reads < kLeastReads) return {};
@@ -103,7 +103,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   groups_.resize(std::min(groups_.size(), static_cast<size_t>(reads) / 2));
   std::vector<int64_t> locals = ChooseRanks(std::min(most, present_.size()));
   std::erase_if(locals, [&](int64_t local) {
-    return local != reference_local_ && shards_.HasNewFile(stage_, local) && files-- <= 0;
+    return local != reference_local_ && source_.HasNewFile(stage_, local) && files-- <= 0;
   });
   // For each rank as many reads; every layout before a second parameter of one.
   const auto of_rank = static_cast<size_t>(reads) * 3 / 4 / locals.size();
@@ -118,7 +118,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   ranks_.resize(locals.size());
   for (size_t i = 0; i < locals.size(); ++i) {
     ranks_[i].local = locals[i];
-    ranks_[i].known = locals[i] == reference_local_ || !shards_.HasNewFile(stage_, locals[i]);
+    ranks_[i].known = locals[i] == reference_local_ || !source_.HasNewFile(stage_, locals[i]);
     if (!ranks_[i].known) --budget_.files;
   }
   const auto unopened = std::count_if(ranks_.begin(), ranks_.end(),
@@ -130,8 +130,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
 }
 
 Status StageSample::ListGroups() {
-  const ConversionRule& rule = shards_.rule();
-  const StrategyStage& layouts = rule.source()->stages()[static_cast<size_t>(stage_)];
+  const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(stage_)];
   const auto less = [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second < b.second : *a.first < *b.first;
   };
@@ -146,8 +145,8 @@ Status StageSample::ListGroups() {
       RESHARD_ASSIGN_OR_RETURN(
           group.grid,
           MakeGrid(*layout, parameter.shape.size(),
-                   fmt::format("{}, {}", shards_.Where(reference_->file(), parameter.name),
-                               Escape(rule.source()->path()))));
+                   fmt::format("{}, {}", source_.Where(reference_->file(), parameter.name),
+                               Escape(strategy_.path()))));
       group.cut = group.grid.parts() > 1;
       group.replicas = group.grid.parts() < group.grid.devices();
       any_cut_ = any_cut_ || group.cut;
@@ -234,8 +233,8 @@ Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_
     SampledShard shard;
     shard.held = true;
     for (SampledParameter::Place& place : parameter.places) {
-      RESHARD_RETURN_IF_ERROR(
-          ReadPlace(files_, reference_->file(), place, place.header, shard.bytes.emplace_back()));
+      RESHARD_RETURN_IF_ERROR(ReadPlace(source_.files(), reference_->file(), place, place.header,
+                                        shard.bytes.emplace_back()));
     }
     shard.constant = IsConstant(*info, shard.bytes);
     if (shard.constant) {
@@ -259,9 +258,9 @@ Status StageSample::Read(size_t index) {
     return {};
   }
   rank.shards.resize(parameters_.size());
-  const FileId file = shards_.rank_files().at(RankOf(rank));
+  const FileId file = source_.placement().files().at(RankOf(rank));
   if (rank.known) return ReadOpened(rank, file);
-  const Status status = ReadUnopened(rank, files_.path(file));
+  const Status status = ReadUnopened(rank, source_.PathOf(file));
   if (status.ok()) return {};
   rank.read = false;
   rank.unread = fmt::format("rank {}: {}", RankOf(rank), status.message());
@@ -270,16 +269,16 @@ Status StageSample::Read(size_t index) {
 
 Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
   TableHandle index;
-  if (shards_.KnownTable(stage_, rank.local) != reference_->table().id()) {
-    RESHARD_ASSIGN_OR_RETURN(index, shards_.IndexOf(stage_, rank.local));
+  if (source_.KnownTable(stage_, rank.local) != reference_->table().id()) {
+    RESHARD_ASSIGN_OR_RETURN(index, source_.IndexOf(stage_, rank.local));
   }
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const SampledParameter& parameter = parameters_[p];
     if (index) {
-      RESHARD_RETURN_IF_ERROR(ReadElsewhere(files_, file, index->Find(parameter.info->name),
-                                            parameter, rank.shards[p]));
+      RESHARD_RETURN_IF_ERROR(ReadElsewhere(
+          source_.files(), file, index->Find(parameter.info->name), parameter, rank.shards[p]));
     } else {
-      RESHARD_RETURN_IF_ERROR(ReadAlike(files_, file, parameter, rank.shards[p]).status());
+      RESHARD_RETURN_IF_ERROR(ReadAlike(source_.files(), file, parameter, rank.shards[p]).status());
     }
   }
   rank.read = true;

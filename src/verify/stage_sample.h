@@ -16,9 +16,10 @@
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/source_shards.h"
+#include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/shard_grid.h"
+#include "src/source/source.h"
 #include "src/source/table_cache.h"
 
 namespace reshard {
@@ -62,11 +63,11 @@ struct SampledRank {
 
 class StageSample {
  public:
-  StageSample(SourceFiles& files, SourceFiles& others, const SourceShards& shards,
+  StageSample(SourceFiles& others, const Source& source, const Strategy& strategy,
               const ParameterChoice& choice, int64_t stage, SampleBudget& budget)
-      : files_(files),
-        others_(others),
-        shards_(shards),
+      : others_(others),
+        source_(source),
+        strategy_(strategy),
         choice_(choice),
         stage_(stage),
         budget_(budget) {}
@@ -85,9 +86,7 @@ class StageSample {
   bool any_cut() const { return any_cut_; }
   const std::vector<SampledParameter>& parameters() const { return parameters_; }
   const std::vector<SampledRank>& ranks() const { return ranks_; }
-  int64_t RankOf(const SampledRank& rank) const {
-    return shards_.rule().SourceRank(stage_, rank.local);
-  }
+  int64_t RankOf(const SampledRank& rank) const { return source_.RankOf(stage_, rank.local); }
 
  private:
   // Parameters of one layout.
@@ -119,9 +118,9 @@ class StageSample {
   Status ReadPlace(SourceFiles& files, FileId file, const SampledParameter::Place& place,
                    std::string& header, std::string& bytes);
 
-  SourceFiles& files_;
   SourceFiles& others_;
-  const SourceShards& shards_;
+  const Source& source_;
+  const Strategy& strategy_;
   const ParameterChoice& choice_;
   const int64_t stage_;
   SampleBudget& budget_;

@@ -15,8 +15,7 @@
 #include "reshard/dtype.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/full_parameter.h"
-#include "src/mindspore/source_shards.h"
+#include "src/source/source.h"
 #include "src/verify/shared_work.h"
 
 namespace reshard {
@@ -46,15 +45,14 @@ inline constexpr size_t kMostSummedBytes = size_t{1} << 20;
 ValueSums SumValues(DType dtype, std::span<const std::byte> bytes);
 
 // Returns whether a parameter has values to be added up.
-bool HasValues(const FullParameter& parameter);
+bool HasValues(const SourceTensor& parameter);
 
-// Returns the sums of each of `parameters`, which are of `shards`; nothing of those without values.
+// Returns the sums of each of `parameters`, which are of `source`; nothing of those without values.
 // The values are added up in their row-major order, in stretches of fixed length: the same sums for
 // every layout and number of workers. Errors: kMismatch when no file holds a shard; those of
 // SourceFiles; kCancelled.
 Result<std::vector<std::optional<ValueSums>>> SumParameters(
-    SourceFiles& files, const SourceShards& shards, const std::vector<FullParameter>& parameters,
-    const SharedWork& work);
+    const Source& source, const std::vector<SourceTensor>& parameters, const SharedWork& work);
 
 }  // namespace reshard
 

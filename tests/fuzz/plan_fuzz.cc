@@ -107,8 +107,9 @@ class PlanRun {
     }
     if (!source && !target) return "";
     rule_.emplace(source ? &*source : nullptr, target ? &*target : nullptr);
-    const SourceShards shards(files_, indexes_, *rule_, OpenFiles());
-    const Planner planner(shards, "net_", model_.unmatched);
+    const GridPlacement placement(*rule_, OpenFiles());
+    const Source shards(files_, indexes_, placement);
+    const Planner planner(shards, placement, "net_", model_.unmatched);
     PlanNotes notes;
     for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) {
       const auto plan = planner.PlanTarget(rank, notes);

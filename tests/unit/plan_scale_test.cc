@@ -16,10 +16,11 @@
 #include "reshard/rank_files.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/grid_placement.h"
 #include "src/mindspore/planner.h"
-#include "src/mindspore/source_shards.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/source/read_file_table.h"
+#include "src/source/source.h"
 #include "src/source/table_cache.h"
 #include "tests/support/bytes_read.h"
 #include "tests/support/temporary_folder.h"
@@ -55,8 +56,9 @@ class Opened {
     for (int64_t rank = 0; rank < source_->ranks(); ++rank) {
       rank_files[rank] = files_.Add(from + "/rank_" + std::to_string(rank) + "/llama-1_100.ckpt");
     }
-    shards_.emplace(files_, indexes_, *rule_, std::move(rank_files));
-    planner_.emplace(*shards_, "checkpoint_", UnmatchedPolicy::kCopy);
+    placement_.emplace(*rule_, std::move(rank_files));
+    shards_.emplace(files_, indexes_, *placement_);
+    planner_.emplace(*shards_, *placement_, "checkpoint_", UnmatchedPolicy::kCopy);
   }
 
   // Calls `before` before each file that is indexed, in the thread that does it.
@@ -91,7 +93,8 @@ class Opened {
   std::optional<Strategy> source_;
   std::optional<Strategy> target_;
   std::optional<ConversionRule> rule_;
-  std::optional<SourceShards> shards_;
+  std::optional<GridPlacement> placement_;
+  std::optional<Source> shards_;
   std::optional<Planner> planner_;
   PlanNotes notes_;
 };

@@ -29,7 +29,8 @@ TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanNotes notes;
   auto plan =
-      Planner((*source)->shards(), options.prefix, UnmatchedPolicy::kCopy).PlanTarget(rank, notes);
+      Planner((*source)->shards(), (*source)->placement(), options.prefix, UnmatchedPolicy::kCopy)
+          .PlanTarget(rank, notes);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
 }

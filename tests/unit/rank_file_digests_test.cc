@@ -66,8 +66,8 @@ class RankFileDigestsTest : public testing::Test {
     const std::vector<int64_t> stages = {0, 0};
     const auto ranks = FilesOfStages(source_->shards(), stages);
     EXPECT_EQ(ranks.size(), 2U);
-    const Status status = DigestRankFiles(source_->files(), source_->shards(), ranks,
-                                          {places, take}, work, piece_bytes);
+    const Status status =
+        DigestRankFiles(source_->shards(), ranks, {places, take}, work, piece_bytes);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(done, source_->chosen()[0].identity.size + source_->chosen()[1].identity.size);
     return digests;

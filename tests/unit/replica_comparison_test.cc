@@ -66,8 +66,8 @@ class ReplicaComparisonTest : public testing::Test {
                                 const std::stop_token& stop = {}) const {
     auto source = OpenedSource::Open({folder_.options().source, strategy_, "", ""});
     if (!source.ok()) return source.status();
-    return CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages,
-                           {.workers = workers, .stop = stop, .progress = nullptr});
+    return CompareReplicas((*source)->shards(), (*source)->rule().source(), ParameterChoice(),
+                           stages, {.workers = workers, .stop = stop, .progress = nullptr});
   }
 
   // "parameter@stage: rank/reference+offset ..."
@@ -201,8 +201,8 @@ TEST_F(ReplicaComparisonTest, NoMoreThanTwentyAreListed) {
       OpenedSource::Open({folder.options().source, folder.options().source_strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report =
-      CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {});
+  const auto report = CompareReplicas((*source)->shards(), (*source)->rule().source(),
+                                      ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->compared, 30U);
   EXPECT_EQ(report->differing, 30U);
@@ -225,8 +225,8 @@ TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
       {folder_.options().source + "/rank_0/checkpoint_0.ckpt", "", strategy_, ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report =
-      CompareReplicas((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {});
+  const auto report = CompareReplicas((*source)->shards(), (*source)->rule().source(),
+                                      ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->compared, 0U);
 }

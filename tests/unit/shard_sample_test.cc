@@ -57,8 +57,8 @@ class ManyRanks : public ConversionFolder {
       EXPECT_TRUE((*source)->shards().IndexOf(0, rank).ok());
     }
     const std::vector<int64_t> stages = {0};
-    auto sample = SampleShards((*source)->files(), (*source)->shards(), ParameterChoice(), stages,
-                               limits, {});
+    auto sample = SampleShards((*source)->shards(), (*source)->rule().source(), ParameterChoice(),
+                               stages, limits, {});
     EXPECT_TRUE(sample.ok()) << sample.status().message();
     // What only the sample opened does not count as used.
     EXPECT_EQ((*source)->files().access_counts().mapped, static_cast<size_t>(opened));
@@ -116,8 +116,8 @@ TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
   auto source = OpenedSource::Open({folder.options().source, strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto sample =
-      SampleShards((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {}, {});
+  const auto sample = SampleShards((*source)->shards(), (*source)->rule().source(),
+                                   ParameterChoice(), stages, {}, {});
   ASSERT_TRUE(sample.ok()) << sample.status().message();
   ASSERT_THAT(sample->differences, SizeIs(1));
   EXPECT_EQ(sample->differences[0].parameter, "w");
@@ -141,8 +141,8 @@ TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
   auto source = OpenedSource::Open({folder.options().source, strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto sample =
-      SampleShards((*source)->files(), (*source)->shards(), ParameterChoice(), stages, {}, {});
+  const auto sample = SampleShards((*source)->shards(), (*source)->rule().source(),
+                                   ParameterChoice(), stages, {}, {});
   ASSERT_TRUE(sample.ok()) << sample.status().message();
   EXPECT_EQ(sample->counts.files, 4U);
   EXPECT_EQ(sample->counts.comparisons, 2U);

@@ -1,0 +1,79 @@
+// GridPlacement: where a strategy puts the shards of a source's rank folders.
+//
+// Without a source strategy each file holds full tensors, and any of them will do. The rule must
+// outlive it.
+#ifndef RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
+#define RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/io/source_files.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/holder_groups.h"
+#include "src/mindspore/layout_grid.h"
+#include "src/source/placement.h"
+
+namespace reshard {
+
+class GridPlacement final : public Placement {
+ public:
+  GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
+                HolderGroups groups = {});
+
+  const ConversionRule& rule() const { return rule_; }
+  const HolderGroups& groups() const { return groups_; }
+
+  // The parameters in files of one stage that the source strategy has in other stages only.
+  struct Strays {
+    int64_t rank = 0;  // the lowest that holds some of them, and its file
+    FileId file = 0;
+    std::set<std::string, std::less<>> names;
+  };
+  // Returns those of the files that were opened so far, by stage; of a few stages.
+  std::map<int64_t, Strays> FoundStrays() const;
+
+  Ranks RanksOf(int64_t stage) const override;
+  std::vector<int64_t> Stages() const override { return rule_.NeededSourceStages(0); }
+  bool IsAscending() const override { return rule_.stage_alone().has_value(); }
+  std::span<const int64_t> StandIns(int64_t rank) const override {
+    return groups_.HoldersLike(rank);
+  }
+  bool Places(std::string_view name) const override {
+    return rule_.source() != nullptr && rule_.source()->Contains(name);
+  }
+  Teller TellerOf(std::string_view name, int64_t near) const override;
+  Status Place(SourceTensor& tensor, std::string_view where) const override;
+  void ForEachPart(const SourceTensor& tensor, const Box& box,
+                   const PartVisitor& visit) const override;
+  int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const override {
+    return tensor.grid->RankOf(part.id, near);
+  }
+  std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
+  Status NotHeld(const SourceTensor& tensor, const Part& part) const override;
+  void Saw(int64_t rank, FileId file, const FileTable& table) const override;
+
+ private:
+  const ConversionRule& rule_;
+  const HolderGroups groups_;
+  mutable GridCache grids_;
+  mutable std::mutex strays_mutex_;
+  // Whether the tables that were looked at have strays, by stage and id; both guarded by
+  // strays_mutex_.
+  mutable std::map<std::pair<int64_t, uint64_t>, bool> tables_;
+  mutable std::map<int64_t, Strays> strays_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_

@@ -1,0 +1,68 @@
+// ListedPlacement: pieces of tensors that are stated one by one.
+//
+// With none stated, each file stands alone: what it has is whole. One stage; the rank of a file is
+// its number.
+#ifndef RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
+#define RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/box.h"
+#include "reshard/status.h"
+#include "src/io/source_files.h"
+#include "src/source/placement.h"
+
+namespace reshard {
+
+class ListedPlacement final : public Placement {
+ public:
+  // In the order of their ranks.
+  explicit ListedPlacement(std::span<const FileId> files);
+
+  // A box of a tensor, and the array of the tensor's name that it is: of `shape`, with as many
+  // elements in the same order, in the file of `rank`.
+  struct Piece {
+    Box box;
+    Shape shape;
+    int64_t rank = 0;
+  };
+  // States that `pieces` are the tensor `name` of the shape `full`; those of one box are replicas.
+  // Not to be called any more once others read.
+  void Add(std::string_view name, Shape full, std::vector<Piece> pieces);
+
+  Ranks RanksOf(int64_t stage) const override;
+  std::vector<int64_t> Stages() const override { return {0}; }
+  bool Places(std::string_view name) const override { return tensors_.contains(name); }
+  Teller TellerOf(std::string_view name, int64_t near) const override;
+  Status Place(SourceTensor& tensor, std::string_view where) const override;
+  void ForEachPart(const SourceTensor& tensor, const Box& box,
+                   const PartVisitor& visit) const override;
+  int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const override;
+  std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
+  Status NotHeld(const SourceTensor& tensor, const Part& part) const override;
+
+ private:
+  struct StatedPart {
+    Box box;
+    Shape shape;
+    std::vector<int64_t> ranks;  // ascending
+  };
+  struct Listed {
+    Shape full;
+    std::vector<StatedPart> parts;  // one of each box
+  };
+
+  const StatedPart& PartOf(const SourceTensor& tensor, const Part& part) const;
+
+  std::map<std::string, Listed, std::less<>> tensors_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_

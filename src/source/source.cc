@@ -1,0 +1,274 @@
+#include "src/source/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+
+Source::Source(SourceFiles& files, TableCache& indexes, const Placement& placement,
+               MemoryCheck memory)
+    : files_(files), indexes_(indexes), placement_(placement), memory_(std::move(memory)) {
+  for (const auto& [rank, file] : placement.files()) ranks_.emplace_back(rank, file);
+}
+
+std::string Source::Where(FileId file, std::string_view name) const {
+  return fmt::format("{}: parameter {}", Escape(files_.path(file)), Quote(name));
+}
+
+bool Source::HasFiles(int64_t stage) const {
+  const auto [begin, end] = placement_.RanksOf(stage);
+  const auto file = placement_.files().lower_bound(begin);
+  return file != placement_.files().end() && file->first < end;
+}
+
+std::vector<int64_t> Source::LocalRanks(int64_t stage) const {
+  std::vector<int64_t> locals;
+  const auto [first, last] = placement_.RanksOf(stage);
+  const auto end = placement_.files().lower_bound(last);
+  for (auto file = placement_.files().lower_bound(first); file != end; ++file) {
+    locals.push_back(file->first - first);
+  }
+  return locals;
+}
+
+std::vector<int64_t> Source::StandIns(int64_t stage, int64_t local) const {
+  const int64_t first = RankOf(stage, 0);
+  std::vector<int64_t> others;
+  for (const int64_t rank : placement_.StandIns(first + local)) {
+    if (rank != first + local) others.push_back(rank - first);
+  }
+  return others;
+}
+
+Result<TableHandle> Source::IndexOf(int64_t stage, int64_t local) const {
+  RankEntry* entry = Find(RankOf(stage, local));
+  if (entry == nullptr) return TableHandle();
+  return Open(*entry);
+}
+
+Result<TableHandle> Source::Open(RankEntry& entry) const {
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, indexes_.Get(entry.file));
+  if (entry.table != index->table().id()) {
+    placement_.Saw(entry.rank, entry.file, index->table());
+    entry.table = index->table().id();
+  }
+  return index;
+}
+
+uint64_t Source::KnownTable(int64_t stage, int64_t local) const {
+  const RankEntry* const entry = Find(RankOf(stage, local));
+  return entry == nullptr ? 0 : entry->table.load();
+}
+
+bool Source::HasNewFile(int64_t stage, int64_t local) const {
+  const RankEntry* const entry = Find(RankOf(stage, local));
+  return entry != nullptr && entry->table == 0;
+}
+
+Result<uint64_t> Source::TableOf(int64_t stage, int64_t local) const {
+  RankEntry* entry = Find(RankOf(stage, local));
+  if (entry == nullptr) return 0;
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  for (const int64_t other : StandIns(stage, local)) {
+    RankEntry* of_other = Find(RankOf(stage, other));
+    if (of_other == nullptr) continue;
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t other_table, TableOf(*of_other));
+    if (other_table != table) return 0;
+  }
+  return table;
+}
+
+Result<uint64_t> Source::TableOf(RankEntry& entry) const {
+  if (const uint64_t known = entry.table) return known;
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(entry));
+  return index->table().id();
+}
+
+Source::RankEntry* Source::Find(int64_t rank) const {
+  if (ranks_.empty()) return nullptr;
+  // Where no rank is missing, this is its place.
+  const auto guess = static_cast<size_t>(rank - ranks_.front().rank);
+  if (guess < ranks_.size() && ranks_[guess].rank == rank) return &ranks_[guess];
+  const auto place =
+      std::lower_bound(ranks_.begin(), ranks_.end(), rank,
+                       [](const RankEntry& entry, int64_t wanted) { return entry.rank < wanted; });
+  return place == ranks_.end() || place->rank != rank ? nullptr : &*place;
+}
+
+Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
+  const std::lock_guard lock(census_mutex_);
+  if (const auto known = census_.find(stage); known != census_.end()) return &known->second;
+
+  Census census;
+  const auto add = [&](int64_t local) -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, IndexOf(stage, local));
+    ++census.files;
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
+    for (const StoredArray& parameter : index->parameters()) {
+      auto [entry, is_new] = census.holders.try_emplace(parameter.name);
+      Census::Holders& holders = entry->second;
+      if (is_new) census.names.push_back(parameter.name);
+      if (is_new || local < holders.lowest) holders.lowest = local;
+      ++holders.count;
+    }
+    return {};
+  };
+  std::vector<int64_t> locals = LocalRanks(stage);
+  if (!placement_.IsAscending()) std::reverse(locals.begin(), locals.end());
+  for (const int64_t local : locals) RESHARD_RETURN_IF_ERROR(add(local));
+  census.files_differ =
+      std::any_of(census.holders.begin(), census.holders.end(),
+                  [&](const auto& entry) { return entry.second.count != census.files; });
+  return &census_.emplace(stage, std::move(census)).first->second;
+}
+
+Result<SourceTensor> Source::Describe(std::string_view name, int64_t near) const {
+  auto [stage, local] = placement_.TellerOf(name, near);
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(stage, local));
+  const StoredArray* parameter = index ? index->Find(name) : nullptr;
+  if (parameter == nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
+    const auto holders = census->holders.find(std::string(name));
+    if (holders == census->holders.end()) {
+      return MismatchError(
+          fmt::format("parameter {} is in no file of source stage {}", Quote(name), stage));
+    }
+    local = holders->second.lowest;
+    RESHARD_ASSIGN_OR_RETURN(index, IndexOf(stage, local));
+    parameter = index->Find(name);
+  }
+
+  SourceTensor tensor = StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file());
+  tensor.table = index->table().id();
+  RESHARD_RETURN_IF_ERROR(placement_.Place(tensor, Where(index->file(), name)));
+  return tensor;
+}
+
+Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const int64_t> stages,
+                                       int64_t near) const {
+  // Nothing where the file of a rank is not there or lacks it.
+  const auto find = [&](int64_t stage, int64_t local) -> Result<std::optional<SourceTensor>> {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, IndexOf(stage, local));
+    const StoredArray* const parameter = index ? index->Find(name) : nullptr;
+    if (parameter == nullptr) return std::optional<SourceTensor>();
+    return std::optional(StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file()));
+  };
+  for (const int64_t stage : stages) {
+    RESHARD_ASSIGN_OR_RETURN(auto found, find(stage, near));
+    if (found) return *std::move(found);
+    for (const int64_t other : StandIns(stage, near)) {
+      RESHARD_ASSIGN_OR_RETURN(found, find(stage, other));
+      if (found) return *std::move(found);
+    }
+  }
+  for (const int64_t stage : stages) {
+    RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
+    const auto holders = census->holders.find(std::string(name));
+    if (holders == census->holders.end()) continue;
+    RESHARD_ASSIGN_OR_RETURN(auto found, find(stage, holders->second.lowest));
+    return *std::move(found);
+  }
+  return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
+}
+
+Result<SourceTensor> Source::DescribeFull(std::string_view name) const {
+  if (placement_.Places(name)) {
+    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, Describe(name, 0));
+    if (tensor.kind == ArrayKind::kTensor) return tensor;
+  }
+  return FindWhole(name, placement_.Stages(), 0);
+}
+
+Result<std::vector<PlacedPiece>> Source::Cover(const SourceTensor& tensor, const Box& box,
+                                               int64_t near) const {
+  std::vector<PlacedPiece> pieces;
+  if (tensor.rank) {
+    pieces.push_back({*tensor.rank, tensor.file, Box::Whole(tensor.full_shape), tensor.content});
+    return pieces;
+  }
+  Status status;
+  placement_.ForEachPart(tensor, box, [&](Placement::Part part) {
+    auto piece = Locate(tensor, std::move(part), near);
+    if (piece.ok()) {
+      pieces.push_back(*std::move(piece));
+    } else {
+      status = piece.status();
+    }
+    return status.ok();
+  });
+  if (!status.ok()) return status;
+  return pieces;
+}
+
+Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor) const {
+  std::vector<HeldPart> parts;
+  const Box whole = Box::Whole(tensor.full_shape);
+  if (tensor.rank) {
+    parts.push_back({whole, {*tensor.rank}});
+    return parts;
+  }
+  Status status;
+  placement_.ForEachPart(tensor, whole, [&](Placement::Part part) {
+    HeldPart held;
+    for (const int64_t local : placement_.HoldersOf(tensor, part)) {
+      const auto index = IndexOf(tensor.stage, local);
+      if (!index.ok()) {
+        status = index.status();
+        return false;
+      }
+      if ((*index)->Find(tensor.name) == nullptr) continue;
+      held.ranks.push_back(RankOf(tensor.stage, local));
+    }
+    held.box = std::move(part.box);
+    parts.push_back(std::move(held));
+    return true;
+  });
+  if (!status.ok()) return status;
+  return parts;
+}
+
+Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part part,
+                                   int64_t near) const {
+  const int64_t rank = RankOf(tensor.stage, placement_.HolderOf(tensor, part, near));
+  RankEntry* entry = Find(rank);
+  if (entry == nullptr) return LocateElsewhere(tensor, std::move(part), near);
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  if (table != tensor.table) return LocateElsewhere(tensor, std::move(part), near);
+  return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content};
+}
+
+Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part part,
+                                            int64_t near) const {
+  int64_t local = placement_.HolderOf(tensor, part, near);
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(tensor.stage, local));
+  const StoredArray* parameter = index ? index->Find(tensor.name) : nullptr;
+  if (parameter == nullptr) {
+    // Another replica, the lowest that has it.
+    for (const int64_t replica : placement_.HoldersOf(tensor, part)) {
+      local = replica;
+      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(tensor.stage, local));
+      parameter = index->Find(tensor.name);
+      if (parameter != nullptr) break;
+    }
+    if (parameter == nullptr) return placement_.NotHeld(tensor, part);
+  }
+  if (parameter->kind != ArrayKind::kTensor || parameter->dtype != tensor.dtype ||
+      parameter->shape != part.shape) {
+    return MismatchError(fmt::format(
+        "{}: expected {} {} as in the other ranks, found {} {}; are these ranks of one checkpoint?",
+        Where(index->file(), tensor.name), DTypeName(tensor.dtype), ToString(part.shape),
+        parameter->kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter->dtype),
+        ToString(parameter->shape)));
+  }
+  return PlacedPiece{RankOf(tensor.stage, local), index->file(), std::move(part.box),
+                     parameter->content};
+}
+
+}  // namespace reshard
