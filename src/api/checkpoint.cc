@@ -8,9 +8,8 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/byte_source.h"
 #include "src/io/source_files.h"
-#include "src/os/file_map.h"
-#include "src/os/input_file.h"
 #include "src/source/indexed_file.h"
 #include "src/source/read_file_table.h"
 
@@ -19,7 +18,7 @@ namespace reshard {
 struct Checkpoint::State {
   std::string path;
   IndexedFile index;
-  FileMap map;
+  ByteSource source;
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -32,11 +31,11 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
     SourceFiles files(1);
     const FileId id = files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(files, id));
-    RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
-    RESHARD_ASSIGN_OR_RETURN(FileMap map, FileMap::Make(file));
+    RESHARD_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+    RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged());
-    return Checkpoint(std::make_unique<State>(State{path, std::move(index), std::move(map)}));
+    return Checkpoint(std::make_unique<State>(State{path, std::move(index), std::move(source)}));
   });
 }
 
@@ -60,7 +59,7 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   }
   std::vector<std::span<const std::byte>> spans;
   const auto add = [&](const ByteRange& range) {
-    spans.emplace_back(state_->map.data() + range.offset, range.length);
+    spans.emplace_back(state_->source.map() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
   for (const MapTensorPart& part : parameter->map_tensor) add(part.content);

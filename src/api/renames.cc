@@ -6,7 +6,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/input_file.h"
+#include "src/io/byte_source.h"
 #include "src/plan/parameter_choice.h"
 
 namespace reshard {

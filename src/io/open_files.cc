@@ -8,7 +8,6 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/map_advice.h"
 
 namespace reshard {
 namespace {
@@ -32,9 +31,9 @@ Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
   return change;
 }
 
-Result<FileIdentity> IdentityOfOpen(const Result<InputFile>& input) {
-  if (!input.ok()) return input.status();
-  return input->identity();
+Result<FileIdentity> IdentityIn(const Result<ByteSource>& source) {
+  if (!source.ok()) return source.status();
+  return source->identity();
 }
 
 }  // namespace
@@ -84,29 +83,27 @@ SourceAccessCounts OpenFiles::access_counts() const {
 Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
                                                         const std::optional<FileIdentity>& pinned,
                                                         bool used) const {
-  Result<InputFile> input = InputFile::Open(path);
-  if (pinned && (used || input.ok())) {
+  Result<ByteSource> source = ByteSource::Open(path);
+  if (pinned && (used || source.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
-                             Compare(*pinned, IdentityOfOpen(input)));
+                             Compare(*pinned, IdentityIn(source)));
     if (change) {
       return ChangedError(fmt::format("{}: the file changed while it was in use: {}; {}",
                                       Escape(path), *change, kAdvice));
     }
   }
-  if (!input.ok()) return input.status();
-  std::optional<FileMap> map;
-  if (input->size() > 0 &&
-      (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !input->IsRemote()))) {
+  if (!source.ok()) return source.status();
+  if (source->size() > 0 &&
+      (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote()))) {
     // Without a map, for want of address space or because this file system has none, pread serves.
-    if (Result<FileMap> made = FileMap::Make(*input); made.ok()) {
+    if (const Status mapped = source->Map(); mapped.ok()) {
       // Windows fetch all of their pages at once; nothing else of the file is wanted.
-      AdviseRandom(made->data(), made->size());
-      map = std::move(*made);
+      source->AdviseRandom();
     } else if (access_ == SourceAccess::kMap) {
-      return made.status();
+      return mapped;
     }
   }
-  return std::make_unique<OpenFile>(std::move(*input), std::move(map), windows_);
+  return std::make_unique<OpenFile>(std::move(*source), windows_);
 }
 
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
@@ -133,9 +130,9 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
       return file.status();
     }
     entry.file = std::move(*file);
-    if (!entry.pinned) entry.pinned = entry.file->input.identity();
+    if (!entry.pinned) entry.pinned = entry.file->source.identity();
     entry.used = true;
-    entry.mapped = entry.file->map.has_value();
+    entry.mapped = entry.file->source.map() != nullptr;
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }

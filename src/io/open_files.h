@@ -22,9 +22,8 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/io/byte_source.h"
 #include "src/io/window_cache.h"
-#include "src/os/file_map.h"
-#include "src/os/input_file.h"
 #include "src/os/paths.h"
 
 namespace reshard {
@@ -47,11 +46,10 @@ struct SourceAccessCounts {
 
 // An open source file.
 struct OpenFile {
-  OpenFile(InputFile opened, std::optional<FileMap> mapped, WindowCache& cache)
-      : input(std::move(opened)), map(std::move(mapped)), windows(cache, input, map) {}
+  OpenFile(ByteSource opened, WindowCache& cache)
+      : source(std::move(opened)), windows(cache, source) {}
 
-  const InputFile input;
-  const std::optional<FileMap> map;  // none where it is read, or empty
+  const ByteSource source;  // not mapped where it is read, or empty
   FileWindows windows;
 };
 
@@ -102,7 +100,7 @@ class OpenFiles {
   std::optional<FileIdentity> PinnedIdentity(FileId id) const;
 
   // Opens the file unless it is open.
-  // Errors: those of InputFile::Open; kChanged when it is not what it was at the first opening.
+  // Errors: those of ByteSource::Open; kChanged when it is not what it was at the first opening.
   Result<Lease> Acquire(FileId id);
 
  private:

@@ -27,19 +27,19 @@ Result<uint64_t> SourceFiles::Size(FileId id) {
 Result<FileIdentity> SourceFiles::Identity(FileId id) {
   if (const std::optional<FileIdentity> pinned = files_.PinnedIdentity(id)) return *pinned;
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
-  return file->input.identity();
+  return file->source.identity();
 }
 
 Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
   // By pread, although the file may be mapped: the kernel copies the same pages and, where the file
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
-  RESHARD_RETURN_IF_ERROR(file->input.CheckRange(offset, destination.size()));
+  RESHARD_RETURN_IF_ERROR(file->source.CheckRange(offset, destination.size()));
   while (!destination.empty()) {
     const size_t length =
         std::min<uint64_t>(destination.size(), kWindowBytes - offset % kWindowBytes);
     const FileWindows::Pin pin = file->windows.Touch({offset, length});
-    RESHARD_RETURN_IF_ERROR(file->input.ReadAt(offset, destination.first(length)));
+    RESHARD_RETURN_IF_ERROR(file->source.ReadAt(offset, destination.first(length)));
     offset += length;
     destination = destination.subspan(length);
   }
@@ -48,7 +48,7 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
 
 Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
-  const uint64_t size = file->input.size();
+  const uint64_t size = file->source.size();
   if (offset < size) file->windows.Prefetch({offset, std::min(length, size - offset)});
   return {};
 }

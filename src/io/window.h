@@ -50,7 +50,7 @@ class Window {
       return {};
     }
     const std::optional<size_t> fault = Guarded(data_, size_, [this, &reader] { reader(data_); });
-    return fault ? ExplainFault(file_->input, offset_ + *fault) : Status();
+    return fault ? file_->source.ExplainFault(offset_ + *fault) : Status();
   }
 
  private:

@@ -1,14 +1,11 @@
 #include "src/io/window_cache.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <thread>
 
 #include "src/base/out_of_memory.h"
-#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/map_advice.h"
 #include "src/os/page_residency.h"
@@ -23,9 +20,9 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 constexpr size_t kMostStayed = 64;
 
 // `range` without what lies beyond the file's last page.
-ByteRange Clip(ByteRange range, const InputFile& input) {
+ByteRange Clip(ByteRange range, const ByteSource& source) {
   const uint64_t page = PageSize();
-  const uint64_t end = (input.size() + page - 1) / page * page;
+  const uint64_t end = (source.size() + page - 1) / page * page;
   return {range.offset, std::min(range.length, end - std::min(end, range.offset))};
 }
 
@@ -150,12 +147,8 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   }
   lock.unlock();
   Pin pin(this, entry);
-  if (!status.ok() && map_) {
-    // Bytes beside those of the range may be to blame, which nobody needs.
-    const std::optional<size_t> fault =
-        reshard::Populate(map_->data() + range.offset, range.length);
-    status = fault ? ExplainFault(input_, range.offset + *fault) : Status();
-  }
+  // Bytes beside those of the range may be to blame, which nobody needs.
+  if (!status.ok() && source_.map() != nullptr) status = source_.Populate(range);
   if (!status.ok()) return status;
   return pin;
 }
@@ -175,7 +168,7 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     GranulePages own{};
     const Granules uncached = FindOwn(entry->number, todo, own);
     // A server answers for a granule as fast as for a page; it may hold the next header, too.
-    if (!map_) StartReading(entry->number, uncached);
+    if (source_.map() == nullptr) StartReading(entry->number, uncached);
     lock.lock();
     EndWork(*entry, todo, own);
     cache_.Hold(*entry, AnyOf(todo, entry->own));
@@ -224,10 +217,11 @@ void FileWindows::Unpin(Place entry) {
 }
 
 Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
+  const bool is_mapped = source_.map() != nullptr;
   entry.busy |= granules;
   cache_.Hold(entry, granules);
   cache_.MakeRoom(lock);
-  Status status = map_ ? Status() : ReserveBuffer(lock, entry);
+  Status status = is_mapped ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
   Granules to_read = AnyOf(granules & ~entry.ahead, own);
@@ -236,12 +230,12 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
     status = CatchOutOfMemory([&] {
       to_read |= FindOwn(entry.number, unasked, own);
       StartReading(entry.number, to_read);
-      return map_ ? Populate(entry.number, granules)
-                  : ReadInto(entry.buffer, entry.number, granules);
+      return is_mapped ? Populate(entry.number, granules)
+                       : ReadInto(entry.buffer, entry.number, granules);
     });
     // They stay our own: who reads a header in them meanwhile may bring one back.
-    if (!map_) {
-      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { DropCached(input_, pages); });
+    if (!is_mapped) {
+      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { source_.DropCached(pages); });
     }
   }
   lock.lock();
@@ -302,30 +296,23 @@ void FileWindows::EndWork(Entry& entry, Granules granules, const GranulePages& o
 Granules FileWindows::FindOwn(uint64_t number, Granules granules, GranulePages& own) const {
   Granules uncached = 0;
   ForEachRun(number, granules, [&](ByteRange run) {
-    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, run,
-                                         [&own](ByteRange pages) { SetPages(pages, own); });
+    const Residency found =
+        source_.FindUncached(run, [&own](ByteRange pages) { SetPages(pages, own); });
     if (found == Residency::kUnknown) uncached |= GranulesOf(run);
   });
   return uncached | AnyOf(granules, own);
 }
 
 void FileWindows::StartReading(uint64_t number, Granules granules) const {
-  ForEachRun(number, granules, [this](ByteRange run) {
-    run = Clip(run, input_);
-    if (map_) {
-      reshard::Prefetch(map_->data() + run.offset, run.length);
-    } else {
-      input_.Prefetch(run.offset, run.length);
-    }
-  });
+  ForEachRun(number, granules, [this](ByteRange run) { source_.Prefetch(Clip(run, source_)); });
 }
 
 Status FileWindows::Populate(uint64_t number, Granules granules) const {
   Status status;
   ForEachRun(number, granules, [this, &status](ByteRange run) {
-    const uint64_t length = std::min(run.length, input_.size() - run.offset);
-    const std::optional<size_t> fault = reshard::Populate(map_->data() + run.offset, length);
-    if (fault && status.ok()) status = ExplainFault(input_, run.offset + *fault);
+    run.length = std::min(run.length, source_.size() - run.offset);
+    const Status populated = source_.Populate(run);
+    if (status.ok()) status = populated;
   });
   return status;
 }
@@ -337,44 +324,27 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
     const uint64_t begin = run.offset % kWindowBytes;
     status = buffer.Commit(begin, run.length);
     if (!status.ok()) return;
-    const uint64_t length = std::min(run.length, input_.size() - run.offset);
-    status = input_.ReadAt(run.offset, {buffer.data() + begin, length});
+    const uint64_t length = std::min(run.length, source_.size() - run.offset);
+    status = source_.ReadAt(run.offset, {buffer.data() + begin, length});
   });
   return status;
 }
 
 GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
-  if (map_) {
+  if (source_.map() != nullptr) {
     // The kernel maps what it has of a file around a page that is asked for: own pages, too.
-    ForEachRun(number, granules | AnyOf(~Granules{0}, own), [this](ByteRange run) {
-      run = Clip(run, input_);
-      DropPages(map_->data() + run.offset, run.length);
-    });
+    ForEachRun(number, granules | AnyOf(~Granules{0}, own),
+               [this](ByteRange run) { source_.Unmap(Clip(run, source_)); });
   }
   GranulePages stayed{};
   ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
-    if (!DropCached(input_, pages)) return;
+    if (!source_.DropCached(pages)) return;
     SetPages(pages, stayed);
-    const Residency found = FindUncached(input_, map_ ? map_->data() : nullptr, pages,
-                                         [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
+    const Residency found =
+        source_.FindUncached(pages, [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
     if (found == Residency::kUnknown) ClearPages(pages, stayed);
   });
   return stayed;
-}
-
-Status ExplainFault(const InputFile& input, uint64_t offset) {
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, input.CurrentIdentity());
-  if (now != input.identity()) {
-    return ChangedError(fmt::format(
-        "{}: the file changed while it was in use: {}; start again when nothing writes to the "
-        "sources",
-        Escape(input.path()), DescribeChange(input.identity(), now)));
-  }
-  return IoError(
-      fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
-                  "deliver it; look "
-                  "at the kernel's log",
-                  Escape(input.path()), offset));
 }
 
 }  // namespace reshard

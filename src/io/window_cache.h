@@ -21,15 +21,13 @@
 #include <cstdint>
 #include <list>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/io/byte_source.h"
 #include "src/io/granules.h"
-#include "src/os/file_map.h"
-#include "src/os/input_file.h"
 #include "src/os/memory_usage.h"
 
 namespace reshard {
@@ -114,8 +112,8 @@ class FileWindows {
 
     // The window's byte at `offset` of the file, which is present.
     const std::byte* At(uint64_t offset) const {
-      return owner_->map_ ? owner_->map_->data() + offset
-                          : entry_->buffer.data() + offset % kWindowBytes;
+      const std::byte* const map = owner_->source_.map();
+      return map != nullptr ? map + offset : entry_->buffer.data() + offset % kWindowBytes;
     }
 
    private:
@@ -126,9 +124,8 @@ class FileWindows {
     WindowCache::Place entry_;
   };
 
-  // Without a `map` the file is read.
-  FileWindows(WindowCache& cache, const InputFile& input, const std::optional<FileMap>& map)
-      : cache_(cache), input_(input), map_(map) {}
+  // What is not mapped is read.
+  FileWindows(WindowCache& cache, const ByteSource& source) : cache_(cache), source_(source) {}
   // Lets all windows go, none of which may be pinned.
   ~FileWindows();
   FileWindows(const FileWindows&) = delete;
@@ -177,13 +174,9 @@ class FileWindows {
   GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;
-  const InputFile& input_;
-  const std::optional<FileMap>& map_;
+  const ByteSource& source_;
   std::unordered_map<uint64_t, Place> entries_;  // by number
 };
-
-// Why the byte at `offset` of a mapped file cannot be read.
-Status ExplainFault(const InputFile& input, uint64_t offset);
 
 }  // namespace reshard
 

@@ -11,11 +11,11 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/byte_source.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/group_info.pb.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy.h"
-#include "src/os/input_file.h"
 
 namespace reshard {
 namespace {
@@ -82,7 +82,7 @@ Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroup
 }
 
 Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
-  RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
   if (file.size() > kMaxGroupInfoBytes) {
     return CorruptError(fmt::format("{}: expected a group_info file of at most {} bytes, found {}",
                                     Escape(path), kMaxGroupInfoBytes, file.size()));

@@ -19,10 +19,10 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/base/zero_byte.h"
+#include "src/io/byte_source.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/strategy_writer.h"
-#include "src/os/input_file.h"
 #include "src/os/write_file.h"
 #include "src/source/indexed_file.h"
 #include "src/source/read_file_table.h"
@@ -310,7 +310,7 @@ class SpecReader {
 };
 
 Result<StrategySpec> ReadSpec(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
   if (file.size() > kMaxSpecBytes) {
     return CorruptError(fmt::format(
         "{}: expected the specification of a strategy, of at most {} bytes, found {} bytes",

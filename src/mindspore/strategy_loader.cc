@@ -14,11 +14,11 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/byte_source.h"
 #include "src/mindspore/foreign_file.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_wire.h"
-#include "src/os/input_file.h"
 #include "src/os/paths.h"
 
 namespace reshard {
@@ -59,7 +59,7 @@ Result<std::string> MergeJson(const std::vector<const StageFile*>& stages) {
 }
 
 Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
   if (file.size() > kMaxStrategyFileBytes) {
     std::string head(kForeignHeadBytes, '\0');
     RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(head))));

@@ -30,14 +30,14 @@ FileMap::FileMap(FileMap&& other) noexcept = default;
 FileMap& FileMap::operator=(FileMap&& other) noexcept = default;
 FileMap::~FileMap() = default;
 
-Result<FileMap> FileMap::Make(const InputFile& file) {
-  assert(file.size() > 0);
+Result<FileMap> FileMap::Make(int descriptor, uint64_t size, const std::string& path) {
+  assert(size > 0);
   try {
-    auto region = std::make_unique<bip::mapped_region>(Mappable(file.descriptor()), bip::read_only,
-                                                       0, file.size());
+    auto region =
+        std::make_unique<bip::mapped_region>(Mappable(descriptor), bip::read_only, 0, size);
     return FileMap(std::move(region));
   } catch (const bip::interprocess_exception& failure) {
-    return ErrnoStatus(failure.get_native_error(), "map", file.path());
+    return ErrnoStatus(failure.get_native_error(), "map", path);
   }
 }
 

@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "reshard/status.h"
-#include "src/os/input_file.h"
 
 namespace boost::interprocess {
 class mapped_region;
@@ -22,9 +22,9 @@ namespace reshard {
 
 class FileMap {
  public:
-  // Maps the bytes that `file` had when it was opened; it must not be empty.
+  // Maps the first `size` bytes, which are not none, of an open file; `path` is for messages.
   // Errors: kIo, for want of address space or because its file system has no maps.
-  static Result<FileMap> Make(const InputFile& file);
+  static Result<FileMap> Make(int descriptor, uint64_t size, const std::string& path);
 
   FileMap(FileMap&& other) noexcept;
   FileMap& operator=(FileMap&& other) noexcept;

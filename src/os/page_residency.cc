@@ -31,35 +31,35 @@ struct Cachestat {
   uint64_t recently_evicted;
 };
 
-std::optional<uint64_t> CountCached(const InputFile& file, ByteRange pages) {
+std::optional<uint64_t> CountCached(int descriptor, ByteRange pages) {
   CachestatRange range{pages.offset, pages.length};
   Cachestat found{};
-  if (syscall(kCachestat, file.descriptor(), &range, &found, 0) != 0) return std::nullopt;
+  if (syscall(kCachestat, descriptor, &range, &found, 0) != 0) return std::nullopt;
   return found.cached;
 }
 
 // Halves `pages`, which are not all cached, until all or none of them are.
-void VisitUncached(const InputFile& file, ByteRange pages, uint64_t cached,
+void VisitUncached(int descriptor, ByteRange pages, uint64_t cached,
                    const std::function<void(ByteRange)>& visit) {
   if (cached == 0) return visit(pages);
   const ByteRange left{pages.offset, pages.length / PageSize() / 2 * PageSize()};
   for (const ByteRange half : {left, ByteRange{left.end(), pages.length - left.length}}) {
     const uint64_t count = half.length / PageSize();
-    const uint64_t cached_half = CountCached(file, half).value_or(count);
-    if (cached_half < count) VisitUncached(file, half, cached_half, visit);
+    const uint64_t cached_half = CountCached(descriptor, half).value_or(count);
+    if (cached_half < count) VisitUncached(descriptor, half, cached_half, visit);
   }
 }
 
 // Whether mincore tells us of the file, as it tells who owns it or may write to it; to others it
 // says that all is cached. Before Linux 5.8 there is no way to ask for the latter.
-bool TellsUs(const InputFile& file) {
+bool TellsUs(int descriptor) {
   struct stat found {};
-  if (fstat(file.descriptor(), &found) == 0 && found.st_uid == geteuid()) return true;
-  return faccessat(file.descriptor(), "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+  if (fstat(descriptor, &found) == 0 && found.st_uid == geteuid()) return true;
+  return faccessat(descriptor, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
 // `data` is where the pages are mapped.
-Residency FindByMincore(const InputFile& file, void* data, ByteRange pages,
+Residency FindByMincore(int descriptor, void* data, ByteRange pages,
                         const std::function<void(ByteRange)>& visit) {
   std::array<unsigned char, kMostResidencyBytes / 4096> flags;
   const uint64_t count = pages.length / PageSize();
@@ -75,57 +75,57 @@ Residency FindByMincore(const InputFile& file, void* data, ByteRange pages,
     i = end + 1;
   }
   if (!all) return Residency::kNotAllCached;
-  return TellsUs(file) ? Residency::kAllCached : Residency::kUnknown;
+  return TellsUs(descriptor) ? Residency::kAllCached : Residency::kUnknown;
 }
 
 }  // namespace
 
-Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange range,
+Residency FindUncached(int descriptor, uint64_t size, const std::byte* map, ByteRange range,
                        const std::function<void(ByteRange)>& visit) {
   const uint64_t page = PageSize();
   assert(range.offset % page == 0 && range.length <= kMostResidencyBytes);
-  const uint64_t end = std::min(range.end(), file.size());
+  const uint64_t end = std::min(range.end(), size);
   if (end <= range.offset) return Residency::kAllCached;
   const ByteRange pages{range.offset, (end - range.offset + page - 1) / page * page};
-  if (const std::optional<uint64_t> cached = CountCached(file, pages)) {
+  if (const std::optional<uint64_t> cached = CountCached(descriptor, pages)) {
     if (*cached >= pages.length / page) return Residency::kAllCached;
-    VisitUncached(file, pages, *cached, visit);
+    VisitUncached(descriptor, pages, *cached, visit);
     return Residency::kNotAllCached;
   }
   if (map != nullptr) {
-    return FindByMincore(file, const_cast<std::byte*>(map) + pages.offset, pages, visit);
+    return FindByMincore(descriptor, const_cast<std::byte*>(map) + pages.offset, pages, visit);
   }
-  void* const data = mmap(nullptr, pages.length, PROT_READ, MAP_SHARED, file.descriptor(),
+  void* const data = mmap(nullptr, pages.length, PROT_READ, MAP_SHARED, descriptor,
                           static_cast<off_t>(pages.offset));
   if (data == MAP_FAILED) return Residency::kUnknown;
-  const Residency found = FindByMincore(file, data, pages, visit);
+  const Residency found = FindByMincore(descriptor, data, pages, visit);
   munmap(data, pages.length);
   return found;
 }
 
-bool DropCached(const InputFile& file, ByteRange range) {
-  const auto drop = [&file, &range] {
-    static_cast<void>(posix_fadvise(file.descriptor(), static_cast<off_t>(range.offset),
+bool DropCached(int descriptor, uint64_t size, ByteRange range) {
+  const auto drop = [descriptor, &range] {
+    static_cast<void>(posix_fadvise(descriptor, static_cast<off_t>(range.offset),
                                     static_cast<off_t>(range.length), POSIX_FADV_DONTNEED));
   };
   drop();
   // Those that are still being read stay, which only cachestat tells: reading from them waits for
   // that.
-  const std::optional<uint64_t> cached = CountCached(file, range);
+  const std::optional<uint64_t> cached = CountCached(descriptor, range);
   if (!cached) return true;
   if (*cached == 0) return false;
   uint64_t next = range.offset;
-  const auto wait_until = [&file, &next](uint64_t end) {
+  const auto wait_until = [descriptor, &next](uint64_t end) {
     for (; next < end; next += PageSize()) {
       std::byte byte;
-      static_cast<void>(pread(file.descriptor(), &byte, 1, static_cast<off_t>(next)));
+      static_cast<void>(pread(descriptor, &byte, 1, static_cast<off_t>(next)));
     }
   };
-  FindUncached(file, nullptr, range, [&wait_until, &next](ByteRange pages) {
+  FindUncached(descriptor, size, nullptr, range, [&wait_until, &next](ByteRange pages) {
     wait_until(pages.offset);
     next = pages.end();
   });
-  wait_until(std::min(range.end(), file.size()));
+  wait_until(std::min(range.end(), size));
   drop();
   return true;
 }

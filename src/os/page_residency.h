@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "reshard/byte_range.h"
-#include "src/os/input_file.h"
 
 namespace reshard {
 
@@ -21,15 +20,15 @@ enum class Residency { kAllCached, kNotAllCached, kUnknown };
 
 // Calls visit(pages), in ascending order, for whole pages of the file that are not in the page
 // cache and hold some of the bytes of `range`, which begins a page of the file. Pages come and go
-// at any time. `map` is where the file is mapped from its first byte on, or null; nothing is
-// touched there. Takes no memory, unless `visit` does.
-Residency FindUncached(const InputFile& file, const std::byte* map, ByteRange range,
+// at any time. `size` is the file's, in bytes. `map` is where the file is mapped from its first
+// byte on, or null; nothing is touched there. Takes no memory, unless `visit` does.
+Residency FindUncached(int descriptor, uint64_t size, const std::byte* map, ByteRange range,
                        const std::function<void(ByteRange)>& visit);
 
 // Takes the pages of `range`, which begins a page, out of the page cache, but for those that a
 // process has mapped, that the kernel is using or that are not yet written, and before Linux 6.5
 // those that are still being read. Returns whether any may have stayed.
-bool DropCached(const InputFile& file, ByteRange range);
+bool DropCached(int descriptor, uint64_t size, ByteRange range);
 
 }  // namespace reshard
 

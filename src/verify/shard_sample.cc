@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/os/input_file.h"
+#include "src/io/byte_source.h"
 #include "src/os/storage_kind.h"
 #include "src/os/threads.h"
 #include "src/verify/stage_sample.h"
@@ -105,8 +105,8 @@ void FindEqualRanks(const StageSample& stage, ShardSample& sample) {
 
 SampleLimits SampleLimitsFor(const std::string& path) {
   const SampleLimits most;
-  const auto file = InputFile::Open(path);
-  if (file.ok() && HasCheapReads(file->descriptor())) return most;
+  const auto file = ByteSource::Open(path);
+  if (file.ok() && file->HasCheapReads()) return most;
   return {most.reads / 4, most.files / 4};
 }
 

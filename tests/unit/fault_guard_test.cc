@@ -12,8 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "src/os/file_map.h"
+#include "src/io/byte_source.h"
 #include "src/os/map_advice.h"
+#include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
@@ -28,14 +29,14 @@ class ShrunkMap {
   ShrunkMap() {
     const TemporaryFolder folder;
     const std::string path = folder.Write("a", std::string(4 * PageSize(), 'x'));
-    map_.emplace(*FileMap::Make(*InputFile::Open(path)));
+    source_.emplace(MappedSource(path));
     std::filesystem::resize_file(path, 2 * PageSize());
   }
-  const std::byte* data() const { return map_->data(); }
-  size_t size() const { return map_->size(); }
+  const std::byte* data() const { return source_->map(); }
+  size_t size() const { return source_->size(); }
 
  private:
-  std::optional<FileMap> map_;
+  std::optional<ByteSource> source_;
 };
 
 char Touch(const std::byte* byte) {

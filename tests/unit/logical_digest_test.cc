@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "src/io/byte_source.h"
 #include "src/os/fault_guard.h"
-#include "src/os/file_map.h"
 #include "src/os/map_advice.h"
+#include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
@@ -270,19 +271,20 @@ TEST_P(LogicalDigestTest, WorksOnAfterAFault) {
   const TemporaryFolder folder;
   const size_t size = 20 * PageSize();
   const std::string path = folder.Write("a", std::string(size, 'x'));
-  const FileMap map = *FileMap::Make(*InputFile::Open(path));
+  const ByteSource source = MappedSource(path);
+  const std::byte* const map = source.map();
   std::filesystem::resize_file(path, PageSize());
 
   LogicalHasher hasher(*GetParam());
   Digest128 sum;
-  hasher.Add(sum, map.data(), 100, 1'000'000);
+  hasher.Add(sum, map, 100, 1'000'000);
   const Digest128 before = sum;
-  const auto fault = [&](auto read) { return Guarded(map.data(), size, read).has_value(); };
+  const auto fault = [&](auto read) { return Guarded(map, size, read).has_value(); };
   Digest128 lost;
-  EXPECT_TRUE(fault([&] { hasher.Add(lost, map.data(), size, 5'000'000); }));
-  EXPECT_TRUE(fault([&] { hasher.Add(lost, map.data() + PageSize() - 50, 100, 6'000'000); }));
+  EXPECT_TRUE(fault([&] { hasher.Add(lost, map, size, 5'000'000); }));
+  EXPECT_TRUE(fault([&] { hasher.Add(lost, map + PageSize() - 50, 100, 6'000'000); }));
   EXPECT_TRUE(fault([&] {
-    hasher.AddRuns(lost, {.bytes = map.data(),
+    hasher.AddRuns(lost, {.bytes = map,
                           .size = 4,
                           .position = 7'000'000,
                           .count = size / 64,
@@ -290,7 +292,7 @@ TEST_P(LogicalDigestTest, WorksOnAfterAFault) {
                           .position_stride = 640});
   }));
   sum = before;
-  hasher.Add(sum, map.data() + 100, 50, 1'000'100);
+  hasher.Add(sum, map + 100, 50, 1'000'100);
   EXPECT_EQ(sum, Digest(std::vector<std::byte>(150, std::byte{'x'}), 1'000'000));
 }
 

@@ -5,7 +5,8 @@
 
 #include <filesystem>
 
-#include "src/os/file_map.h"
+#include "src/io/byte_source.h"
+#include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,15 +18,15 @@ TEST(MapAdvice, PopulatesExactlyThePagesAskedFor) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const auto map = FileMap::Make(*InputFile::Open(path));
-  ASSERT_TRUE(map.ok());
-  AdviseRandom(map->data(), map->size());
+  const ByteSource source = MappedSource(path);
+  const std::byte* const map = source.map();
+  AdviseRandom(map, source.size());
   ASSERT_EQ(CachedPages(path), 0U);
-  EXPECT_EQ(Populate(map->data() + 100 * page + 1, 3 * page), std::nullopt);
+  EXPECT_EQ(Populate(map + 100 * page + 1, 3 * page), std::nullopt);
   EXPECT_EQ(CachedPages(path), 4U);
-  EXPECT_EQ(Populate(map->data() + 1024 * page - 1, 1), std::nullopt);
+  EXPECT_EQ(Populate(map + 1024 * page - 1, 1), std::nullopt);
   EXPECT_EQ(CachedPages(path), 5U);
-  EXPECT_EQ(Populate(map->data(), 0), std::nullopt);
+  EXPECT_EQ(Populate(map, 0), std::nullopt);
   EXPECT_EQ(CachedPages(path), 5U);
 }
 
@@ -33,10 +34,10 @@ TEST(MapAdvice, RandomReadsNothingAroundATouchedPage) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const auto map = FileMap::Make(*InputFile::Open(path));
-  ASSERT_TRUE(map.ok());
-  AdviseRandom(map->data(), map->size());
-  EXPECT_EQ(map->data()[500 * page], std::byte{0});
+  const ByteSource source = MappedSource(path);
+  const std::byte* const map = source.map();
+  AdviseRandom(map, source.size());
+  EXPECT_EQ(map[500 * page], std::byte{0});
   EXPECT_EQ(CachedPages(path), 1U);
 }
 
@@ -44,32 +45,32 @@ TEST(MapAdvice, PopulateTellsWhatIsGone) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(4 * page, 'x'));
-  const auto map = FileMap::Make(*InputFile::Open(path));
-  ASSERT_TRUE(map.ok());
+  const ByteSource source = MappedSource(path);
+  const std::byte* const map = source.map();
   std::filesystem::resize_file(path, 2 * page);
-  EXPECT_EQ(Populate(map->data() + 1, 2 * page - 1), std::nullopt);
-  const std::optional<size_t> fault = Populate(map->data() + 1, 3 * page);
+  EXPECT_EQ(Populate(map + 1, 2 * page - 1), std::nullopt);
+  const std::optional<size_t> fault = Populate(map + 1, 3 * page);
   ASSERT_TRUE(fault.has_value());
   EXPECT_EQ((1 + *fault) / page, 2U);
-  EXPECT_EQ(Populate(map->data() + 4 * page - 1, 1), 0U);
+  EXPECT_EQ(Populate(map + 4 * page - 1, 1), 0U);
 }
 
 TEST(MapAdvice, DropsWholePagesOnly) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(64 * page, 'x'));
-  const auto map = FileMap::Make(*InputFile::Open(path));
-  ASSERT_TRUE(map.ok());
-  ASSERT_EQ(Populate(map->data(), map->size()), std::nullopt);
+  const ByteSource source = MappedSource(path);
+  const std::byte* const map = source.map();
+  ASSERT_EQ(Populate(map, source.size()), std::nullopt);
   ASSERT_EQ(MappedPages(path), 64U);
-  DropPages(map->data() + 1, page);  // parts of two pages
-  DropPages(map->data() + 1, page - 2);
+  DropPages(map + 1, page);  // parts of two pages
+  DropPages(map + 1, page - 2);
   EXPECT_EQ(MappedPages(path), 64U);
-  DropPages(map->data() + 1, 10 * page);
+  DropPages(map + 1, 10 * page);
   EXPECT_EQ(MappedPages(path), 64U - 9U);
-  DropPages(map->data() + 32 * page, 32 * page);
+  DropPages(map + 32 * page, 32 * page);
   EXPECT_EQ(MappedPages(path), 64U - 9U - 32U);
-  EXPECT_EQ(map->data()[5 * page], std::byte{'x'});
+  EXPECT_EQ(map[5 * page], std::byte{'x'});
 }
 
 }  // namespace

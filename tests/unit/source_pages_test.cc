@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "src/io/byte_source.h"
 #include "src/io/source_files.h"
-#include "src/os/file_map.h"
-#include "src/os/input_file.h"
 #include "src/os/map_advice.h"
+#include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
@@ -158,20 +158,13 @@ TEST_P(SourcePages, ReadAheadThatIsUnderWayLeavesToo) {
 // therefore.
 class KeptPage {
  public:
-  KeptPage(const std::string& path, size_t page) {
-    Result<InputFile> input = InputFile::Open(path);
-    Result<FileMap> map = input.ok() ? FileMap::Make(*input) : input.status();
-    if (!map.ok()) {
-      ADD_FAILURE() << map.status().message();
-      return;
-    }
-    AdviseRandom(map->data(), map->size());
-    EXPECT_EQ(Populate(map->data() + page * PageSize(), PageSize()), std::nullopt);
-    map_ = std::move(*map);
+  KeptPage(const std::string& path, size_t page) : source_(MappedSource(path)) {
+    source_.AdviseRandom();
+    EXPECT_TRUE(source_.Populate({page * PageSize(), PageSize()}).ok());
   }
 
  private:
-  std::optional<FileMap> map_;
+  const ByteSource source_;
 };
 
 TEST_P(SourcePages, APageThatStaysIsTriedAgain) {

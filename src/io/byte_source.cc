@@ -1,0 +1,105 @@
+#include "src/io/byte_source.h"
+
+#include <fmt/format.h>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
+#include "src/os/storage_kind.h"
+
+namespace reshard {
+
+Result<ByteSource> ByteSource::Open(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(InputFile file, OpenInputFile(path));
+  return ByteSource(path, std::move(file));
+}
+
+Result<FileIdentity> ByteSource::CurrentIdentity() const {
+  return IdentityOfOpen(file_.descriptor.get(), path_);
+}
+
+Status ByteSource::CheckRange(uint64_t offset, uint64_t length) const {
+  if (offset <= size() && length <= size() - offset) return {};
+  return CorruptError(fmt::format(
+      "{}: expected {} bytes at offset {}, found {}: the file ends at {}; is it cut off?",
+      Escape(path_), length, offset, offset < size() ? size() - offset : 0, size()));
+}
+
+Status ByteSource::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
+  RESHARD_RETURN_IF_ERROR(CheckRange(offset, destination.size()));
+  RESHARD_ASSIGN_OR_RETURN(const size_t count,
+                           ReadInputFile(file_.descriptor.get(), path_, offset, destination));
+  if (count == destination.size()) return {};
+  return ChangedError(fmt::format(
+      "{}: the file shrank from {} to at most {} bytes while it was read; start again when "
+      "nothing writes to it",
+      Escape(path_), size(), offset + count));
+}
+
+void ByteSource::Prefetch(ByteRange range) const {
+  if (map_) {
+    reshard::Prefetch(map_->data() + range.offset, range.length);
+  } else {
+    PrefetchInputFile(file_.descriptor.get(), range);
+  }
+}
+
+bool ByteSource::IsRemote() const {
+  return StorageOf(file_.descriptor.get()) == StorageKind::kRemote;
+}
+
+bool ByteSource::HasCheapReads() const { return reshard::HasCheapReads(file_.descriptor.get()); }
+
+Status ByteSource::Map() {
+  RESHARD_ASSIGN_OR_RETURN(map_, FileMap::Make(file_.descriptor.get(), size(), path_));
+  return {};
+}
+
+void ByteSource::AdviseRandom() const { reshard::AdviseRandom(map_->data(), size()); }
+
+Status ByteSource::Populate(ByteRange range) const {
+  const std::optional<size_t> fault = reshard::Populate(map_->data() + range.offset, range.length);
+  return fault ? ExplainFault(range.offset + *fault) : Status();
+}
+
+void ByteSource::Unmap(ByteRange range) const {
+  DropPages(map_->data() + range.offset, range.length);
+}
+
+Residency ByteSource::FindUncached(ByteRange range,
+                                   const std::function<void(ByteRange)>& visit) const {
+  return reshard::FindUncached(file_.descriptor.get(), size(), map(), range, visit);
+}
+
+bool ByteSource::DropCached(ByteRange range) const {
+  return reshard::DropCached(file_.descriptor.get(), size(), range);
+}
+
+Status ByteSource::ExplainFault(uint64_t offset) const {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, CurrentIdentity());
+  if (now != identity()) {
+    return ChangedError(fmt::format(
+        "{}: the file changed while it was in use: {}; start again when nothing writes to the "
+        "sources",
+        Escape(path_), DescribeChange(identity(), now)));
+  }
+  return IoError(
+      fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
+                  "deliver it; look "
+                  "at the kernel's log",
+                  Escape(path_), offset));
+}
+
+Result<std::string> ReadFile(const std::string& path, uint64_t limit) {
+  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
+  if (file.size() > limit) {
+    return CorruptError(
+        fmt::format("{}: expected at most {} bytes, found {}; is it the right file?", Escape(path),
+                    limit, file.size()));
+  }
+  std::string content(file.size(), '\0');
+  RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(content))));
+  return content;
+}
+
+}  // namespace reshard

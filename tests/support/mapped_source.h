@@ -1,0 +1,24 @@
+// A file that is open and mapped.
+#ifndef RESHARD_TESTS_SUPPORT_MAPPED_SOURCE_H_
+#define RESHARD_TESTS_SUPPORT_MAPPED_SOURCE_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "src/io/byte_source.h"
+
+namespace reshard {
+
+// Fails the test where it cannot be mapped.
+inline ByteSource MappedSource(const std::string& path) {
+  Result<ByteSource> source = ByteSource::Open(path);
+  const Status status = source.ok() ? source->Map() : source.status();
+  EXPECT_TRUE(status.ok()) << status.message();
+  return std::move(*source);
+}
+
+}  // namespace reshard
+
+#endif  // RESHARD_TESTS_SUPPORT_MAPPED_SOURCE_H_
