@@ -43,14 +43,14 @@ Status PrintCopy(const BlockCopy& copy, uint32_t source) {
   return {};
 }
 
-Status PrintCopies(const OpenedSource::Paths& paths) {
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenedSource::Open(paths));
+Status PrintCopies(const SourceSpec& spec) {
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec));
   std::map<FileId, uint32_t> numbers;
   for (const OpenedSource::File& file : source->chosen()) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }
-  const Planner planner(source->shards(), source->placement(), "checkpoint_",
+  const Planner planner(source->tensors(), source->placement(), "checkpoint_",
                         UnmatchedPolicy::kCopy);
   PlanNotes notes;
   for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
@@ -74,8 +74,8 @@ int Main(int argc, char** argv) {
     std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY\n", stderr);
     return 2;
   }
-  const Status status = PrintCopies(
-      {.source = argv[1], .source_strategy = argv[2], .target_strategy = argv[3], .suffix = ""});
+  const Status status =
+      PrintCopies({.path = argv[1], .strategy = argv[2], .target_strategy = argv[3], .suffix = ""});
   if (status.ok()) return 0;
   std::fprintf(stderr, "copy_list: %s\n", status.message().c_str());
   return 1;

@@ -115,12 +115,12 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
   model.dp = 1;
   model.optimizer_sharding = false;
   const std::string target = place.Sample("plan_target", model);
-  const auto opened = OpenedSource::Open({.source = source,
-                                          .source_strategy = source + "/strategy",
-                                          .target_strategy = target + "/strategy",
-                                          .suffix = ""});
+  const auto opened = OpenSource({.path = source,
+                                  .strategy = source + "/strategy",
+                                  .target_strategy = target + "/strategy",
+                                  .suffix = ""});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
-  const Planner planner((*opened)->shards(), (*opened)->placement(), "checkpoint_",
+  const Planner planner((*opened)->tensors(), (*opened)->placement(), "checkpoint_",
                         UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {

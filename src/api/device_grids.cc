@@ -84,7 +84,7 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
     if (in_strategy) {
       has = rule.source()->stages()[static_cast<size_t>(stage)].Find(name) != nullptr;
     } else if (rule.source() != nullptr) {  // no layout cuts it: the files tell
-      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.shards().IndexOf(stage, 0));
+      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().IndexOf(stage, 0));
       has = index && index->Find(name) != nullptr;
     }
     if (!has) continue;

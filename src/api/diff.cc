@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "src/api/full_checkpoint.h"
+#include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
@@ -28,6 +28,15 @@ bool SameType(const ParameterType& a, const ParameterType& b) {
   return a.kind == ArrayKind::kMapTensor || (a.dtype == b.dtype && a.full_shape == b.full_shape);
 }
 
+// One of the two.
+struct Side {
+  SourceTensors opened;
+  Reading reading;
+
+  const OpenedSource& source() const { return *opened.source; }
+  const std::vector<SourceTensor>& tensors() const { return opened.tensors; }
+};
+
 // A parameter that both sides have.
 struct CommonParameter {
   size_t place = 0;  // in the report
@@ -38,18 +47,18 @@ struct CommonParameter {
 
 // Lists all parameters with their types. Of those that both sides have, which `common` gets, it
 // finds what types and lengths tell, and leaves the others equal.
-std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheckpoint& b,
+std::vector<ParameterDiff> CompareTypes(const Side& a, const Side& b,
                                         std::vector<CommonParameter>& common) {
   std::unordered_map<std::string_view, size_t> in_b;
-  for (size_t i = 0; i < b.parameters.size(); ++i) in_b.emplace(b.parameters[i].name, i);
+  for (size_t i = 0; i < b.tensors().size(); ++i) in_b.emplace(b.tensors()[i].name, i);
   std::vector<ParameterDiff> all;
-  for (size_t i = 0; i < a.parameters.size(); ++i) {
-    const SourceTensor& parameter = a.parameters[i];
+  for (size_t i = 0; i < a.tensors().size(); ++i) {
+    const SourceTensor& parameter = a.tensors()[i];
     ParameterDiff diff;
     diff.name = parameter.name;
     diff.a = FullTypeOf(parameter);
     if (const auto other = in_b.extract(diff.name)) {
-      const SourceTensor& same = b.parameters[other.mapped()];
+      const SourceTensor& same = b.tensors()[other.mapped()];
       diff.b = FullTypeOf(same);
       common.push_back({all.size(), i, other.mapped(),
                         diff.a->kind == ArrayKind::kTensor && HasComparableValues(diff.a->dtype)});
@@ -63,7 +72,7 @@ std::vector<ParameterDiff> CompareTypes(const FullCheckpoint& a, const FullCheck
     }
     all.push_back(std::move(diff));
   }
-  for (const SourceTensor& parameter : b.parameters) {
+  for (const SourceTensor& parameter : b.tensors()) {
     if (!in_b.contains(parameter.name)) continue;
     ParameterDiff diff;
     diff.name = parameter.name;
@@ -97,7 +106,7 @@ std::vector<int64_t> RanksHolding(const std::vector<HeldValue>& values) {
 // One comparison of two checkpoints.
 class Comparison {
  public:
-  Comparison(const DiffOptions& options, const FullCheckpoint& a, const FullCheckpoint& b)
+  Comparison(const DiffOptions& options, const Side& a, const Side& b)
       : options_(options), a_(a), b_(b) {
     report_.parameters = CompareTypes(a, b, common_);
     for (const CommonParameter& parameter : common_) {
@@ -110,19 +119,20 @@ class Comparison {
   // Bytes that it reads, at most.
   uint64_t bytes() const {
     if (!options_.one_replica) {
-      return a_.bytes_to_read + b_.bytes_to_read + (options_.values ? value_bytes_ : 0);
+      return a_.reading.bytes + b_.reading.bytes + (options_.values ? value_bytes_ : 0);
     }
-    return a_.crc.bytes + b_.crc.bytes + report_.bytes;
+    return a_.reading.crc.bytes + b_.reading.crc.bytes + report_.bytes;
   }
 
   Result<DiffReport> Run(const SharedWork& work) {
-    for (const FullCheckpoint* side : {&a_, &b_}) {
-      RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*side->source, side->crc, work));
+    for (const Side* side : {&a_, &b_}) {
+      RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*side->opened.source, side->reading.crc, work));
     }
     RESHARD_RETURN_IF_ERROR(options_.one_replica ? CompareOneReplica(work) : CompareAllRanks(work));
-    for (const FullCheckpoint* side : {&a_, &b_}) {
-      RESHARD_RETURN_IF_ERROR(side->source->files().VerifyUnchanged());
-      report_.warnings.insert(report_.warnings.end(), side->warnings.begin(), side->warnings.end());
+    for (const Side* side : {&a_, &b_}) {
+      RESHARD_RETURN_IF_ERROR(side->opened.source->files().VerifyUnchanged());
+      report_.warnings.insert(report_.warnings.end(), side->opened.warnings.begin(),
+                              side->opened.warnings.end());
     }
     return std::move(report_);
   }
@@ -132,7 +142,7 @@ class Comparison {
     return report_.parameters[parameter.place];
   }
   uint64_t BytesOf(const CommonParameter& parameter) const {
-    return a_.parameters[parameter.a].Bytes();
+    return a_.tensors()[parameter.a].Bytes();
   }
 
   Status CompareOneReplica(const SharedWork& work) {
@@ -140,7 +150,7 @@ class Comparison {
     for (const CommonParameter& parameter : common_) {
       if (DiffOf(parameter).relation == ParameterRelation::kEqual) equal.push_back(parameter);
     }
-    report_.bytes_read = a_.crc.bytes + b_.crc.bytes + 2 * report_.bytes;
+    report_.bytes_read = a_.reading.crc.bytes + b_.reading.crc.bytes + 2 * report_.bytes;
     return CompareBytes(equal, work);
   }
 
@@ -149,11 +159,11 @@ class Comparison {
     std::vector<ParameterPair> pairs;
     pairs.reserve(parameters.size());
     for (const CommonParameter& parameter : parameters) {
-      pairs.push_back({&a_.parameters[parameter.a], &b_.parameters[parameter.b]});
+      pairs.push_back({&a_.tensors()[parameter.a], &b_.tensors()[parameter.b]});
     }
-    RESHARD_ASSIGN_OR_RETURN(
-        const std::vector<PairDifference> found,
-        CompareParameters(a_.source->shards(), b_.source->shards(), pairs, options_.values, work));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<PairDifference> found,
+                             CompareParameters(a_.source().tensors(), b_.source().tensors(), pairs,
+                                               options_.values, work));
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found[i].differs) continue;
       ParameterDiff& diff = DiffOf(parameters[i]);
@@ -166,13 +176,13 @@ class Comparison {
   Status CompareAllRanks(const SharedWork& work) {
     RESHARD_ASSIGN_OR_RETURN(
         const CheckpointContents a,
-        ReadAllRanks(a_.source->shards(), a_.source->rule().source(), a_.parameters, work));
+        ReadAllRanks(a_.source().tensors(), a_.source().rule().source(), a_.tensors(), work));
     RESHARD_ASSIGN_OR_RETURN(
         const CheckpointContents b,
-        ReadAllRanks(b_.source->shards(), b_.source->rule().source(), b_.parameters, work));
-    report_.a = FindingsOf(a_, a);
-    report_.b = FindingsOf(b_, b);
-    report_.bytes_read = a_.bytes_to_read + b_.bytes_to_read;
+        ReadAllRanks(b_.source().tensors(), b_.source().rule().source(), b_.tensors(), work));
+    report_.a = FindingsOf(a_.tensors(), a);
+    report_.b = FindingsOf(b_.tensors(), b);
+    report_.bytes_read = a_.reading.bytes + b_.reading.bytes;
     std::vector<CommonParameter> different;
     uint64_t bytes = 0;
     for (const CommonParameter& parameter : common_) {
@@ -207,8 +217,8 @@ class Comparison {
   }
 
   const DiffOptions& options_;
-  const FullCheckpoint& a_;
-  const FullCheckpoint& b_;
+  const Side& a_;
+  const Side& b_;
   std::vector<CommonParameter> common_;
   uint64_t value_bytes_ = 0;  // of those whose values may have to be compared
   DiffReport report_;
@@ -230,14 +240,15 @@ bool DiffReport::equal() const {
 Result<DiffReport> Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(
-        FullCheckpoint a,
-        OpenFullCheckpoint(options.a.path, options.a.strategy, options.a.suffix, options.stop));
-    RESHARD_ASSIGN_OR_RETURN(
-        FullCheckpoint b,
-        OpenFullCheckpoint(options.b.path, options.b.strategy, options.b.suffix, options.stop));
-    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, a));
-    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, b));
+    Side a;
+    Side b;
+    for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
+      RESHARD_ASSIGN_OR_RETURN(
+          side->opened,
+          OpenTensors({named->path, named->strategy, "", named->suffix}, options.stop));
+    }
+    RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
+    RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));
     Comparison comparison(options, a, b);
     const CountedWork work(options.jobs, options.stop, options.progress, comparison.bytes());
     return comparison.Run(work.work());

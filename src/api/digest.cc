@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "src/api/full_checkpoint.h"
+#include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
@@ -17,13 +17,12 @@ void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport&
                                ToHex(value.digest), value.ranks});
 }
 
-Status DigestOneReplica(const FullCheckpoint& checkpoint, const SharedWork& work,
-                        DigestReport& report) {
-  const OpenedSource& source = *checkpoint.source;
+Status DigestOneReplica(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+  const OpenedSource& source = *opened.source;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
-                           DigestTensors(source.shards(), checkpoint.parameters, work));
+                           DigestTensors(source.tensors(), opened.tensors, work));
   for (size_t i = 0; i < digests.size(); ++i) {
-    const SourceTensor& tensor = checkpoint.parameters[i];
+    const SourceTensor& tensor = opened.tensors[i];
     HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
     if (tensor.kind == ArrayKind::kTensor) value.shape = tensor.full_shape;
     AddDigest(tensor, value, report);
@@ -31,18 +30,17 @@ Status DigestOneReplica(const FullCheckpoint& checkpoint, const SharedWork& work
   return {};
 }
 
-Status DigestAllRanks(const FullCheckpoint& checkpoint, const SharedWork& work,
-                      DigestReport& report) {
-  const OpenedSource& source = *checkpoint.source;
+Status DigestAllRanks(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+  const OpenedSource& source = *opened.source;
   RESHARD_ASSIGN_OR_RETURN(
       const CheckpointContents contents,
-      ReadAllRanks(source.shards(), source.rule().source(), checkpoint.parameters, work));
+      ReadAllRanks(source.tensors(), source.rule().source(), opened.tensors, work));
   for (size_t i = 0; i < contents.values.size(); ++i) {
     for (const HeldValue& value : contents.values[i]) {
-      AddDigest(checkpoint.parameters[i], value, report);
+      AddDigest(opened.tensors[i], value, report);
     }
   }
-  report.ranks = FindingsOf(checkpoint, contents);
+  report.ranks = FindingsOf(opened.tensors, contents);
   return {};
 }
 
@@ -52,18 +50,18 @@ Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(
-        FullCheckpoint checkpoint,
-        OpenFullCheckpoint(options.path, options.strategy, options.suffix, options.stop));
-    RESHARD_RETURN_IF_ERROR(FindReading(options.one_replica, checkpoint));
+        SourceTensors opened,
+        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
+    RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
     DigestReport report;
-    report.bytes_read = checkpoint.bytes_to_read;
+    report.bytes_read = reading.bytes;
     const CountedWork work(options.jobs, options.stop, options.progress, report.bytes_read);
-    OpenedSource& source = *checkpoint.source;
-    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checkpoint.crc, work.work()));
+    OpenedSource& source = *opened.source;
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, reading.crc, work.work()));
     const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
-    RESHARD_RETURN_IF_ERROR(digest(checkpoint, work.work(), report));
+    RESHARD_RETURN_IF_ERROR(digest(opened, work.work(), report));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
-    report.warnings = std::move(checkpoint.warnings);
+    report.warnings = std::move(opened.warnings);
     return report;
   });
 }

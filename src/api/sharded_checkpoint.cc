@@ -53,10 +53,10 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
-      Planner(source->shards(), source->placement(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
+      Planner(source->tensors(), source->placement(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
   PlanNotes notes;
   for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->shards().DescribeFull(name));
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
     notes.Add(tensor);
     if (tensor.kind != ArrayKind::kTensor) continue;
     tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !tensor.rank});
@@ -71,10 +71,10 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenedSource::Open({folder, strategy, "", suffix}));
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource({folder, strategy, "", suffix}));
     RESHARD_RETURN_IF_ERROR(state->List());
-    RESHARD_RETURN_IF_ERROR(
-        CheckStagesOfFiles(state->source->shards(), state->source->placement(), ParameterChoice()));
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(state->source->tensors(), state->source->placement(),
+                                               ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
 }
@@ -93,7 +93,7 @@ const std::vector<std::string>& ShardedCheckpoint::warnings() const {
 Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
   return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    const Source& source = state_->source->shards();
+    const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
     std::vector<Shard> shards;
@@ -109,7 +109,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
                                std::span<std::byte> destination) const {
   return CatchOutOfMemory([&]() -> Status {
     if (Find(name) == nullptr) return NoSuchTensor(name);
-    const Source& source = state_->source->shards();
+    const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
     if (!IsBoxOf(box, tensor.full_shape)) {
       return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "reshard/used_paths.h"
-#include "src/api/full_checkpoint.h"
 #include "src/api/inferred_layouts.h"
+#include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -42,7 +42,7 @@ struct Inference {
   std::vector<FileId> ranks;
   std::optional<ListedPlacement> each_alone;
   std::optional<Source> source;  // of the files of the ranks
-  FullCheckpoint reference;
+  SourceTensors reference;
   std::map<std::string_view, const SourceTensor*> full;  // the reference's tensors, by name
   InferStrategyReport report;
 
@@ -64,8 +64,8 @@ Status Inference::Open(const InferStrategyOptions& options) {
   }
   each_alone.emplace(ranks);
   source.emplace(files, indexes, *each_alone);
-  RESHARD_ASSIGN_OR_RETURN(reference, OpenFullCheckpoint(options.reference, "", "", options.stop));
-  for (const SourceTensor& parameter : reference.parameters) {
+  RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({options.reference, "", "", ""}, options.stop));
+  for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);
     }
@@ -200,7 +200,7 @@ Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
                                inference.ParametersOf(ranks.begin));
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));
       RESHARD_RETURN_IF_ERROR(
-          CollectEvidence(*inference.source, ranks, reference.shards(), parameters, work.work()));
+          CollectEvidence(*inference.source, ranks, reference.tensors(), parameters, work.work()));
       StageLayouts layouts{stage, {}};
       RESHARD_ASSIGN_OR_RETURN(layouts.layouts, InferLayouts(parameters, report.warnings));
       std::map<std::string_view, const StageParameter*> by_name;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "src/api/full_checkpoint.h"
+#include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
@@ -31,30 +31,30 @@ Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(
-        FullCheckpoint checkpoint,
-        OpenFullCheckpoint(options.path, options.strategy, options.suffix, options.stop));
+        SourceTensors opened,
+        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
     if (options.select) {
-      std::erase_if(checkpoint.parameters,
+      std::erase_if(opened.tensors,
                     [&](const SourceTensor& parameter) { return !options.select(parameter.name); });
     }
     StatisticsReport report;
-    for (const SourceTensor& parameter : checkpoint.parameters) {
+    for (const SourceTensor& parameter : opened.tensors) {
       if (HasValues(parameter)) report.bytes += parameter.Bytes();
     }
     const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
-    OpenedSource& source = *checkpoint.source;
+    OpenedSource& source = *opened.source;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::optional<ValueSums>> sums,
-                             SumParameters(source.shards(), checkpoint.parameters, work.work()));
+                             SumParameters(source.tensors(), opened.tensors, work.work()));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     for (size_t i = 0; i < sums.size(); ++i) {
-      const SourceTensor& tensor = checkpoint.parameters[i];
+      const SourceTensor& tensor = opened.tensors[i];
       ParameterStatistics parameter{tensor.name, tensor.kind, tensor.dtype,
                                     tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape(),
                                     std::nullopt};
       if (sums[i]) parameter.statistics = StatisticsOf(*sums[i]);
       report.parameters.push_back(std::move(parameter));
     }
-    report.warnings = std::move(checkpoint.warnings);
+    report.warnings = std::move(opened.warnings);
     return report;
   });
 }

@@ -49,7 +49,7 @@ std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule
 std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
   std::set<int64_t> source_ranks;
   for (const int64_t stage : StagesOf(source.rule(), ranks)) {
-    for (const int64_t local : source.shards().LocalRanks(stage)) {
+    for (const int64_t local : source.tensors().LocalRanks(stage)) {
       source_ranks.insert(source.rule().SourceRank(stage, local));
     }
   }
@@ -125,10 +125,10 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     const ParameterChoice choice(options.include, options.exclude, options.renames);
     RESHARD_ASSIGN_OR_RETURN(
         const auto source,
-        OpenedSource::Open({options.source, options.source_strategy, options.target_strategy,
-                            options.suffix, options.source_files, options.group_info},
-                           {.stop = options.stop}));
-    const Planner planner(source->shards(), source->placement(), options.prefix,
+        OpenSource({options.source, options.source_strategy, options.target_strategy,
+                    options.suffix, options.source_files, options.group_info},
+                   {.stop = options.stop}));
+    const Planner planner(source->tensors(), source->placement(), options.prefix,
                           options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
@@ -163,7 +163,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
       report.bytes += plan.size;
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
-    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source->shards(), source->placement(), choice));
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source->tensors(), source->placement(), choice));
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
     RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
     report.left_out = chosen.left_out;
@@ -177,7 +177,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);
     RESHARD_ASSIGN_OR_RETURN(report.replicas,
-                             CompareReplicas(source->shards(), source->rule().source(), choice,
+                             CompareReplicas(source->tensors(), source->rule().source(), choice,
                                              StagesOf(source->rule(), ranks), work.work()));
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     for (std::string& warning : chosen.warnings) report.warnings.push_back(std::move(warning));

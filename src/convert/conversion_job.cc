@@ -185,7 +185,7 @@ std::set<int64_t> RanksRead(const WorkList& work) {
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
                             const ConversionSpec& conversion, std::vector<std::string> others) {
   const TargetSpec& target = conversion.target;
-  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, conversion.source.source, target.folder));
+  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, conversion.source.path, target.folder));
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
   RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
   JobSpec spec;

@@ -85,7 +85,7 @@ class TargetPlanning {
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
-        CheckMemory(source_.shards().memory(), ranks.size() * sizeof(TargetWork)));
+        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetWork)));
     work_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
     while (!ranks.empty()) {
@@ -141,7 +141,7 @@ class TargetPlanning {
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
     RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(planner_, rank, visit_, notes_));
     Add(std::move(sums));
-    return CheckMemory(source_.shards().memory());
+    return CheckMemory(source_.tensors().memory());
   }
 
   // What fails, or contradicts a rank before it, is planned again in its turn, which says so.
@@ -166,7 +166,7 @@ class TargetPlanning {
         RESHARD_RETURN_IF_ERROR(PlanOne(ranks[i]));
       }
     }
-    return CheckMemory(source_.shards().memory());
+    return CheckMemory(source_.tensors().memory());
   }
 
   void Add(PlanSums sums) {
@@ -249,16 +249,16 @@ Status PlanTargets(const OpenedSource& source, const Planner& planner,
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget) {
-  return OpenedSource::Open(spec.source, {.index_bytes = budget.index_bytes,
-                                          .window_bytes = budget.window_bytes,
-                                          .access = spec.access,
-                                          .stop = spec.run.stop,
-                                          .memory = CheckOf(budget)});
+  return OpenSource(spec.source, {.table_bytes = budget.index_bytes,
+                                  .window_bytes = budget.window_bytes,
+                                  .access = spec.access,
+                                  .stop = spec.run.stop,
+                                  .memory = CheckOf(budget)});
 }
 
 Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec) {
   const Selection& selection = spec.selection;
-  return {source.shards(), source.placement(), spec.target.prefix, selection.unmatched,
+  return {source.tensors(), source.placement(), spec.target.prefix, selection.unmatched,
           ParameterChoice(selection.include, selection.exclude, selection.renames)};
 }
 

@@ -43,7 +43,7 @@ struct ConversionPlan {
   PlanFindings findings;
 };
 
-// Opens the source of a conversion. Errors: those of OpenedSource::Open.
+// Opens the source of a conversion. Errors: those of OpenSource.
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget);
 

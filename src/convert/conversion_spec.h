@@ -64,7 +64,7 @@ struct RunOptions {
 };
 
 struct ConversionSpec {
-  OpenedSource::Paths source;
+  SourceSpec source;
   SourceAccess access = SourceAccess::kAuto;
   TargetSpec target;
   Selection selection;

@@ -47,55 +47,56 @@ FirstFew MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t fir
   return missing;
 }
 
-// Returns the files that `paths` names.
-Result<RankFolder> FindFiles(const OpenedSource::Paths& paths) {
-  if (!paths.source_files.empty()) return TakeRankFiles(paths.source_files, {paths.suffix});
-  if (IsRankPattern(paths.source)) return FindRankFiles(paths.source, {paths.suffix});
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(paths.source));
+// Returns the files that `spec` names.
+Result<RankFolder> FindFiles(const SourceSpec& spec) {
+  if (!spec.files.empty()) return TakeRankFiles(spec.files, {spec.suffix});
+  if (IsRankPattern(spec.path)) return FindRankFiles(spec.path, {spec.suffix});
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(spec.path));
   if (kind == PathKind::kMissing || kind == PathKind::kDirectory) {
-    return FindRankFiles(paths.source, {paths.suffix});
+    return FindRankFiles(spec.path, {spec.suffix});
   }
   // Opening says what is wrong with what is neither file nor folder.
-  if (!paths.source_strategy.empty()) {
+  if (!spec.strategy.empty()) {
     return MismatchError(
         fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
                     "folder that holds "
                     "rank_N/*.ckpt",
-                    Escape(paths.source), Escape(paths.source_strategy)));
+                    Escape(spec.path), Escape(spec.strategy)));
   }
-  const std::string name = std::filesystem::path(paths.source).filename().string();
-  return RankFolder{{{0, paths.source, name, std::nullopt}}, {}};
+  const std::string name = std::filesystem::path(spec.path).filename().string();
+  return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};
 }
 
 // How messages call the source.
-std::string SourceName(const OpenedSource::Paths& paths) {
-  return paths.source_files.empty() ? Escape(paths.source) : "--source";
+std::string SourceName(const SourceSpec& spec) {
+  return spec.files.empty() ? Escape(spec.path) : "--source";
 }
 
 }  // namespace
 
-OpenedSource::OpenedSource(const Limits& limits)
+OpenedSource::OpenedSource(const SourceLimits& limits)
     : files_({.window_budget = limits.window_bytes, .access = limits.access, .stop = limits.stop}),
       memory_([this, memory = limits.memory](uint64_t more) {
         return CheckMemory(memory, more + files_.Held());
       }),
-      indexes_(files_, limits.index_bytes, kLeastIndexes, memory_) {}
+      indexes_(files_, limits.table_bytes, kLeastIndexes, memory_) {}
 
-Result<std::unique_ptr<OpenedSource>> OpenedSource::Open(const Paths& paths, const Limits& limits) {
+Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+                                                 const SourceLimits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
-  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.source_strategy, limits.memory,
-                                      source->source_strategy_, source->warnings_));
-  RESHARD_RETURN_IF_ERROR(LoadIfGiven(paths.target_strategy, limits.memory,
-                                      source->target_strategy_, source->warnings_));
+  RESHARD_RETURN_IF_ERROR(
+      LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->warnings_));
+  RESHARD_RETURN_IF_ERROR(LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_,
+                                      source->warnings_));
   source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
                         source->target_strategy_ ? &*source->target_strategy_ : nullptr);
-  RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(paths.group_info));
+  RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_RETURN_IF_ERROR(groups.CheckAgainst(*source->rule_));
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(paths, groups));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, groups));
   std::map<int64_t, FileId> rank_files;
-  for (const File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
+  for (const OpenedSource::File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
   source->placement_.emplace(*source->rule_, std::move(rank_files), std::move(groups));
-  source->shards_.emplace(source->files_, source->indexes_, *source->placement_, source->memory_);
+  source->tensors_.emplace(source->files_, source->indexes_, *source->placement_, source->memory_);
   return source;
 }
 
@@ -111,8 +112,8 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   return {};
 }
 
-Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups) {
-  RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(paths));
+Status OpenedSource::ChooseFiles(const SourceSpec& spec, const HolderGroups& groups) {
+  RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(spec));
   warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
 
   const int64_t first = rule_->SourceRank(0, 0);
@@ -132,23 +133,23 @@ Status OpenedSource::ChooseFiles(const Paths& paths, const HolderGroups& groups)
   const FirstFew missing = MissingRanks(chosen_, first, end, groups);
 
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
-  if (extra.count() > 0 && !paths.source_files.empty()) {
+  if (extra.count() > 0 && !spec.files.empty()) {
     return InvalidArgumentError(
         fmt::format("--source: expected source ranks from {} to {} (by {}), found {}", first,
                     end - 1, by, extra.Joined()));
   }
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     SourceName(paths), first, end - 1, by, extra.Joined()));
+                                     SourceName(spec), first, end - 1, by, extra.Joined()));
   }
   if (missing.count() > 0) {
     warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
-                                    SourceName(paths), missing.count(), first, end - 1, by,
+                                    SourceName(spec), missing.count(), first, end - 1, by,
                                     missing.Joined()));
   }
   if (extra.count() == 0) return {};
   const std::string beyond =
-      fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(paths),
+      fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(spec),
                   extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), first,
                   end - 1, by, extra.Joined());
   if (rule_->stage_alone()) {  // they are of other stages

@@ -25,34 +25,38 @@
 
 namespace reshard {
 
+// What names a source: a sharded checkpoint, and what it is to become.
+struct SourceSpec {
+  // A folder of rank folders; a pattern with {rank}; one file where there is no strategy; empty:
+  // `files`.
+  std::string path;
+  std::string strategy;         // empty: none
+  std::string target_strategy;  // empty: none
+  std::string suffix;
+  std::map<int64_t, std::string> files = {};  // by rank
+  std::vector<std::string> group_info = {};   // files or patterns
+};
+
+// What its parts may hold, and how files are reached.
+struct SourceLimits {
+  uint64_t table_bytes = uint64_t{256} << 20;
+  uint64_t window_bytes = uint64_t{64} << 20;
+  SourceAccess access = SourceAccess::kAuto;
+  std::stop_token stop = {};  // as in SourceFiles
+  MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
+};
+
+class OpenedSource;
+
+// Loads the strategies and chooses the files. No checkpoint is opened yet. All who read a sharded
+// checkpoint open it so.
+// Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
+// is there, or files of more ranks than the source strategy has.
+Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+                                                 const SourceLimits& limits = {});
+
 class OpenedSource {
  public:
-  struct Paths {
-    // A folder of rank folders; a pattern with {rank}; one file where there is no source strategy;
-    // empty: source_files.
-    std::string source;
-    std::string source_strategy;  // empty: none
-    std::string target_strategy;  // empty: none
-    std::string suffix;
-    std::map<int64_t, std::string> source_files = {};  // by rank
-    std::vector<std::string> group_info = {};          // files or patterns
-  };
-
-  // What its parts may hold, and how files are reached.
-  struct Limits {
-    uint64_t index_bytes = uint64_t{256} << 20;
-    uint64_t window_bytes = uint64_t{64} << 20;
-    SourceAccess access = SourceAccess::kAuto;
-    std::stop_token stop = {};  // as in SourceFiles
-    MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
-  };
-
-  // Loads the strategies and chooses the files. No checkpoint is opened yet.
-  // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
-  // is there, or files of more ranks than the source strategy has.
-  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths, const Limits& limits);
-  static Result<std::unique_ptr<OpenedSource>> Open(const Paths& paths) { return Open(paths, {}); }
-
   OpenedSource(const OpenedSource&) = delete;
   OpenedSource& operator=(const OpenedSource&) = delete;
 
@@ -70,16 +74,18 @@ class OpenedSource {
   const TableCache& indexes() const { return indexes_; }
   const ConversionRule& rule() const { return *rule_; }
   const GridPlacement& placement() const { return *placement_; }
-  const Source& shards() const { return *shards_; }
+  const Source& tensors() const { return *tensors_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  explicit OpenedSource(const Limits& limits);
+  friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+                                                          const SourceLimits& limits);
+  explicit OpenedSource(const SourceLimits& limits);
   // `groups` says which ranks hold the same weights.
-  Status ChooseFiles(const Paths& paths, const HolderGroups& groups);
+  Status ChooseFiles(const SourceSpec& spec, const HolderGroups& groups);
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
@@ -88,7 +94,7 @@ class OpenedSource {
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   std::optional<GridPlacement> placement_;
-  std::optional<Source> shards_;
+  std::optional<Source> tensors_;
   std::vector<File> chosen_;
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;

@@ -183,7 +183,7 @@ Result<SampleLimits> CheckTotals(const OpenedSource& source,
   const TotalsLimits most = LimitsFor(source, expected.has_value());
   TotalsLimits left = most;
   const Result<ParameterTotals> totals =
-      CountParameters(source.shards(), source.placement(), left, stop);
+      CountParameters(source.tensors(), source.placement(), left, stop);
   if (totals.ok()) findings.totals = *totals;
   if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
     return totals.status();
@@ -217,7 +217,7 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
   }
   RESHARD_RETURN_IF_ERROR(crc);
   if (choice.replicas == CheckReplicas::kAll) {
-    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.shards(), source.rule().source(),
+    RESHARD_ASSIGN_OR_RETURN(replicas, CompareReplicas(source.tensors(), source.rule().source(),
                                                        parameters, checks.replica_stages, work));
     RESHARD_RETURN_IF_ERROR(CheckNoneDiffer(*replicas));
   }

@@ -246,12 +246,12 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                        const StrategyCheckOptions& options) {
   StrategyFindings findings;
   if (source.rule().source() == nullptr) return findings;
-  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.shards(), source.placement(), choice));
+  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.tensors(), source.placement(), choice));
   if (options.replicas == CheckReplicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
   RESHARD_ASSIGN_OR_RETURN(
       const ShardSample sample,
-      Sample(source, source.shards(), source.rule().source(), choice, stages, options));
+      Sample(source, source.tensors(), source.rule().source(), choice, stages, options));
   findings.sample = sample.counts;
   if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
     if (OnlyOwnValues(sample)) {

@@ -53,7 +53,8 @@ void GridPlacement::ForEachPart(const SourceTensor& tensor, const Box& box,
                                 const PartVisitor& visit) const {
   const Shape& shard = tensor.shard_shape;
   tensor.grid->ForEachOverlap(box, shard, [&](const std::vector<int64_t>& parts) {
-    return visit({parts, ShardGrid::BoxOfParts(parts, shard), shard});
+    Part part = {parts, ShardGrid::BoxOfParts(parts, shard), shard};
+    return visit(part);
   });
 }
 

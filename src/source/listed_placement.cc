@@ -70,8 +70,11 @@ void ListedPlacement::ForEachPart(const SourceTensor& tensor, const Box& box,
   const auto listed = tensors_.find(tensor.name);
   if (listed == tensors_.end()) return;
   std::vector<int64_t> id(1);
-  for (const StatedPart& part : listed->second.parts) {
-    if (Overlap(part.box, box) && !visit({id, part.box, part.shape})) return;
+  for (const StatedPart& stated : listed->second.parts) {
+    if (Overlap(stated.box, box)) {
+      Part part = {id, stated.box, stated.shape};
+      if (!visit(part)) return;
+    }
     ++id[0];
   }
 }

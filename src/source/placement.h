@@ -104,9 +104,10 @@ class Placement {
     Box box;
     const Shape& shape;  // of the array
   };
-  using PartVisitor = std::function<bool(Part part)>;
+  using PartVisitor = std::function<bool(Part& part)>;
   // Calls visit(part) for each part of a placed tensor that shares elements with `box`, until one
-  // of the calls returns false: as many calls as there are such parts, however many replicas.
+  // of the calls, which may take the box away, returns false: as many calls as there are such
+  // parts, however many replicas.
   virtual void ForEachPart(const SourceTensor& tensor, const Box& box,
                            const PartVisitor& visit) const = 0;
   // Returns the local rank that ought to hold a part, the nearest to `near`; whether its file is

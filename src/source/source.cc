@@ -194,8 +194,8 @@ Result<std::vector<PlacedPiece>> Source::Cover(const SourceTensor& tensor, const
     return pieces;
   }
   Status status;
-  placement_.ForEachPart(tensor, box, [&](Placement::Part part) {
-    auto piece = Locate(tensor, std::move(part), near);
+  placement_.ForEachPart(tensor, box, [&](Placement::Part& part) {
+    auto piece = Locate(tensor, part, near);
     if (piece.ok()) {
       pieces.push_back(*std::move(piece));
     } else {
@@ -215,7 +215,7 @@ Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor
     return parts;
   }
   Status status;
-  placement_.ForEachPart(tensor, whole, [&](Placement::Part part) {
+  placement_.ForEachPart(tensor, whole, [&](Placement::Part& part) {
     HeldPart held;
     for (const int64_t local : placement_.HoldersOf(tensor, part)) {
       const auto index = IndexOf(tensor.stage, local);
@@ -234,17 +234,17 @@ Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor
   return parts;
 }
 
-Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part part,
+Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& part,
                                    int64_t near) const {
   const int64_t rank = RankOf(tensor.stage, placement_.HolderOf(tensor, part, near));
   RankEntry* entry = Find(rank);
-  if (entry == nullptr) return LocateElsewhere(tensor, std::move(part), near);
+  if (entry == nullptr) return LocateElsewhere(tensor, part, near);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
-  if (table != tensor.table) return LocateElsewhere(tensor, std::move(part), near);
+  if (table != tensor.table) return LocateElsewhere(tensor, part, near);
   return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content};
 }
 
-Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part part,
+Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
                                             int64_t near) const {
   int64_t local = placement_.HolderOf(tensor, part, near);
   RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(tensor.stage, local));

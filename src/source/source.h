@@ -121,9 +121,10 @@ class Source {
   std::vector<int64_t> StandIns(int64_t stage, int64_t local) const;
   Result<uint64_t> TableOf(RankEntry& entry) const;
   Result<TableHandle> Open(RankEntry& entry) const;
-  Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part part, int64_t near) const;
+  // Takes the box of `part`.
+  Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part, int64_t near) const;
   // Looks for another replica where the file of the nearest one does not have the tensor.
-  Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, Placement::Part part,
+  Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
                                       int64_t near) const;
 
   SourceFiles& files_;

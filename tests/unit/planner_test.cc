@@ -24,12 +24,12 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
-  const auto source = OpenedSource::Open(
+  const auto source = OpenSource(
       {options.source, options.source_strategy, options.target_strategy, options.suffix});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanNotes notes;
   auto plan =
-      Planner((*source)->shards(), (*source)->placement(), options.prefix, UnmatchedPolicy::kCopy)
+      Planner((*source)->tensors(), (*source)->placement(), options.prefix, UnmatchedPolicy::kCopy)
           .PlanTarget(rank, notes);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);

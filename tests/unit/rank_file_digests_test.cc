@@ -35,8 +35,7 @@ class RankFileDigestsTest : public testing::Test {
   }
 
   void Open() {
-    auto source =
-        OpenedSource::Open({folder_.options().source, folder_.options().source_strategy, "", ""});
+    auto source = OpenSource({folder_.options().source, folder_.options().source_strategy, "", ""});
     EXPECT_TRUE(source.ok()) << source.status().message();
     source_ = *std::move(source);
   }
@@ -64,10 +63,10 @@ class RankFileDigestsTest : public testing::Test {
                                done += bytes;
                              }};
     const std::vector<int64_t> stages = {0, 0};
-    const auto ranks = FilesOfStages(source_->shards(), stages);
+    const auto ranks = FilesOfStages(source_->tensors(), stages);
     EXPECT_EQ(ranks.size(), 2U);
     const Status status =
-        DigestRankFiles(source_->shards(), ranks, {places, take}, work, piece_bytes);
+        DigestRankFiles(source_->tensors(), ranks, {places, take}, work, piece_bytes);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(done, source_->chosen()[0].identity.size + source_->chosen()[1].identity.size);
     return digests;

@@ -64,9 +64,9 @@ class ReplicaComparisonTest : public testing::Test {
 
   Result<ReplicaReport> Compare(const std::vector<int64_t>& stages = {0, 1}, size_t workers = 2,
                                 const std::stop_token& stop = {}) const {
-    auto source = OpenedSource::Open({folder_.options().source, strategy_, "", ""});
+    auto source = OpenSource({folder_.options().source, strategy_, "", ""});
     if (!source.ok()) return source.status();
-    return CompareReplicas((*source)->shards(), (*source)->rule().source(), ParameterChoice(),
+    return CompareReplicas((*source)->tensors(), (*source)->rule().source(), ParameterChoice(),
                            stages, {.workers = workers, .stop = stop, .progress = nullptr});
   }
 
@@ -197,11 +197,10 @@ TEST_F(ReplicaComparisonTest, NoMoreThanTwentyAreListed) {
   folder.WriteStage(tensors, layouts, 40);
   for (TestTensor& tensor : tensors) tensor.content[1] ^= 1;
   folder.WriteRank(0, tensors);
-  auto source =
-      OpenedSource::Open({folder.options().source, folder.options().source_strategy, "", ""});
+  auto source = OpenSource({folder.options().source, folder.options().source_strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report = CompareReplicas((*source)->shards(), (*source)->rule().source(),
+  const auto report = CompareReplicas((*source)->tensors(), (*source)->rule().source(),
                                       ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->compared, 30U);
@@ -221,11 +220,11 @@ TEST_F(ReplicaComparisonTest, AStopEndsIt) {
 }
 
 TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
-  const auto source = OpenedSource::Open(
-      {folder_.options().source + "/rank_0/checkpoint_0.ckpt", "", strategy_, ""});
+  const auto source =
+      OpenSource({folder_.options().source + "/rank_0/checkpoint_0.ckpt", "", strategy_, ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto report = CompareReplicas((*source)->shards(), (*source)->rule().source(),
+  const auto report = CompareReplicas((*source)->tensors(), (*source)->rule().source(),
                                       ParameterChoice(), stages, {});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->compared, 0U);

@@ -51,13 +51,13 @@ class ManyRanks : public ConversionFolder {
 
   // Opens the files of `opened` ranks first.
   ShardSample Sample(const SampleLimits& limits, int64_t opened = 1) const {
-    auto source = OpenedSource::Open({options().source, options().source_strategy, "", ""});
+    auto source = OpenSource({options().source, options().source_strategy, "", ""});
     EXPECT_TRUE(source.ok()) << source.status().message();
     for (int64_t rank = 0; rank < opened; ++rank) {
-      EXPECT_TRUE((*source)->shards().IndexOf(0, rank).ok());
+      EXPECT_TRUE((*source)->tensors().IndexOf(0, rank).ok());
     }
     const std::vector<int64_t> stages = {0};
-    auto sample = SampleShards((*source)->shards(), (*source)->rule().source(), ParameterChoice(),
+    auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(), ParameterChoice(),
                                stages, limits, {});
     EXPECT_TRUE(sample.ok()) << sample.status().message();
     // What only the sample opened does not count as used.
@@ -113,10 +113,10 @@ TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
     folder.WriteRank(rank, shards);
   }
   const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
-  auto source = OpenedSource::Open({folder.options().source, strategy, "", ""});
+  auto source = OpenSource({folder.options().source, strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto sample = SampleShards((*source)->shards(), (*source)->rule().source(),
+  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
                                    ParameterChoice(), stages, {}, {});
   ASSERT_TRUE(sample.ok()) << sample.status().message();
   ASSERT_THAT(sample->differences, SizeIs(1));
@@ -138,10 +138,10 @@ TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
     folder.WriteRank(rank, {own, shard});
   }
   const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w", rows}}));
-  auto source = OpenedSource::Open({folder.options().source, strategy, "", ""});
+  auto source = OpenSource({folder.options().source, strategy, "", ""});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
-  const auto sample = SampleShards((*source)->shards(), (*source)->rule().source(),
+  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
                                    ParameterChoice(), stages, {}, {});
   ASSERT_TRUE(sample.ok()) << sample.status().message();
   EXPECT_EQ(sample->counts.files, 4U);

@@ -1,0 +1,87 @@
+#include "src/api/source_tensors.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/convert/strategy_check.h"
+#include "src/mindspore/unmatched_names.h"
+#include "src/plan/make_copies.h"
+#include "src/plan/plan_notes.h"
+
+namespace reshard {
+namespace {
+
+// Returns the ranks from whose files one replica of each shard is taken.
+Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
+  std::set<FileId> files;
+  for (const SourceTensor& tensor : opened.tensors) {
+    RESHARD_ASSIGN_OR_RETURN(
+        const std::vector<BlockCopy> copies,
+        CopiesOf(opened.source->tensors(), tensor, Box::Whole(tensor.full_shape)));
+    for (const BlockCopy& copy : copies) files.insert(copy.source);
+  }
+  std::set<int64_t> ranks;
+  for (const OpenedSource::File& file : opened.source->chosen()) {
+    if (files.contains(file.id)) ranks.insert(file.rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
+  Reading reading;
+  std::set<int64_t> ranks;
+  for (const OpenedSource::File& file : opened.source->chosen()) {
+    ranks.insert(file.rank);
+    if (!one_replica) reading.bytes += file.identity.size;
+  }
+  RESHARD_ASSIGN_OR_RETURN(reading.crc, FindCrcFiles(*opened.source, ranks));
+  if (one_replica) {
+    for (const SourceTensor& tensor : opened.tensors) reading.bytes += tensor.Bytes();
+    if (!reading.crc.files.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(ranks, RanksOfOneReplica(opened));
+      RESHARD_ASSIGN_OR_RETURN(reading.crc, FindCrcFiles(*opened.source, ranks));
+    }
+  }
+  reading.bytes += reading.crc.bytes;
+  return reading;
+}
+
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token& stop) {
+  if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
+  SourceTensors opened;
+  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {.stop = stop}));
+  OpenedSource& source = *opened.source;
+  PlanNotes notes;
+  RESHARD_ASSIGN_OR_RETURN(opened.tensors,
+                           ListTensors(source.tensors(), source.placement(), notes));
+  for (const SourceTensor& tensor : opened.tensors) notes.Add(tensor);
+  RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), notes));
+  RESHARD_ASSIGN_OR_RETURN(const StrategyFindings findings,
+                           CheckStrategy(source, ParameterChoice(), source.placement().Stages(),
+                                         {.only_wrong_strategy = true, .stop = stop}));
+  opened.warnings = source.warnings();
+  for (const auto& warnings : {findings.warnings, notes.Warnings()}) {
+    for (const std::string& warning : warnings) {
+      opened.warnings.push_back(fmt::format("{}: {}", Escape(spec.path), warning));
+    }
+  }
+  return opened;
+}
+
+RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
+                        const CheckpointContents& contents) {
+  RankFindings findings = {contents.replicas, {}};
+  for (size_t i = 0; i < contents.values.size(); ++i) {
+    if (contents.values[i].size() > 1) findings.own_values.push_back(tensors[i].name);
+  }
+  findings.own_values.insert(findings.own_values.end(), contents.own_gradients.begin(),
+                             contents.own_gradients.end());
+  return findings;
+}
+
+}  // namespace reshard

@@ -1,0 +1,46 @@
+// The tensors of a source in no layout, as digest, diff and values read them.
+#ifndef RESHARD_SRC_API_SOURCE_TENSORS_H_
+#define RESHARD_SRC_API_SOURCE_TENSORS_H_
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/differences.h"
+#include "reshard/status.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/source_checks.h"
+#include "src/source/placement.h"
+#include "src/verify/checkpoint_contents.h"
+
+namespace reshard {
+
+struct SourceTensors {
+  std::unique_ptr<OpenedSource> source;
+  std::vector<SourceTensor> tensors;  // in the order of the files
+  std::vector<std::string> warnings;
+};
+
+// Opens a source and lists its tensors. Errors: those of OpenSource, ListTensors and CheckNames;
+// kMismatch where the strategy is most likely another checkpoint's; kInvalidArgument for an empty
+// path; kCancelled.
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token& stop);
+
+// What there is to read.
+struct Reading {
+  CrcFiles crc;        // the files with a trailer, of those that are to be read
+  uint64_t bytes = 0;  // of files or shards, and once more of those with a trailer
+};
+// Returns the files of all ranks, or one replica of each shard. Errors: those of FindCrcFiles and
+// CopiesOf.
+Result<Reading> FindReading(const SourceTensors& opened, bool one_replica);
+
+// Returns what was found of ranks that hold the same parameters.
+RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,
+                        const CheckpointContents& contents);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_API_SOURCE_TENSORS_H_
