@@ -21,7 +21,7 @@
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/plan/target_plan.h"
 
 namespace reshard {
@@ -50,8 +50,8 @@ Status PrintCopies(const SourceSpec& spec) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }
-  const Planner planner(source->tensors(), source->placement(), "checkpoint_",
-                        UnmatchedPolicy::kCopy);
+  const MindSporeTarget planner(source->tensors(), source->placement(), "checkpoint_",
+                                UnmatchedPolicy::kCopy);
   PlanNotes notes;
   for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));

@@ -19,7 +19,7 @@
 
 #include "src/convert/opened_source.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/source/indexed_file.h"
@@ -120,8 +120,8 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                   .target_strategy = target + "/strategy",
                                   .suffix = ""});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
-  const Planner planner((*opened)->tensors(), (*opened)->placement(), "checkpoint_",
-                        UnmatchedPolicy::kCopy);
+  const MindSporeTarget planner((*opened)->tensors(), (*opened)->placement(), "checkpoint_",
+                                UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanNotes notes;

@@ -23,7 +23,7 @@
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
@@ -148,7 +148,7 @@ struct Tally {
   }
 };
 
-Status PlanRanks(const Planner& planner, const ConversionRule& rule, int64_t step,
+Status PlanRanks(const MindSporeTarget& planner, const ConversionRule& rule, int64_t step,
                  std::string_view what, size_t& indexed) {
   PlanNotes notes;
   Tally tally;
@@ -193,7 +193,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       size_t{256} << 20);
   const GridPlacement placement(rule, std::move(rank_files));
   const Source shards(files, indexes, placement);
-  const Planner planner(shards, placement, "checkpoint_", UnmatchedPolicy::kCopy);
+  const MindSporeTarget planner(shards, placement, "checkpoint_", UnmatchedPolicy::kCopy);
   const int64_t ranks = rule.target_ranks();
   RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, first", indexed));
   RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, again", indexed));

@@ -19,6 +19,6 @@ int main(int argc, char** argv) {
   for (const std::string& warning : report->warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
   }
-  for (const reshard::TargetFile& file : report->files) std::printf("%s\n", file.path.c_str());
+  for (const reshard::WrittenFile& file : report->files) std::printf("%s\n", file.path.c_str());
   return 0;
 }

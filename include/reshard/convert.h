@@ -85,7 +85,7 @@ struct ConvertOptions {
       progress;  // called from worker threads, one call at a time; may be empty
 };
 
-struct TargetFile {
+struct WrittenFile {
   std::string path;  // relative to the target folder
   uint64_t size = 0;
 };
@@ -106,7 +106,7 @@ struct WorkerReport {
 
 struct ConvertReport {
   std::vector<std::string> warnings;
-  std::vector<TargetFile> files;          // written by this run, by rank
+  std::vector<WrittenFile> files;         // written by this run, by rank
   std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
   // The same with each full shape once, and without an optimizer's copies where there are others.
   std::vector<ParameterSummary> largest_shapes;

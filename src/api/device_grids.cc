@@ -103,7 +103,7 @@ std::map<int64_t, int64_t> PlannedStages(const PlanReport& plan, const Conversio
   return stages;
 }
 
-Result<DeviceGrid> TargetGrid(const OpenedSource& source, const Planner& planner,
+Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget& planner,
                               const PlanReport& plan, const Parameter& parameter) {
   const ConversionRule& rule = source.rule();
   const int64_t stages =
@@ -111,7 +111,8 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const Planner& planner
   GridBuilder builder(stages, rule.target_ranks() / stages, parameter.second.full_shape);
   for (const auto& [stage, rank] : PlannedStages(plan, rule)) {
     PlanNotes notes;  // all has been said
-    RESHARD_ASSIGN_OR_RETURN(const Planner::Selection selection, planner.Select(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection,
+                             planner.Select(rank, notes));
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();
     };
@@ -153,8 +154,8 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) 
 }  // namespace
 
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
-                                                    const Planner& planner, const PlanReport& plan,
-                                                    const PlanNotes& notes,
+                                                    const MindSporeTarget& planner,
+                                                    const PlanReport& plan, const PlanNotes& notes,
                                                     const std::vector<std::string>& names) {
   std::vector<const Parameter*> chosen;
   for (const std::string& name : names) {

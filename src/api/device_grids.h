@@ -8,7 +8,7 @@
 #include "reshard/layout_report.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/plan/plan_notes.h"
 
 namespace reshard {
@@ -18,8 +18,8 @@ namespace reshard {
 // `notes` are those of the plans of `plan`. Errors: kNotFound for a
 // name that none of them writes; those of ShardGrid::Make and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
-                                                    const Planner& planner, const PlanReport& plan,
-                                                    const PlanNotes& notes,
+                                                    const MindSporeTarget& planner,
+                                                    const PlanReport& plan, const PlanNotes& notes,
                                                     const std::vector<std::string>& names);
 
 }  // namespace reshard

@@ -44,7 +44,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const ConversionSpec spec = SpecOf(options.conversion);
   RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, budget));
-  const Planner planner = MakePlanner(*source, spec);
+  const MindSporeTarget planner = MakeTarget(*source, spec);
   std::map<FileId, int64_t> ranks;
   for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
   LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));

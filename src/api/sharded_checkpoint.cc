@@ -11,7 +11,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
@@ -53,7 +53,8 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
-      Planner(source->tensors(), source->placement(), "", UnmatchedPolicy::kCopy).NamesInOrder(0));
+      MindSporeTarget(source->tensors(), source->placement(), "", UnmatchedPolicy::kCopy)
+          .NamesInOrder(0));
   PlanNotes notes;
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));

@@ -14,7 +14,7 @@
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/mindspore/choice_findings.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
 #include "src/verify/replica_comparison.h"
@@ -57,8 +57,9 @@ std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<in
 }
 
 // Bytes to be read, about: what the files have that are there.
-uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Planner& planner,
-                     const std::vector<int64_t>& ranks, const std::string& folder) {
+uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc,
+                     const MindSporeTarget& planner, const std::vector<int64_t>& ranks,
+                     const std::string& folder) {
   uint64_t bytes = crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), ranks));
   for (const int64_t rank : ranks) {
     const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
@@ -68,7 +69,7 @@ uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Plan
 }
 
 // Of one rank of each target stage: the others have the same names.
-Status CheckNamesOf(const OpenedSource& source, const Planner& planner,
+Status CheckNamesOf(const OpenedSource& source, const MindSporeTarget& planner,
                     const std::vector<int64_t>& ranks, PlanNotes& notes,
                     const std::stop_token& stop) {
   std::vector<int64_t> firsts;
@@ -128,8 +129,8 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
         OpenSource({options.source, options.source_strategy, options.target_strategy,
                     options.suffix, options.source_files, options.group_info},
                    {.stop = options.stop}));
-    const Planner planner(source->tensors(), source->placement(), options.prefix,
-                          options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
+    const MindSporeTarget planner(source->tensors(), source->placement(), options.prefix,
+                                  options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));

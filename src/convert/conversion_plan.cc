@@ -53,10 +53,10 @@ void AddTo(PlanSums& sums, const Segment& segment) {
 }
 
 // Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
-Result<PlanSums> SumsOf(const Planner& planner, int64_t rank, const PlanVisitor& visit,
+Result<PlanSums> SumsOf(const MindSporeTarget& planner, int64_t rank, const PlanVisitor& visit,
                         PlanNotes& notes) {
   PlanSums sums;
-  Planner::SegmentVisitor add;
+  SegmentVisitor add;
   if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes, add));
   for (const Segment& segment : plan.segments) AddTo(sums, segment);
@@ -69,9 +69,9 @@ Result<PlanSums> SumsOf(const Planner& planner, int64_t rank, const PlanVisitor&
 
 class TargetPlanning {
  public:
-  TargetPlanning(const OpenedSource& source, const Planner& planner, const MemoryBudget& budget,
-                 const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
-                 WorkList& work)
+  TargetPlanning(const OpenedSource& source, const MindSporeTarget& planner,
+                 const MemoryBudget& budget, const std::stop_token& stop, const PlanVisitor& visit,
+                 PlanNotes& notes, WorkList& work)
       : source_(source),
         planner_(planner),
         budget_(budget),
@@ -189,7 +189,7 @@ class TargetPlanning {
   }
 
   const OpenedSource& source_;
-  const Planner& planner_;
+  const MindSporeTarget& planner_;
   const MemoryBudget& budget_;
   const std::stop_token& stop_;
   const PlanVisitor& visit_;
@@ -235,7 +235,7 @@ std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>&
 // Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
 // `notes`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
-Status PlanTargets(const OpenedSource& source, const Planner& planner,
+Status PlanTargets(const OpenedSource& source, const MindSporeTarget& planner,
                    std::span<const int64_t> ranks, const MemoryBudget& budget,
                    const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
                    WorkList& work) {
@@ -256,13 +256,13 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                   .memory = CheckOf(budget)});
 }
 
-Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec) {
+MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec) {
   const Selection& selection = spec.selection;
   return {source.tensors(), source.placement(), spec.target.prefix, selection.unmatched,
           ParameterChoice(selection.include, selection.exclude, selection.renames)};
 }
 
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanNotes& notes, const PlanVisitor& visit) {
@@ -297,7 +297,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner&
   return plan;
 }
 
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop) {
   PlanNotes notes;

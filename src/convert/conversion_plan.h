@@ -17,7 +17,7 @@
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/work_list.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"
 
@@ -47,20 +47,20 @@ struct ConversionPlan {
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget);
 
-// Returns the planner of a conversion; `source` has to outlive it.
-Planner MakePlanner(const OpenedSource& source, const ConversionSpec& spec);
+// Returns the target of a conversion; `source` has to outlive it.
+MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec);
 
 // Plans each target rank of `selection`, holding what is written against `reference`, a file of
 // full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so
 // pins its identity. What it takes more than plans to find is left to the caller: sample, totals
 // and stage_alone. Errors: of the first rank that
-// has one, those of Planner::PlanTarget; those of FindingsOf, CheckReference and CheckNames;
-// kCancelled.
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+// has one, those of MindSporeTarget::PlanTarget; those of FindingsOf, CheckReference and
+// CheckNames; kCancelled.
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Planner& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanNotes& notes, const PlanVisitor& visit);

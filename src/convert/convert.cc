@@ -30,7 +30,7 @@
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
 #include "src/mindspore/files_read.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/os/storage_kind.h"
 #include "src/write/part_sink.h"
 
@@ -46,7 +46,7 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
 
 // Checks that the source is what it is taken for and the source strategy its own, before anything
 // is written.
-Status CheckSource(OpenedSource& source, const Planner& planner, const CheckChoice& checks,
+Status CheckSource(OpenedSource& source, const MindSporeTarget& planner, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
   RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
                            CheckTotals(source, checks.parameters, run.stop, plan.findings));
@@ -77,7 +77,7 @@ std::vector<std::string> OthersRead(const ConvertOptions& options) {
 // What is known once a conversion is planned and checked.
 struct Conversion {
   OpenedSource& source;
-  const Planner& planner;
+  const MindSporeTarget& planner;
   const ConversionPlan& plan;
   const ConversionSpec& spec;
   const MemoryBudget& budget;
@@ -290,7 +290,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const ConversionSpec spec = SpecOf(options);
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const Planner planner = MakePlanner(*source, spec);
+    const MindSporeTarget planner = MakeTarget(*source, spec);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
                              PlanConversion(*source, planner, spec.selection, spec.checks.reference,
                                             first, spec.run.stop));
@@ -324,7 +324,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     ConversionSpec spec = SpecOf(options);
     if (spec.checks.replicas == CheckReplicas::kAll) spec.checks.replicas = CheckReplicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const Planner planner = MakePlanner(*source, spec);
+    const MindSporeTarget planner = MakeTarget(*source, spec);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
                              PlanConversion(*source, planner, spec.selection, spec.checks.reference,
                                             first, spec.run.stop));

@@ -180,7 +180,7 @@ std::set<std::string_view> SharedSources(const Manifest& manifest, const JobSpec
 
 }  // namespace
 
-Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const WorkList& work,
+Result<bool> IsPublished(OpenedSource& source, const MindSporeTarget& planner, const WorkList& work,
                          const JobSpec& spec) {
   const auto target = OutputDirectory::Open(spec.target_folder);
   if (!target.ok()) return false;
@@ -206,7 +206,7 @@ Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const Wor
   return true;
 }
 
-Result<std::string> FindOtherSource(OpenedSource& source, const Planner& planner,
+Result<std::string> FindOtherSource(OpenedSource& source, const MindSporeTarget& planner,
                                     const JobSpec& spec) {
   const std::string none;
   const auto target = OutputDirectory::Open(spec.target_folder);

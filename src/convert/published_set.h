@@ -9,7 +9,7 @@
 #include "src/convert/opened_source.h"
 #include "src/convert/work_list.h"
 #include "src/job/job_spec.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 
 namespace reshard {
 
@@ -17,7 +17,7 @@ namespace reshard {
 // newer than any of them, and whether samples of the files that it lists are what `planner` takes
 // from the sources. The job finds out whether all of the files are there. Errors: those of reading
 // the sources, and of the samples kIo.
-Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const WorkList& work,
+Result<bool> IsPublished(OpenedSource& source, const MindSporeTarget& planner, const WorkList& work,
                          const JobSpec& spec);
 
 // Compares source files that both this run and earlier runs of its plan read: the digests of some
@@ -26,7 +26,7 @@ Result<bool> IsPublished(OpenedSource& source, const Planner& planner, const Wor
 // size, are those that it would be made from now: so hosts that hold other files of one checkpoint
 // agree. Returns the path of a source file that is another one now, or nothing. Errors: those of
 // reading sources.
-Result<std::string> FindOtherSource(OpenedSource& source, const Planner& planner,
+Result<std::string> FindOtherSource(OpenedSource& source, const MindSporeTarget& planner,
                                     const JobSpec& spec);
 
 }  // namespace reshard

@@ -52,11 +52,12 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
   return groups;
 }
 
-Result<Written> WriteTargets(OpenedSource& source, const Planner& planner, const WorkList& list,
-                             const std::vector<TargetShare>& parts, const PartSink& sink,
-                             StorageKind storage, const std::string& fingerprint,
-                             const TargetSpec& target, const MemoryBudget& budget,
-                             const SharedWork& shared, TimelineRecorder& timeline) {
+Result<Written> WriteTargets(OpenedSource& source, const MindSporeTarget& planner,
+                             const WorkList& list, const std::vector<TargetShare>& parts,
+                             const PartSink& sink, StorageKind storage,
+                             const std::string& fingerprint, const TargetSpec& target,
+                             const MemoryBudget& budget, const SharedWork& shared,
+                             TimelineRecorder& timeline) {
   if (parts.empty()) return Written{};
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);

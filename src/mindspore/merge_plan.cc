@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -11,7 +13,10 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/joined_slices.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/plan/append_parameter.h"
+#include "src/plan/make_plan.h"
+#include "src/plan/target_file.h"
+#include "src/source/listed_placement.h"
+#include "src/source/source.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -21,6 +26,7 @@ namespace {
 struct Slice {
   const StoredArray* parameter = nullptr;
   FileId file = 0;
+  int64_t number = 0;  // of the file
 };
 
 std::string DescribeType(const StoredArray& parameter) {
@@ -45,38 +51,57 @@ uint64_t BytesOf(const StoredContent& content) {
   return bytes;
 }
 
-class MergePlanner {
+std::vector<FileId> IdsOf(const MergeFiles& files) {
+  std::vector<FileId> ids;
+  ids.reserve(files.indexes.size());
+  for (const TableHandle& index : files.indexes) ids.push_back(index->file());
+  return ids;
+}
+
+// What one file is put together from, and where that lies.
+class MergedFile {
  public:
-  explicit MergePlanner(const MergeFiles& files) : files_(files) {
-    plan_.target.path = files.target;
-  }
+  explicit MergedFile(const MergeFiles& files) : files_(files), placement_(IdsOf(files)) {}
 
   Status AddSlices(const StoredArray& parameter, const Strategy* strategy);
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
-  MergePlan Take();
+  // Returns the number of one of the files.
+  int64_t NumberOf(const TableHandle& index) const { return &index - files_.indexes.data(); }
+  // Plans what was added.
+  Result<MergePlan> Plan() &&;
 
  private:
   std::string Where(FileId file, std::string_view name) const {
-    return fmt::format("{}: parameter {}", Escape(files_.names.path(file)), Quote(name));
+    return fmt::format("{}: parameter {}", Escape(files_.files.path(file)), Quote(name));
   }
   // Returns the parameter of this name in every file.
   Result<std::vector<Slice>> SlicesOf(const std::string& name) const;
   Status AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined);
   Status OtherType(const Slice& first, const Slice& slice) const;
 
+  // Fills in an array of the file.
+  Status MakeArray(const Source& source, size_t number, TargetArray& array) const;
+
+  struct Parameter {
+    std::string name;
+    std::optional<Shape> joined;  // dims of the tensor that slices are joined to
+    int64_t file = 0;             // else by its number, the one that it is taken from
+  };
   const MergeFiles& files_;
-  MergePlan plan_;
+  std::vector<Parameter> parameters_;
+  ListedPlacement placement_;  // of the slices
+  std::vector<EqualContents> equal_;
 };
 
-Result<std::vector<Slice>> MergePlanner::SlicesOf(const std::string& name) const {
+Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
   std::vector<Slice> slices;
   std::vector<std::string> without;
   for (const TableHandle& index : files_.indexes) {
     if (const StoredArray* parameter = index->Find(name)) {
-      slices.push_back({parameter, index->file()});
+      slices.push_back({parameter, index->file(), NumberOf(index)});
     } else {
-      without.push_back(Escape(files_.names.path(index->file())));
+      without.push_back(Escape(files_.files.path(index->file())));
     }
   }
   if (without.empty()) return slices;
@@ -86,14 +111,14 @@ Result<std::vector<Slice>> MergePlanner::SlicesOf(const std::string& name) const
       Quote(name), slices.size(), files_.indexes.size(), FirstOf(without)));
 }
 
-Status MergePlanner::OtherType(const Slice& first, const Slice& slice) const {
+Status MergedFile::OtherType(const Slice& first, const Slice& slice) const {
   return MismatchError(
       fmt::format("{}: expected {} as in {}, found {}; are these files of one checkpoint?",
                   Where(slice.file, slice.parameter->name), DescribeType(*first.parameter),
-                  Escape(files_.names.path(first.file)), DescribeType(*slice.parameter)));
+                  Escape(files_.files.path(first.file)), DescribeType(*slice.parameter)));
 }
 
-Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
+Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
   const Slice& first = slices.front();
   const StoredArray& parameter = *first.parameter;
   EqualContents equal{parameter.name, {ContentOf(first)}};
@@ -106,17 +131,12 @@ Status MergePlanner::AddEqual(const std::vector<Slice>& slices) {
     }
     equal.contents.push_back(std::move(content));
   }
-  if (equal.contents.size() > 1) plan_.equal.push_back(std::move(equal));
-  if (parameter.kind != ArrayKind::kTensor) {
-    return AppendWholeValues(parameter, parameter.name, first.file, plan_.target);
-  }
-  const Box box = Box::Whole(parameter.shape);
-  return AppendTensor(StandaloneTensor(parameter, 0, 0, first.file), parameter.name,
-                      {{0, first.file, box, parameter.content}}, box, parameter.shape,
-                      plan_.target);
+  if (equal.contents.size() > 1) equal_.push_back(std::move(equal));
+  parameters_.push_back({parameter.name, std::nullopt, first.number});
+  return {};
 }
 
-Status MergePlanner::AddSlices(const StoredArray& parameter, const Strategy* strategy) {
+Status MergedFile::AddSlices(const StoredArray& parameter, const Strategy* strategy) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
@@ -150,39 +170,60 @@ Status MergePlanner::AddSlices(const StoredArray& parameter, const Strategy* str
   return AddJoined(slices, joined);
 }
 
-Status MergePlanner::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
+Status MergedFile::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
   const StoredArray& parameter = *slices.front().parameter;
-  SourceTensor tensor = StandaloneTensor(parameter, 0, 0, slices.front().file);
-  tensor.full_shape = joined.full;
   if (!TensorBytes(joined.full, parameter.dtype)) {
     return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",
                                      Quote(parameter.name), ToString(joined.dims)));
   }
-  std::vector<PlacedPiece> shards;  // one of each box
+  std::vector<ListedPlacement::Piece> pieces;
+  pieces.reserve(slices.size());
   // By where the box begins and how large it is: that of an empty slice begins where another does.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, std::vector<size_t>> replicas;
   for (size_t i = 0; i < slices.size(); ++i) {
     const Box& box = joined.boxes[i];
     std::vector<size_t>& same = replicas[{box.begin, box.extent}];
     same.push_back(i);
-    if (same.size() > 1) continue;
-    shards.push_back({static_cast<int64_t>(i), slices[i].file, box, slices[i].parameter->content});
+    pieces.push_back({box, slices[i].parameter->shape, static_cast<int64_t>(i)});
   }
   for (const auto& [box, same] : replicas) {
     if (same.size() == 1) continue;
     EqualContents equal{parameter.name, {}};
     for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
-    plan_.equal.push_back(std::move(equal));
+    equal_.push_back(std::move(equal));
   }
-  return AppendTensor(tensor, parameter.name, shards, Box::Whole(joined.full), joined.dims,
-                      plan_.target);
+  placement_.Add(parameter.name, joined.full, std::move(pieces));
+  parameters_.push_back({parameter.name, joined.dims});
+  return {};
 }
 
-MergePlan MergePlanner::Take() {
-  std::vector<FileId>& sources = plan_.target.sources;
-  std::sort(sources.begin(), sources.end());
-  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  return std::move(plan_);
+Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& array) const {
+  const auto& [name, joined, file] = parameters_[number];
+  constexpr std::array<int64_t, 1> kStages = {0};
+  RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, joined ? source.Describe(name, 0)
+                                                       : source.FindWhole(name, kStages, file));
+  array.name = name;
+  array.dtype = tensor.dtype;
+  if (tensor.kind != ArrayKind::kTensor) {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.IndexOf(tensor));
+    array.content = Opaque{*table->Find(name), tensor.file};
+    return {};
+  }
+  array.shape = joined ? *joined : tensor.full_shape;
+  Pieces& pieces = OnePiece(array);
+  pieces.pieces.front() = {0, Box::Whole(tensor.full_shape), Box::Whole(array.shape)};
+  pieces.tensors.front() = std::move(tensor);
+  return {};
+}
+
+Result<MergePlan> MergedFile::Plan() && {
+  const Source source(files_.files, files_.tables, placement_);
+  const TargetFile file{
+      .path = files_.target,
+      .arrays = parameters_.size(),
+      .make = [&](size_t number, TargetArray& array) { return MakeArray(source, number, array); }};
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, MakePlan(source, file));
+  return MergePlan{std::move(plan), std::move(equal_)};
 }
 
 }  // namespace
@@ -203,19 +244,19 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) 
           Escape(strategy->path()), strategy->devices_per_stage(), files.indexes.size()));
     }
   }
-  MergePlanner planner(files);
+  MergedFile merged(files);
   const IndexedFile& first = *files.indexes.front();
   for (const TableHandle& index : files.indexes) {
     for (const StoredArray& parameter : index->parameters()) {
       if (&*index != &first && first.Find(parameter.name) != nullptr) continue;
-      RESHARD_RETURN_IF_ERROR(planner.AddSlices(parameter, strategy));
+      RESHARD_RETURN_IF_ERROR(merged.AddSlices(parameter, strategy));
     }
   }
-  return planner.Take();
+  return std::move(merged).Plan();
 }
 
 Result<MergePlan> PlanSegments(const MergeFiles& files) {
-  MergePlanner planner(files);
+  MergedFile merged(files);
   std::unordered_set<std::string_view> seen;
   for (const TableHandle& index : files.indexes) {
     for (const StoredArray& parameter : index->parameters()) {
@@ -223,13 +264,13 @@ Result<MergePlan> PlanSegments(const MergeFiles& files) {
       std::vector<Slice> holders;
       for (const TableHandle& other : files.indexes) {
         if (const StoredArray* found = other->Find(parameter.name)) {
-          holders.push_back({found, other->file()});
+          holders.push_back({found, other->file(), merged.NumberOf(other)});
         }
       }
-      RESHARD_RETURN_IF_ERROR(planner.AddEqual(holders));
+      RESHARD_RETURN_IF_ERROR(merged.AddEqual(holders));
     }
   }
-  return planner.Take();
+  return std::move(merged).Plan();
 }
 
 }  // namespace reshard

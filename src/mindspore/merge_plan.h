@@ -40,7 +40,8 @@ struct MergePlan {
 
 struct MergeFiles {
   std::span<const TableHandle> indexes;  // in the order of the ranks
-  const SourceFiles& names;
+  SourceFiles& files;
+  TableCache& tables;
   std::string target;  // path of the file to write
 };
 

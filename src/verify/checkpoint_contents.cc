@@ -17,8 +17,8 @@
 #include "src/digest/logical_digest.h"
 #include "src/io/in_steps.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/mindspore/planner.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/make_copies.h"
 #include "src/source/shard_grid.h"
@@ -237,8 +237,8 @@ class ContentsReader {
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
                                               PlanNotes& notes) {
-  const Planner planner(source, placement, "", UnmatchedPolicy::kCopy);
-  RESHARD_ASSIGN_OR_RETURN(const Planner::Selection selection, planner.Select(0, notes));
+  const MindSporeTarget planner(source, placement, "", UnmatchedPolicy::kCopy);
+  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, planner.Select(0, notes));
   std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {
     for (const std::string& name : *names) {

@@ -26,7 +26,7 @@ namespace reshard {
 
 // Returns all parameters of a checkpoint, in the order of the file that a conversion to full
 // tensors would write; the rule of `placement` has no target strategy. Adds what there is to say to
-// `notes`. Errors: as Planner::PlanTarget.
+// `notes`. Errors: as MindSporeTarget::PlanTarget.
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
                                               PlanNotes& notes);
 

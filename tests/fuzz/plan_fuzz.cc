@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/mindspore/conversion_rule.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 #include "tests/fuzz/fuzz_model.h"
@@ -109,7 +109,7 @@ class PlanRun {
     rule_.emplace(source ? &*source : nullptr, target ? &*target : nullptr);
     const GridPlacement placement(*rule_, OpenFiles());
     const Source shards(files_, indexes_, placement);
-    const Planner planner(shards, placement, "net_", model_.unmatched);
+    const MindSporeTarget planner(shards, placement, "net_", model_.unmatched);
     PlanNotes notes;
     for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) {
       const auto plan = planner.PlanTarget(rank, notes);

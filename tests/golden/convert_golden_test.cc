@@ -56,7 +56,7 @@ void ExpectConverts(ConvertOptions options, const FolderContents& expected,
   EXPECT_TRUE(fs::exists(fs::path(options.target) / manifest));
   ExpectSameFiles(ReadOutputs(options.target), expected);
   EXPECT_EQ(report->files.size(), expected.size());
-  for (const TargetFile& file : report->files) {
+  for (const WrittenFile& file : report->files) {
     ASSERT_TRUE(expected.contains(file.path)) << file.path;
     EXPECT_EQ(file.size, expected.at(file.path).size());
   }

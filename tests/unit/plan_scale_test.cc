@@ -17,7 +17,7 @@
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/grid_placement.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/source/read_file_table.h"
 #include "src/source/source.h"
@@ -95,7 +95,7 @@ class Opened {
   std::optional<ConversionRule> rule_;
   std::optional<GridPlacement> placement_;
   std::optional<Source> shards_;
-  std::optional<Planner> planner_;
+  std::optional<MindSporeTarget> planner_;
   PlanNotes notes_;
 };
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/convert/opened_source.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

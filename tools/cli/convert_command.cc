@@ -149,7 +149,7 @@ int ConvertCommand::Run() {
 
 void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) const {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const TargetFile& file : report.files) {
+  for (const WrittenFile& file : report.files) {
     files.push_back({{"path", file.path}, {"size", file.size}});
   }
   nlohmann::ordered_json document = JsonDocument();
@@ -235,7 +235,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   }
   if (verbose()) {
     Table table({{""}, {"", Align::kRight}});
-    for (const TargetFile& file : report.files) {
+    for (const WrittenFile& file : report.files) {
       table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
     }
     PrintWords("files written:\n" + table.ToText());

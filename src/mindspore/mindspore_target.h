@@ -1,43 +1,79 @@
-// Planner: makes the TargetPlan of one target rank.
+// MindSporeTarget: rank files under a strategy, as MindSpore's transform_checkpoints writes them.
 //
-// Which parameters the rank gets, in which order, with which headers, and from which source bytes.
-// Arithmetic on boxes; files are opened only to learn their indexes. Thread-safe; the source
-// must outlive it.
-#ifndef RESHARD_SRC_MINDSPORE_PLANNER_H_
-#define RESHARD_SRC_MINDSPORE_PLANNER_H_
+// Which parameters a rank gets, in which order, as which boxes, and what there is to say of them.
+// Files are opened only to learn their tables. Thread-safe; the source must outlive it.
+#ifndef RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
+#define RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
+#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/stored_array.h"
 #include "reshard/unmatched_policy.h"
-#include "src/mindspore/cut_parameters.h"
+#include "src/base/name_arena.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
+#include "src/plan/make_plan.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
+#include "src/plan/target_file.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source.h"
 
 namespace reshard {
 
-class Planner {
+// The parameters that the ranks of a target stage cut anew, in little memory: very many have few
+// shapes and layouts, and what they have in common is held once. Not thread-safe while it is
+// filled.
+class CutParameters {
  public:
-  Planner(const Source& sources, const GridPlacement& placement, std::string prefix,
-          UnmatchedPolicy unmatched, ParameterChoice choice = {})
+  // `grid` and `shard_shape` are the target's; a text or a MapTensor has neither.
+  void Add(const SourceTensor& tensor, const SharedGrid& grid, const Shape& shard_shape);
+
+  size_t size() const { return entries_.size(); }
+  // Fills in the tensor of a parameter.
+  void GetTensor(size_t place, SourceTensor& tensor) const;
+  const ShardGrid& grid(size_t place) const { return *std::get<7>(*entries_[place].form); }
+  const Shape& shard_shape(size_t place) const { return std::get<8>(*entries_[place].form); }
+
+ private:
+  // What parameters have in common; the grids by where they are, as caches hold them once.
+  using Form =
+      std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid, SharedGrid, Shape>;
+  struct Entry {
+    std::string_view name;
+    const Form* form;
+    FileId file;
+    uint32_t ranges;     // so many of ranges_
+    size_t first_range;  // and the first
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<ByteRange> ranges_;
+  std::set<Form> forms_;  // node-based: a form stays where it is
+  NameArena names_;
+};
+
+class MindSporeTarget {
+ public:
+  MindSporeTarget(const Source& sources, const GridPlacement& placement, std::string prefix,
+                  UnmatchedPolicy unmatched, ParameterChoice choice = {})
       : sources_(sources),
         placement_(placement),
         prefix_(std::move(prefix)),
@@ -50,17 +86,17 @@ class Planner {
   std::string TargetPath(int64_t rank) const;
 
   // Opens and indexes the source files that a target rank needs and that were not yet, several at a
-  // time, for PlanTarget to find them there; on at most `workers` threads, the calling one
-  // included. What fails is tried again by PlanTarget, which says so.
+  // time, for MakeFile to find them there; on at most `workers` threads, the calling one included.
+  // What fails is tried again by MakeFile, which says so.
   void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const;
 
-  // Plans one target rank and adds what there is to say to `notes`. The plan is proved: the copies
-  // of each content write each of its bytes exactly once. Errors: kInvalidArgument when `rank` is
-  // no target rank; kMismatch when layouts, shards and full shapes do not fit, a byte stays
-  // uncovered, or two parameters would have one name; those of opening files.
-  // Where `visit` is not empty, it is called with each segment, in file order, and the plan that is
-  // returned has none: very many need not be in memory together.
-  using SegmentVisitor = std::function<void(const Segment& segment)>;
+  // Returns what the file of a target rank holds. What there is to say is added to `notes` now and
+  // when arrays are asked for; this and `notes` must outlive the file. Errors, of both:
+  // kInvalidArgument when `rank` is no target rank; kMismatch when layouts, shards and full shapes
+  // do not fit, or two parameters would have one name; those of opening files.
+  Result<TargetFile> MakeFile(int64_t rank, PlanNotes& notes) const;
+
+  // Makes the file and plans it (MakePlan).
   Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes,
                                 const SegmentVisitor& visit = {}) const;
 
@@ -77,7 +113,7 @@ class Planner {
     std::vector<std::string> copied;
     std::vector<int64_t> stages;  // the source stages that they come from, ascending
   };
-  // Selects them and adds what there is to say to `notes`. Errors: as PlanTarget.
+  // Selects them and adds what there is to say to `notes`. Errors: as MakeFile.
   Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
 
  private:
@@ -89,7 +125,7 @@ class Planner {
   };
   struct Stage {
     RankLists needed;
-    std::optional<Recipe> recipe;  // for ranks of these tables; once there, it never changes
+    std::shared_ptr<const Recipe> recipe;  // for ranks of these tables; once there, it stays
     std::vector<uint64_t> tables;
   };
 
@@ -98,10 +134,12 @@ class Planner {
   // Returns the table of each source stage (Source::TableOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
-  // Returns the rank's recipe: that of its stage, or its own, then in `own`.
-  Result<const Recipe*> RecipeOf(int64_t rank, PlanNotes& notes, std::optional<Recipe>& own) const;
+  // Returns the rank's recipe: that of its stage, or its own.
+  Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanNotes& notes) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanNotes& notes) const;
-  Status Cut(const ParameterLayout* layout, CutParameter& converted) const;
+  // Says how the target cuts a tensor: `grid` and `shard_shape`.
+  Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, SharedGrid& grid,
+             Shape& shard_shape) const;
 
   // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
   // nothing where a file is missing or they do not hold the same.
@@ -119,12 +157,13 @@ class Planner {
   Result<const PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
-  Status AddConverted(const CutParameter& converted, int64_t rank, const Selection& selection,
-                      TargetPlan& plan, PlanNotes& notes) const;
+  // Fill in an array of a rank's file.
+  Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanNotes& notes,
+                       TargetArray& array) const;
+  Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank, PlanNotes& notes,
+                    TargetArray& array) const;
   // Notes a tensor that is copied although a strategy might have been expected to cut it.
   Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
-  Status AddCopied(const std::string& name, int64_t rank, const Selection& selection,
-                   TargetPlan& plan, PlanNotes& notes) const;
 
   const Source& sources_;
   const GridPlacement& placement_;
@@ -138,4 +177,4 @@ class Planner {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_MINDSPORE_PLANNER_H_
+#endif  // RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_

@@ -1,4 +1,4 @@
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
-#include "src/plan/append_parameter.h"
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -22,17 +21,6 @@ PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
           tensor.full_shape,
           TensorBytes(tensor.full_shape, tensor.dtype).value_or(0),
           tensor.file};
-}
-
-// What is held of a piece of a shard while copies are made of it.
-constexpr size_t kOfPiece = 512;
-
-// Each parameter adds its files: so many are sorted out at a time.
-constexpr size_t kSourcesOfPlan = 1024;
-
-void KeepEachOnce(std::vector<FileId>& files) {
-  std::sort(files.begin(), files.end());
-  files.erase(std::unique(files.begin(), files.end()), files.end());
 }
 
 void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
@@ -49,64 +37,72 @@ const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::
   return strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
 }
 
+// Says that `array` is one box of its tensor.
+void SetBox(Box box, TargetArray& array) {
+  array.shape = box.extent;
+  Piece& piece = std::get<Pieces>(array.content).pieces.front();
+  piece.tensor = 0;
+  piece.place.begin.assign(box.extent.size(), 0);
+  piece.place.extent = box.extent;
+  piece.box = std::move(box);
+}
+
 }  // namespace
 
-std::string Planner::TargetPath(int64_t rank) const {
+void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
+                        const Shape& shard_shape) {
+  const Form& form = *forms_
+                          .insert({tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape,
+                                   tensor.stage, tensor.table, tensor.grid, grid, shard_shape})
+                          .first;
+  entries_.push_back({names_.Keep(tensor.name), &form, tensor.file,
+                      static_cast<uint32_t>(tensor.content.size()), ranges_.size()});
+  ranges_.insert(ranges_.end(), tensor.content.begin(), tensor.content.end());
+}
+
+void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
+  const Entry& entry = entries_[place];
+  tensor.name = entry.name;
+  tensor.file = entry.file;
+  const ByteRange* const ranges = ranges_.data() + entry.first_range;
+  tensor.content.assign(ranges, ranges + entry.ranges);
+  tensor.rank.reset();
+  std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
+           tensor.table, tensor.grid, std::ignore, std::ignore) = *entry.form;
+}
+
+std::string MindSporeTarget::TargetPath(int64_t rank) const {
   const auto stage = placement_.rule().stage_alone();
   return fmt::format("rank_{}/{}{}{}.ckpt", rank, prefix_, rank,
                      stage ? fmt::format("_part{}", *stage) : "");
 }
 
-Result<TargetPlan> Planner::PlanTarget(int64_t rank, PlanNotes& notes,
-                                       const SegmentVisitor& visit) const {
-  std::optional<Recipe> own;
-  RESHARD_ASSIGN_OR_RETURN(const Recipe* recipe, RecipeOf(rank, notes, own));
+Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanNotes& notes) const {
+  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, RecipeOf(rank, notes));
   if (!notes.silent) notes.AddFindings(recipe->findings);
-  TargetPlan plan;
-  plan.rank = rank;
-  plan.path = TargetPath(rank);
-  // Mostly a header and a content each.
-  if (!visit)
-    plan.segments.reserve(2 * (recipe->converted.size() + recipe->selection.copied.size()));
-  size_t seen = 0;       // segments
-  uint64_t checked = 0;  // copies and segments, when the memory was checked
-  uint64_t made = 0;
-  size_t most_sources = kSourcesOfPlan;
-  const auto added = [&]() -> Status {
-    for (; seen < plan.segments.size(); ++seen) {
-      const auto* const content = std::get_if<Content>(&plan.segments[seen]);
-      made += content == nullptr ? 1 : content->copies.size();
-      if (visit) visit(plan.segments[seen]);
-    }
-    if (visit) {
-      plan.segments.clear();
-      plan.names = {};
-      seen = 0;
-    }
-    if (plan.sources.size() > most_sources) {
-      KeepEachOnce(plan.sources);
-      most_sources = 2 * plan.sources.size() + kSourcesOfPlan;
-    }
-    if (made - checked < kMemoryCheckInterval) return {};
-    checked = made;
-    return CheckMemory(sources_.memory());
+  TargetFile file;
+  file.rank = rank;
+  file.path = TargetPath(rank);
+  file.arrays = recipe->converted.size() + recipe->selection.copied.size();
+  file.near = placement_.rule().CopyRank(rank);
+  if (file.arrays == 0) notes.empty_files.insert(file.path);
+  file.make = [this, rank, recipe = std::move(recipe), &notes](size_t number, TargetArray& array) {
+    const size_t converted = recipe->converted.size();
+    if (number < converted) return MakeConverted(*recipe, number, rank, notes, array);
+    return MakeCopied(*recipe, recipe->selection.copied[number - converted], rank, notes, array);
   };
-  for (size_t i = 0; i < recipe->converted.size(); ++i) {
-    RESHARD_RETURN_IF_ERROR(
-        AddConverted(recipe->converted[i], rank, recipe->selection, plan, notes));
-    RESHARD_RETURN_IF_ERROR(added());
-  }
-  for (const std::string& name : recipe->selection.copied) {
-    RESHARD_RETURN_IF_ERROR(AddCopied(name, rank, recipe->selection, plan, notes));
-    RESHARD_RETURN_IF_ERROR(added());
-  }
-  if (plan.parameters == 0) notes.empty_files.insert(plan.path);
-  KeepEachOnce(plan.sources);
-  return plan;
+  return file;
 }
 
-void Planner::IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const {
-  if (workers == 1) return;  // PlanTarget does as much
+Result<TargetPlan> MindSporeTarget::PlanTarget(int64_t rank, PlanNotes& notes,
+                                               const SegmentVisitor& visit) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetFile file, MakeFile(rank, notes));
+  return MakePlan(sources_, file, visit);
+}
+
+void MindSporeTarget::IndexSources(int64_t rank, size_t workers,
+                                   const std::stop_token& stop) const {
+  if (workers == 1) return;  // MakeFile does as much
   const auto stage = StageOf(rank);
   if (!stage.ok()) return;
   std::vector<RankLists::Source> sources = (*stage)->needed.SourcesOf(rank);
@@ -120,7 +116,7 @@ void Planner::IndexSources(int64_t rank, size_t workers, const std::stop_token& 
   static_cast<void>(RunWorkers(workers, sources.size(), index, stop));
 }
 
-Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
+Result<MindSporeTarget::Stage*> MindSporeTarget::StageOf(int64_t rank) const {
   RESHARD_RETURN_IF_ERROR(CheckTargetRank(placement_.rule(), rank));
   const int64_t number = placement_.rule().TargetStage(rank);
   const std::lock_guard lock(mutex_);
@@ -130,25 +126,27 @@ Result<Planner::Stage*> Planner::StageOf(int64_t rank) const {
   return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
 }
 
-Result<const Planner::Recipe*> Planner::RecipeOf(int64_t rank, PlanNotes& notes,
-                                                 std::optional<Recipe>& own) const {
+Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf(
+    int64_t rank, PlanNotes& notes) const {
   RESHARD_ASSIGN_OR_RETURN(Stage* const stage, StageOf(rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<uint64_t> tables, CommonTables(*stage, rank));
   {
     const std::lock_guard lock(mutex_);
-    if (stage->recipe && stage->tables == tables) return &*stage->recipe;
+    if (stage->recipe && stage->tables == tables) return stage->recipe;
   }
-  RESHARD_ASSIGN_OR_RETURN(own, MakeRecipe(rank, notes));
+  RESHARD_ASSIGN_OR_RETURN(Recipe made, MakeRecipe(rank, notes));
+  auto own = std::make_shared<const Recipe>(std::move(made));
   const std::lock_guard lock(mutex_);
   // The first one stays for good: others may be using it. Ranks that are planned together leave
   // none, so that it is not left to chance which that is.
-  if (tables.empty() || stage->recipe || notes.earlier != nullptr) return &*own;
+  if (tables.empty() || stage->recipe || notes.earlier != nullptr) return own;
   stage->tables = tables;
   stage->recipe = std::move(own);
-  return &*stage->recipe;
+  return stage->recipe;
 }
 
-Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t rank) const {
+Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
+                                                            int64_t rank) const {
   std::vector<uint64_t> tables;
   int64_t last = -1;
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
@@ -161,7 +159,7 @@ Result<std::vector<uint64_t>> Planner::CommonTables(const Stage& stage, int64_t 
   return tables;
 }
 
-Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) const {
+Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank, PlanNotes& notes) const {
   const ConversionRule& rule = placement_.rule();
   const int64_t stage = rule.TargetStage(rank);
   Recipe recipe;
@@ -175,47 +173,48 @@ Result<Planner::Recipe> Planner::MakeRecipe(int64_t rank, PlanNotes& notes) cons
       RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
     }
     const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
-    CutParameter converted{std::move(tensor), WholeGrid(0), {}};
-    if (converted.tensor.kind == ArrayKind::kTensor) {
-      const SourceTensor& found = converted.tensor;
-      NoteStatedShape(FindLayout(rule.source(), found.stage, name), rule.source(), found,
+    SharedGrid grid = WholeGrid(0);
+    Shape shard_shape;
+    if (tensor.kind == ArrayKind::kTensor) {
+      NoteStatedShape(FindLayout(rule.source(), tensor.stage, name), rule.source(), tensor,
                       recipe.findings);
-      NoteStatedShape(layout, rule.target(), found, recipe.findings);
-      RESHARD_RETURN_IF_ERROR(Cut(layout, converted));
+      NoteStatedShape(layout, rule.target(), tensor, recipe.findings);
+      RESHARD_RETURN_IF_ERROR(Cut(layout, tensor, grid, shard_shape));
     }
-    recipe.converted.push_back(converted);
+    recipe.converted.Add(tensor, grid, shard_shape);
     if (recipe.converted.size() % kMemoryCheckInterval == 0) {
       RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory()));
     }
   }
+  SourceTensor tensor;
   for (size_t i = 0; i < recipe.converted.size(); ++i) {
-    RESHARD_RETURN_IF_ERROR(NoteConverted(recipe.converted[i].tensor, notes));
+    recipe.converted.GetTensor(i, tensor);
+    RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
   }
   return recipe;
 }
 
-// Says how the target cuts a tensor.
-Status Planner::Cut(const ParameterLayout* layout, CutParameter& converted) const {
-  const SourceTensor& tensor = converted.tensor;
-  converted.grid = WholeGrid(tensor.full_shape.size());
-  converted.shard_shape = tensor.full_shape;
+Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& tensor,
+                            SharedGrid& grid, Shape& shard_shape) const {
+  grid = WholeGrid(tensor.full_shape.size());
+  shard_shape = tensor.full_shape;
   if (layout == nullptr) return {};
   const std::string where = fmt::format(
       "{}: parameter {}", Escape(placement_.rule().target()->path()), Quote(tensor.name));
-  RESHARD_ASSIGN_OR_RETURN(converted.grid, grids_.Get(*layout, tensor.full_shape.size(), where));
-  auto shard_shape = converted.grid->ShardShape(tensor.full_shape, where);
-  if (!shard_shape.ok()) {
+  RESHARD_ASSIGN_OR_RETURN(grid, grids_.Get(*layout, tensor.full_shape.size(), where));
+  auto shape = grid->ShardShape(tensor.full_shape, where);
+  if (!shape.ok()) {
     return MismatchError(
         fmt::format("{}; the full shape follows from the source's shards and "
                     "strategy: are the two strategies swapped?",
-                    shard_shape.status().message()));
+                    shape.status().message()));
   }
-  converted.shard_shape = *std::move(shard_shape);
+  shard_shape = *std::move(shape);
   return {};
 }
 
-Result<const PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor,
-                                                  PlanNotes& notes) const {
+Result<const PlanNotes::Parameter*> MindSporeTarget::Note(const SourceTensor& tensor,
+                                                          PlanNotes& notes) const {
   const std::string& target_name = choice_.TargetName(tensor.name);
   const PlanNotes::Parameter* known = notes.Find(target_name);
   if (known == nullptr) {
@@ -228,7 +227,7 @@ Result<const PlanNotes::Parameter*> Planner::Note(const SourceTensor& tensor,
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 
-Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
+Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
   if (notes.silent) return {};
   RESHARD_ASSIGN_OR_RETURN(const PlanNotes::Parameter* const found, Note(tensor, notes));
   const PlanNotes::Parameter& known = *found;
@@ -241,27 +240,23 @@ Status Planner::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) cons
       sources_.Where(known.file, tensor.name)));
 }
 
-Status Planner::AddConverted(const CutParameter& converted, int64_t rank,
-                             const Selection& selection, TargetPlan& plan, PlanNotes& notes) const {
-  const ConversionRule& rule = placement_.rule();
-  const SourceTensor& tensor = converted.tensor;
+Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,
+                                      PlanNotes& notes, TargetArray& array) const {
+  SourceTensor& tensor = OnePiece(array).tensors.front();
+  recipe.converted.GetTensor(place, tensor);
   RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
   if (tensor.kind != ArrayKind::kTensor) {
-    return AddCopied(tensor.name, rank, selection, plan, notes);
+    return MakeCopied(recipe, std::string(tensor.name), rank, notes, array);
   }
-  const Box box = converted.grid->BoxOf(rule.TargetLocalRank(rank), converted.shard_shape);
-  RESHARD_ASSIGN_OR_RETURN(const auto shards, sources_.Cover(tensor, box, rule.CopyRank(rank)));
-  size_t pieces = 0;
-  for (const PlacedPiece& shard : shards) pieces += 1 + shard.content.size();
-  const uint64_t making = pieces * kOfPiece;
-  if (pieces >= kMemoryCheckInterval) {
-    RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), making));
-  }
-  plan.making_bytes = std::max(plan.making_bytes, making);
-  return AppendTensor(tensor, choice_.TargetName(tensor.name), shards, box, box.extent, plan);
+  array.name = choice_.TargetName(tensor.name);
+  array.dtype = tensor.dtype;
+  SetBox(recipe.converted.grid(place).BoxOf(placement_.rule().TargetLocalRank(rank),
+                                            recipe.converted.shard_shape(place)),
+         array);
+  return {};
 }
 
-Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
+Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
   const ConversionRule& rule = placement_.rule();
   if (tensor.kind != ArrayKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
       rule.Unmatched(tensor.name)) {
@@ -285,26 +280,29 @@ Status Planner::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const 
   return {};
 }
 
-Status Planner::AddCopied(const std::string& name, int64_t rank, const Selection& selection,
-                          TargetPlan& plan, PlanNotes& notes) const {
+Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
+                                   PlanNotes& notes, TargetArray& array) const {
   RESHARD_ASSIGN_OR_RETURN(
-      const SourceTensor tensor,
-      sources_.FindWhole(name, selection.stages, placement_.rule().CopyRank(rank)));
-  const std::string& target_name = choice_.TargetName(name);
+      SourceTensor tensor,
+      sources_.FindWhole(name, recipe.selection.stages, placement_.rule().CopyRank(rank)));
+  array.name = choice_.TargetName(name);
+  array.dtype = tensor.dtype;
   if (!notes.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
-    PlanNotes::Parameter& noted = notes.parameters[target_name];
+    PlanNotes::Parameter& noted = notes.parameters[array.name];
     noted = NoteOf(tensor);
     noted.copied = true;
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   }
   if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, sources_.IndexOf(tensor));
-    return AppendWholeValues(*index->Find(name), target_name, tensor.file, plan);
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, sources_.IndexOf(tensor));
+    array.content = Opaque{*table->Find(name), tensor.file};
+    return {};
   }
-  const Box box = Box::Whole(tensor.full_shape);
-  RESHARD_ASSIGN_OR_RETURN(const auto pieces, sources_.Cover(tensor, box, 0));
-  return AppendTensor(tensor, target_name, pieces, box, box.extent, plan);
+  Box box = Box::Whole(tensor.full_shape);
+  OnePiece(array).tensors.front() = std::move(tensor);
+  SetBox(std::move(box), array);
+  return {};
 }
 
 }  // namespace reshard

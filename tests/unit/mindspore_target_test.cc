@@ -1,5 +1,5 @@
 // Plans of single target ranks, without a byte of content read or written.
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 
 #include <gmock/gmock.h>
 
@@ -29,7 +29,7 @@ TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanNotes notes;
   auto plan =
-      Planner((*source)->tensors(), (*source)->placement(), options.prefix, UnmatchedPolicy::kCopy)
+      MindSporeTarget((*source)->tensors(), (*source)->placement(), options.prefix, UnmatchedPolicy::kCopy)
           .PlanTarget(rank, notes);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
@@ -100,7 +100,7 @@ std::vector<uint64_t> CutAt512MiB(uint64_t bytes) {
   return lengths;
 }
 
-TEST(PlannerTest, IsAHeaderAndItsContentForEachParameter) {
+TEST(MindSporeTargetTest, IsAHeaderAndItsContentForEachParameter) {
   const std::vector<NamedLayout> layouts = {{"w", MakeLayout({2}, {{0, -1}})}};
   ConversionFolder folder(layouts, {{"w", MakeLayout({2}, {{-1, 0}})}});
   folder.WriteStage({MakeTensor("w", DType::kInt16, {4, 6}), MakeTensor("e", DType::kInt8, {0}),
@@ -126,7 +126,7 @@ TEST(PlannerTest, IsAHeaderAndItsContentForEachParameter) {
 }
 
 // A tensor above 512 MiB is cut at multiples of it, whatever the cuts of the source.
-TEST(PlannerTest, LargeValuesAreCutAsMindSporeCutsThem) {
+TEST(MindSporeTargetTest, LargeValuesAreCutAsMindSporeCutsThem) {
   struct Row {
     const char* name;
     Shape shape;  // of Float32
@@ -164,7 +164,7 @@ TEST(PlannerTest, LargeValuesAreCutAsMindSporeCutsThem) {
   }
 }
 
-TEST(PlannerTest, ShardsAreCutByTheirOwnSizeNotByTheFullOne) {
+TEST(MindSporeTargetTest, ShardsAreCutByTheirOwnSizeNotByTheFullOne) {
   ConversionFolder folder({}, {{"w", MakeLayout({2}, {{-1, 0}})}});
   WriteHole(folder, 0, "w", DType::kInt8, {1 << 20, 1200}, CutAt512MiB(1200 * kMiB));
   const TargetPlan plan = PlanRank(folder.options(), 1);
@@ -173,7 +173,7 @@ TEST(PlannerTest, ShardsAreCutByTheirOwnSizeNotByTheFullOne) {
 }
 
 // A size of 0 hides no size that does not fit in bytes.
-TEST(PlannerTest, AnEmptyTensorHasAFullShapeToo) {
+TEST(MindSporeTargetTest, AnEmptyTensorHasAFullShapeToo) {
   const Shape shard = {0, int64_t{1} << 59};
   const std::vector<NamedLayout> columns = {{"w", MakeLayout({8}, {{-1, 0}})}};
   const auto plan_of = [&](DType dtype) {
@@ -204,7 +204,7 @@ uint64_t MemoryOf(const TargetPlan& plan) {
 }
 
 // 8 GiB in runs of 256 bytes: 33,554,432 of them.
-TEST(PlannerTest, RunsAreNotStored) {
+TEST(MindSporeTargetTest, RunsAreNotStored) {
   const Shape full = {32 << 20, 128};  // of Float32: rows of 512 bytes
   ConversionFolder folder({}, {{"w", MakeLayout({2}, {{-1, 0}})}});
   WriteHole(folder, 0, "w", DType::kFloat32, full, CutAt512MiB(16 * kGiB));
@@ -227,7 +227,7 @@ TEST(PlannerTest, RunsAreNotStored) {
 }
 
 // And back: columns of 8 GiB each into one tensor.
-TEST(PlannerTest, RunsAreNotStoredOfColumnsThatAreJoined) {
+TEST(MindSporeTargetTest, RunsAreNotStoredOfColumnsThatAreJoined) {
   const Shape shard = {32 << 20, 64};
   ConversionFolder folder({{"w", MakeLayout({2}, {{-1, 0}})}}, {});
   for (const int64_t rank : {0, 1}) {

@@ -9,7 +9,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/mindspore/planner.h"
+#include "src/mindspore/mindspore_target.h"
 
 namespace reshard {
 namespace {
@@ -21,7 +21,7 @@ constexpr uint64_t kOfName = 320;
 
 }  // namespace
 
-Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
+Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) const {
   const ConversionRule& rule = placement_.rule();
   const int64_t target_stage = rule.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const Stage* const needed, StageOf(rank));
@@ -49,7 +49,7 @@ Result<std::vector<std::string>> Planner::NamesInOrder(int64_t rank) const {
   return names;
 }
 
-Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
+Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const std::vector<int64_t>& locals, int64_t stage, int64_t target_stage) const {
   const ConversionRule& rule = placement_.rule();
   std::vector<std::string> names;
@@ -78,7 +78,7 @@ Result<std::optional<std::vector<std::string>>> Planner::NamesInFiles(
   return std::optional(std::move(names));
 }
 
-Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const {
+Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNotes& notes) const {
   const ConversionRule& rule = placement_.rule();
   const int64_t stage = rule.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
@@ -136,8 +136,8 @@ Result<Planner::Selection> Planner::Select(int64_t rank, PlanNotes& notes) const
 
 // Where files that are there differ, as when each parameter was saved once, one that is in none of
 // them is in those that are missing.
-Status Planner::CheckMissingRanks(int64_t target_stage,
-                                  const std::unordered_set<std::string_view>& seen) const {
+Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
+                                          const std::unordered_set<std::string_view>& seen) const {
   const ConversionRule& rule = placement_.rule();
   if (rule.source() == nullptr) return CheckMissingReplicas();
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
@@ -166,7 +166,7 @@ Status Planner::CheckMissingRanks(int64_t target_stage,
 }
 
 // Nothing tells what full tensors there have to be.
-Status Planner::CheckMissingReplicas() const {
+Status MindSporeTarget::CheckMissingReplicas() const {
   const std::span<const int64_t> holders = placement_.groups().HoldersLike(0);
   std::vector<std::string> missing;
   for (const int64_t rank : holders) {
@@ -182,7 +182,7 @@ Status Planner::CheckMissingReplicas() const {
       FirstNumbers({holders.begin(), holders.end()}), FirstOf(missing)));
 }
 
-Status Planner::CheckStages(int64_t target_stage) const {
+Status MindSporeTarget::CheckStages(int64_t target_stage) const {
   const ConversionRule& rule = placement_.rule();
   if (rule.source() == nullptr) return {};
   for (const int64_t stage : rule.NeededSourceStages(target_stage)) {

@@ -1,0 +1,263 @@
+#include "src/plan/make_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/encoding/encoder.h"
+#include "src/base/memory_check.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/plan/make_copies.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// What is held of a piece of a shard while copies are made of it.
+constexpr size_t kOfPiece = 512;
+
+// Each array adds its files: so many are sorted out at a time.
+constexpr size_t kSourcesOfPlan = 1024;
+
+void KeepEachOnce(std::vector<FileId>& files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+}
+
+struct KeptNames {
+  std::string_view source;
+  std::string_view target;
+};
+
+// A piece of the array that is being added.
+struct CoveredPiece {
+  const SourceTensor& tensor;
+  const Box& box;
+  KeptNames names;
+  ByteRange range;  // in the array's bytes
+  std::vector<PlacedPiece> shards;
+};
+
+// Whether a piece lies behind `begin` bytes of the array, without gaps.
+bool Follows(const Piece& piece, const TargetArray& array, ByteRange range) {
+  if (piece.place.extent == array.shape) return range.offset == 0;
+  if (range.length == 0) return true;
+  const std::vector<Box> boxes =
+      BoxesOfRange(ToByteBox(Box::Whole(array.shape), array.dtype), range);
+  return boxes.size() == 1 && boxes.front() == ToByteBox(piece.place, array.dtype);
+}
+
+class PlanMaker {
+ public:
+  PlanMaker(const Source& source, const TargetFile& file, const SegmentVisitor& visit)
+      : source_(source), file_(file), visit_(visit) {
+    plan_.rank = file.rank;
+    plan_.path = file.path;
+    plan_.parameters = file.arrays;
+    if (!visit_) plan_.segments.reserve(2 * file.arrays);  // mostly a header and a content each
+  }
+
+  // What the encoder asks.
+  Result<ArrayHeader> HeaderOf(size_t array) {
+    RESHARD_RETURN_IF_ERROR(file_.make(array, array_));
+    const auto* const opaque = std::get_if<Opaque>(&array_.content);
+    return ArrayHeader{array_.name, array_.dtype, &array_.shape,
+                       TensorBytes(array_.shape, array_.dtype).value_or(0),
+                       opaque == nullptr ? nullptr : &opaque->array};
+  }
+
+  // Adds what the encoder says.
+  Status Add(std::vector<Frame> frames) {
+    if (const auto* const opaque = std::get_if<Opaque>(&array_.content)) {
+      RESHARD_RETURN_IF_ERROR(AddOpaque(*opaque, frames));
+    } else {
+      RESHARD_RETURN_IF_ERROR(AddTensors(std::get<Pieces>(array_.content), frames));
+    }
+    return Flush();
+  }
+
+  TargetPlan Take() {
+    KeepEachOnce(plan_.sources);
+    return std::move(plan_);
+  }
+
+ private:
+  // Makes room for `bytes` more of the file.
+  Status Extend(std::string_view name, uint64_t bytes) {
+    constexpr uint64_t kLargestFile = std::numeric_limits<int64_t>::max();
+    if (bytes > kLargestFile - plan_.size) {
+      return MismatchError(
+          fmt::format("{}: parameter {} of {} bytes makes the file larger than a file can be",
+                      plan_.path, Quote(name), bytes));
+    }
+    plan_.size += bytes;
+    return {};
+  }
+
+  Status AddLiteral(std::string_view name, std::string& bytes) {
+    if (bytes.empty()) return {};
+    Literal literal{plan_.size, std::move(bytes)};
+    RESHARD_RETURN_IF_ERROR(Extend(name, literal.bytes.size()));
+    plan_.segments.emplace_back(std::move(literal));
+    return {};
+  }
+
+  // Most arrays keep their names.
+  KeptNames KeepNames(std::string_view source) {
+    const std::string_view kept = plan_.names.Keep(source);
+    return {kept, array_.name == source ? kept : plan_.names.Keep(array_.name)};
+  }
+
+  Result<std::vector<CoveredPiece>> Cover(const Pieces& pieces) {
+    std::vector<CoveredPiece> covered;
+    covered.reserve(pieces.pieces.size());
+    uint64_t begin = 0;
+    for (const Piece& piece : pieces.pieces) {
+      const SourceTensor& tensor = pieces.tensors[piece.tensor];
+      const ByteRange range = {begin, Volume(piece.box) * ItemBytes(tensor.dtype)};
+      if (Volume(piece.place) != Volume(piece.box) || !Follows(piece, array_, range)) {
+        return MismatchError(
+            fmt::format("parameter {}: its pieces do not fill it one behind the "
+                        "other",
+                        Quote(array_.name)));
+      }
+      begin += range.length;
+      RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> shards,
+                               source_.Cover(tensor, piece.box, file_.near));
+      covered.push_back({tensor, piece.box, KeepNames(tensor.name), range, std::move(shards)});
+    }
+    return covered;
+  }
+
+  // Counts what is held while copies are made.
+  Status CheckMaking(const CoveredPiece& piece) {
+    if (piece.tensor.rank) return {};
+    size_t pieces = 0;
+    for (const PlacedPiece& shard : piece.shards) pieces += 1 + shard.content.size();
+    const uint64_t making = pieces * kOfPiece;
+    if (pieces >= kMemoryCheckInterval) {
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source_.memory(), making));
+    }
+    plan_.making_bytes = std::max(plan_.making_bytes, making);
+    return {};
+  }
+
+  Status AddTensors(const Pieces& pieces, std::span<Frame> frames) {
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<CoveredPiece> covered, Cover(pieces));
+    for (const CoveredPiece& piece : covered) RESHARD_RETURN_IF_ERROR(CheckMaking(piece));
+    const std::string& name = covered.empty() ? array_.name : covered.front().tensor.name;
+    for (Frame& frame : frames) {
+      RESHARD_RETURN_IF_ERROR(AddLiteral(name, frame.literal));
+      for (const CoveredPiece& piece : covered) {
+        const uint64_t begin = std::max(frame.content.offset, piece.range.offset);
+        const uint64_t end = std::min(frame.content.end(), piece.range.end());
+        if (begin >= end) continue;
+        RESHARD_RETURN_IF_ERROR(AddContent(piece, {begin - piece.range.offset, end - begin}));
+      }
+    }
+    for (const CoveredPiece& piece : covered) {
+      for (const PlacedPiece& shard : piece.shards) plan_.sources.push_back(shard.file);
+    }
+    return {};
+  }
+
+  // Adds bytes of a piece.
+  Status AddContent(const CoveredPiece& piece, ByteRange part) {
+    const SourceTensor& tensor = piece.tensor;
+    const uint64_t offset = plan_.size;
+    RESHARD_RETURN_IF_ERROR(Extend(tensor.name, part.length));
+    RESHARD_ASSIGN_OR_RETURN(ShardCopies made,
+                             MakeCopies(tensor, piece.shards, piece.box, part, offset));
+    plan_.segments.emplace_back(Content{.source_name = piece.names.source,
+                                        .target_name = piece.names.target,
+                                        .dtype = tensor.dtype,
+                                        .geometry = {tensor.full_shape, piece.box, made.shards},
+                                        .box_offset = part.offset,
+                                        .target = {offset, part.length},
+                                        .copies = std::move(made.copies)});
+    return {};
+  }
+
+  // What is taken are pieces of one tensor of bytes.
+  Status AddOpaque(const Opaque& opaque, std::span<Frame> frames) {
+    uint64_t bytes = 0;
+    for (const Frame& frame : frames) bytes += frame.content.length;
+    const std::string& name = opaque.array.name;
+    const Shape shape = {static_cast<int64_t>(bytes)};
+    const Box box = Box::Whole(shape);
+    const KeptNames names = KeepNames(name);
+    uint64_t begin = 0;
+    for (Frame& frame : frames) {
+      RESHARD_RETURN_IF_ERROR(AddLiteral(name, frame.literal));
+      const ByteRange& source = frame.content;
+      if (source.length == 0) continue;
+      const ByteRange target = {plan_.size, source.length};
+      RESHARD_RETURN_IF_ERROR(Extend(name, source.length));
+      const auto place = static_cast<int64_t>(source.offset) - static_cast<int64_t>(begin);
+      plan_.segments.emplace_back(
+          Content{.source_name = names.source,
+                  .target_name = names.target,
+                  .dtype = DType::kUInt8,
+                  .geometry = {shape, box, {{box, place}}},
+                  .box_offset = begin,
+                  .target = target,
+                  .copies = {{opaque.file, source.offset, target.offset, source.length, {}}}});
+      begin += source.length;
+    }
+    plan_.sources.push_back(opaque.file);
+    return {};
+  }
+
+  // Hands on what is whole, and asks now and then whether there is memory for more.
+  Status Flush() {
+    for (; seen_ < plan_.segments.size(); ++seen_) {
+      const auto* const content = std::get_if<Content>(&plan_.segments[seen_]);
+      made_ += content == nullptr ? 1 : content->copies.size();
+      if (visit_) visit_(plan_.segments[seen_]);
+    }
+    if (visit_) {
+      plan_.segments.clear();
+      plan_.names = {};
+      seen_ = 0;
+    }
+    if (plan_.sources.size() > most_sources_) {
+      KeepEachOnce(plan_.sources);
+      most_sources_ = 2 * plan_.sources.size() + kSourcesOfPlan;
+    }
+    if (made_ - checked_ < kMemoryCheckInterval) return {};
+    checked_ = made_;
+    return CheckMemory(source_.memory());
+  }
+
+  const Source& source_;
+  const TargetFile& file_;
+  const SegmentVisitor& visit_;
+  TargetPlan plan_;
+  TargetArray array_;     // that the encoder asked for last
+  size_t seen_ = 0;       // segments
+  uint64_t checked_ = 0;  // copies and segments, when the memory was checked
+  uint64_t made_ = 0;
+  size_t most_sources_ = kSourcesOfPlan;
+};
+
+}  // namespace
+
+Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
+                            const SegmentVisitor& visit) {
+  PlanMaker maker(source, file, visit);
+  RESHARD_RETURN_IF_ERROR(Encode(
+      file.container, file.arrays, [&](size_t array) { return maker.HeaderOf(array); },
+      [&](std::vector<Frame> frames) { return maker.Add(std::move(frames)); }));
+  return maker.Take();
+}
+
+}  // namespace reshard
