@@ -25,11 +25,7 @@ constexpr size_t kMaxHostBytes = 255;
 constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 int OpenAt(const OutputDirectory& folder, const std::string& name, int flags) {
-  int fd = -1;
-  do {
-    fd = openat(folder.fd(), name.c_str(), flags | kOpenFlags, 0666);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
+  return Uninterrupted([&] { return openat(folder.fd(), name.c_str(), flags | kOpenFlags, 0666); });
 }
 
 bool HasNoLocks(int error) {

@@ -30,14 +30,6 @@ constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // descriptors against trees that others have put there.
 constexpr int kMaxDepth = 16;
 
-// Calls a system function until it is not interrupted.
-template <typename Call>
-auto Retry(Call call) {
-  auto result = call();
-  while (result == -1 && errno == EINTR) result = call();
-  return result;
-}
-
 EntryType TypeOf(mode_t mode) {
   if (S_ISREG(mode)) return EntryType::kFile;
   if (S_ISDIR(mode)) return EntryType::kFolder;
@@ -56,7 +48,7 @@ Status SyncAbove(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   const std::string above =
       slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  const FileDescriptor fd(Retry([&] { return open(above.c_str(), kFolderFlags); }));
+  const FileDescriptor fd(Uninterrupted([&] { return open(above.c_str(), kFolderFlags); }));
   if (!fd.valid()) return ErrnoStatus(errno, "open", above);
   if (fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush", above);
   return {};
@@ -117,7 +109,7 @@ Result<OutputDirectory> OutputDirectory::Create(const std::string& path,
 }
 
 Result<OutputDirectory> OutputDirectory::Open(const std::string& path) {
-  FileDescriptor fd(Retry([&] { return open(path.c_str(), kFolderFlags); }));
+  FileDescriptor fd(Uninterrupted([&] { return open(path.c_str(), kFolderFlags); }));
   if (fd.valid()) return OutputDirectory(std::move(fd), path);
   const int error = errno;
   struct stat found {};
@@ -151,7 +143,7 @@ Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::s
 
 Result<std::vector<std::string>> OutputDirectory::Names() const {
   // A descriptor of its own: the position in the folder belongs to the open file.
-  const int own = Retry([&] { return openat(fd(), ".", kFolderFlags); });
+  const int own = Uninterrupted([&] { return openat(fd(), ".", kFolderFlags); });
   if (own < 0) return ErrnoStatus(errno, "list the folder", path_);
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(own), closedir);  // owns it
   if (stream == nullptr) {
@@ -173,14 +165,14 @@ Result<std::vector<std::string>> OutputDirectory::Names() const {
 }
 
 Result<OutputDirectory> OutputDirectory::Again() const {
-  FileDescriptor same(Retry([&] { return openat(fd(), ".", kFolderFlags); }));
+  FileDescriptor same(Uninterrupted([&] { return openat(fd(), ".", kFolderFlags); }));
   if (!same.valid()) return ErrnoStatus(errno, "open the folder", path_);
   return OutputDirectory(std::move(same), path_);
 }
 
 Result<OutputDirectory> OutputDirectory::OpenFolder(const std::string& name) const {
   FileDescriptor folder(
-      Retry([&] { return openat(fd(), name.c_str(), kFolderFlags | O_NOFOLLOW); }));
+      Uninterrupted([&] { return openat(fd(), name.c_str(), kFolderFlags | O_NOFOLLOW); }));
   if (folder.valid()) return OutputDirectory(std::move(folder), PathOf(name));
   const int error = errno;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Entry> entry, Look(name));
@@ -201,7 +193,7 @@ Result<OutputDirectory> OutputDirectory::MakeFolder(const std::string& name) con
 
 Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t max_bytes) const {
   const std::string path = PathOf(name);
-  const FileDescriptor file(Retry(
+  const FileDescriptor file(Uninterrupted(
       [&] { return openat(fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); }));
   if (!file.valid()) {
     if (errno != ELOOP) return ErrnoStatus(errno, "open", path);
@@ -218,7 +210,8 @@ Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t 
   std::string bytes(size, '\0');
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = Retry([&] { return read(file.get(), bytes.data() + done, size - done); });
+    const ssize_t got =
+        Uninterrupted([&] { return read(file.get(), bytes.data() + done, size - done); });
     if (got < 0) return ErrnoStatus(errno, "read", path);
     if (got == 0) break;
     done += static_cast<size_t>(got);
@@ -233,7 +226,7 @@ Status OutputDirectory::WriteFile(const std::string& name, std::string_view byte
 
 Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& source) const {
   const std::string path = PathOf(name);
-  FileDescriptor file(Retry([&] {
+  FileDescriptor file(Uninterrupted([&] {
     return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   }));
   if (!file.valid()) {
@@ -242,7 +235,8 @@ Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& sou
   }
   const auto put = [&](std::string_view bytes) -> Status {
     while (!bytes.empty()) {
-      const ssize_t written = Retry([&] { return write(file.get(), bytes.data(), bytes.size()); });
+      const ssize_t written =
+          Uninterrupted([&] { return write(file.get(), bytes.data(), bytes.size()); });
       if (written < 0) return ErrnoStatus(errno, "write", path);
       bytes.remove_prefix(static_cast<size_t>(written));
     }
@@ -265,7 +259,7 @@ Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& sou
 }
 
 Status OutputDirectory::MakeFile(const std::string& name) const {
-  FileDescriptor file(Retry([&] {
+  FileDescriptor file(Uninterrupted([&] {
     return openat(fd(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   }));
   if (!file.valid()) return ErrnoStatus(errno, "make", PathOf(name));
@@ -337,7 +331,7 @@ Status OutputDirectory::CheckWritable() const {
 
 Result<std::optional<uint64_t>> OutputDirectory::FreeBytes() const {
   struct statvfs system {};
-  if (Retry([&] { return fstatvfs(fd(), &system); }) != 0) {
+  if (Uninterrupted([&] { return fstatvfs(fd(), &system); }) != 0) {
     return ErrnoStatus(errno, "ask for the free space of", path_);
   }
   // As in ramfs, and of FUSE file systems that do not answer.

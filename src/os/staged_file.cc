@@ -32,8 +32,8 @@ bool SetDirect(int fd, bool direct) {
 // the file system cannot reserve.
 Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::string& path) {
   if (size == 0) return {};
-  int error = EINTR;
-  while (error == EINTR) error = fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  const auto call = [&] { return fallocate(fd, 0, 0, static_cast<off_t>(size)); };
+  const int error = Uninterrupted(call) == 0 ? 0 : errno;
   if (error == 0 || error == EOPNOTSUPP || error == ENOSYS) return {};
   if (error != ENOSPC) return ErrnoStatus(error, fmt::format("reserve {} bytes for", size), path);
   const auto free = folder.FreeBytes();
@@ -51,10 +51,7 @@ Result<FileDescriptor> OpenForWriting(const OutputDirectory& folder, const std::
     return IoError(fmt::format("{}: no file can have {} bytes", Escape(path), size));
   }
   const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more_flags;
-  int fd = -1;
-  do {
-    fd = openat(folder.fd(), name.c_str(), flags, 0666);
-  } while (fd < 0 && errno == EINTR);
+  const int fd = Uninterrupted([&] { return openat(folder.fd(), name.c_str(), flags, 0666); });
   if (fd < 0 && errno == EEXIST) return AlreadyExistsError(Escape(path) + ": exists already");
   if (fd < 0) return ErrnoStatus(errno, "make", path);
   return FileDescriptor(fd);
@@ -71,9 +68,8 @@ Status Extend(int fd, uint64_t size, const std::string& path) {
         Escape(path), found.st_size, size));
   }
   if (static_cast<uint64_t>(found.st_size) == size) return {};
-  int error = EINTR;
-  while (error == EINTR) error = ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  return error == 0 ? Status() : ErrnoStatus(error, fmt::format("extend to {} bytes", size), path);
+  if (Uninterrupted([&] { return ftruncate(fd, static_cast<off_t>(size)); }) == 0) return {};
+  return ErrnoStatus(errno, fmt::format("extend to {} bytes", size), path);
 }
 
 }  // namespace
@@ -102,7 +98,6 @@ Status WriteBack::Add(int fd, const std::string& path, ByteRange range) {
     const std::scoped_lock lock(mutex_);
     pieces_.splice(pieces_.end(), added);
     bytes_ += range.length;
-    peak_ = std::max(peak_, bytes_);
   }
   return WaitFor(budget_);
 }
@@ -144,11 +139,6 @@ void WriteBack::Forget(int fd) {
     bytes_ -= piece.range.length;
     return true;
   });
-}
-
-uint64_t WriteBack::peak() const {
-  const std::scoped_lock lock(mutex_);
-  return peak_;
 }
 
 uint64_t WriteBack::bytes() const {

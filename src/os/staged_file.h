@@ -39,8 +39,7 @@ class WriteBack {
   // Forgets what was added of `fd`, which is about to be flushed or closed.
   void Forget(int fd);
 
-  // The most bytes that were on their way at a time, and those that are now.
-  uint64_t peak() const;
+  // The bytes that are on their way now.
   uint64_t bytes() const;
 
  private:
@@ -61,7 +60,6 @@ class WriteBack {
   std::condition_variable changed_;
   std::list<Piece> pieces_;  // oldest first
   uint64_t bytes_ = 0;       // of pieces_
-  uint64_t peak_ = 0;
 };
 
 // StagedFile: an output file while it is written, each byte exactly once, in any order.

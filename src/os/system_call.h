@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_OS_SYSTEM_CALL_H_
 #define RESHARD_SRC_OS_SYSTEM_CALL_H_
 
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -10,6 +11,14 @@
 #include "reshard/status.h"
 
 namespace reshard {
+
+// Calls a system function until no signal interrupts it, and returns what it returned.
+template <typename Call>
+auto Uninterrupted(Call call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
 
 // Returns the failure of a system call: `error` is its errno (not 0), `operation` a verb that
 // follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
