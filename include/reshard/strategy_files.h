@@ -1,8 +1,8 @@
-// Strategy files: read, merge, and which source ranks a target rank needs.
+// Strategy files: read, merged, converted from one encoding to the other, made from a
+// specification; and which source ranks a target rank needs.
 //
 // Wherever a strategy is named, the path of a file or of a folder of stage files will do; protobuf
-// and JSON are told apart by content. Pure functions of the files; any number of threads may call
-// them.
+// and JSON are told apart by content. No state; any number of threads may call these functions.
 //
 // Implemented in src/mindspore.
 #ifndef RESHARD_STRATEGY_FILES_H_
@@ -53,6 +53,44 @@ struct StrategyMergeReport {
 // or not at all. Errors: as ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
 Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
                                             bool force);
+
+struct StrategyConversionReport {
+  uint64_t layouts = 0;               // of parameters, those that a file lists twice included
+  uint64_t bytes = 0;                 // of the file that was written
+  std::vector<std::string> warnings;  // what the other encoding has no place for
+  std::vector<std::string> notes;     // files of a folder that were skipped, and why
+};
+
+// Writes the strategy `input`, a file or a folder of stage files, which are merged, to the file
+// `output`: in JSON where its name ends in .json, else in protobuf, which is how MindSpore tells
+// them apart. What both can hold comes over unchanged (src/mindspore/SPEC.md); of a
+// file that is in this form already, every byte. `output` appears whole or not at all. Errors: as
+// ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
+Result<StrategyConversionReport> ConvertStrategyFile(const std::string& input,
+                                                     const std::string& output, bool force);
+
+struct MakeStrategyOptions {
+  std::string spec;        // a JSON file (docs/strategies.md)
+  std::string output;      // JSON where the name ends in .json, else protobuf
+  std::string checkpoint;  // a file of full tensors that patterns match; empty: the spec has names
+  bool force = false;      // replace `output`
+};
+
+struct MakeStrategyReport {
+  int64_t stages = 1;
+  int64_t devices_per_stage = 1;
+  uint64_t layouts = 0;               // in all stages
+  uint64_t bytes = 0;                 // of the file that was written
+  std::vector<std::string> warnings;  // entries that match nothing
+  std::vector<std::string> notes;     // parameters without a layout
+};
+
+// Writes the strategy that a specification describes: of one stage, or of a pipeline, merged as
+// MergeStrategies does. `output` appears whole or not at all. Errors: kNotFound; kCorrupt for a
+// specification that does not follow its schema; kInvalidArgument for patterns where no checkpoint
+// is given; kMismatch where parameters cannot be cut as it says, and where all names of one stage
+// would be read as those of a pipeline's; kAlreadyExists; those of opening a checkpoint.
+Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
 // Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one
 // that parameters without a layout come from, ascending. An empty path stands for no strategy on

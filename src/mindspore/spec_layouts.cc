@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/strategy_spec.h"
+#include "reshard/strategy_files.h"
 #include "reshard/used_paths.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/strategy_conversion.h"
+#include "reshard/strategy_files.h"
 #include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"

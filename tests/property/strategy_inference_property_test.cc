@@ -20,7 +20,6 @@
 #include "reshard/convert.h"
 #include "reshard/strategy_files.h"
 #include "reshard/strategy_inference.h"
-#include "reshard/strategy_spec.h"
 #include "tests/property/any_spec.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"

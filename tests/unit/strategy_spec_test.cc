@@ -1,6 +1,6 @@
 // Strategies from specifications: what layouts entries come to, and specifications that are wrong.
 
-#include "reshard/strategy_spec.h"
+#include "reshard/strategy_files.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/strategy_files.h"
 #include "src/mindspore/spec_layouts.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"

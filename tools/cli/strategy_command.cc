@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "reshard/strategy_conversion.h"
 #include "reshard/strategy_files.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/stop_on_signal.h"

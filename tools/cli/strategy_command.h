@@ -6,8 +6,8 @@
 #include <string>
 
 #include "reshard/status.h"
+#include "reshard/strategy_files.h"
 #include "reshard/strategy_inference.h"
-#include "reshard/strategy_spec.h"
 #include "tools/cli/command.h"
 
 namespace reshard {
