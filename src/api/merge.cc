@@ -36,7 +36,7 @@ namespace reshard {
 namespace {
 
 // All files count at the same time, so that their indexes stay.
-constexpr size_t kIndexBytes = size_t{64} << 20;
+constexpr size_t kTableBytes = size_t{64} << 20;
 
 // Adds the *.ckpt of a folder, but for hidden ones, in natural order.
 Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
@@ -94,7 +94,7 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<std::string>
 // The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
 struct OpenedFiles {
   OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop)
-      : files({.window_budget = budget.window_bytes, .stop = stop}), cache(files, kIndexBytes) {}
+      : files({.window_budget = budget.window_bytes, .stop = stop}), cache(files, kTableBytes) {}
   OpenedFiles(const OpenedFiles&) = delete;
   OpenedFiles& operator=(const OpenedFiles&) = delete;
 

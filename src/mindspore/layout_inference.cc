@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "src/source/shard_grid.h"
+
 namespace reshard {
 namespace {
 
@@ -13,15 +15,10 @@ namespace {
 constexpr size_t kMaxCandidates = 32;
 constexpr size_t kMaxSteps = size_t{1} << 18;
 
-constexpr int kFree = -1;
+constexpr int kFree = ShardGrid::kFree;
 
-// A digit of a rank: (rank / stride) % size. It adds its value times `weight` to the part of `dim`.
-struct Digit {
-  int64_t size = 1;
-  int64_t stride = 1;
-  int dim = kFree;
-  int64_t weight = 0;
-};
+// It adds its value times `weight` to the part of `dim`.
+using Digit = ShardGrid::Digit;
 
 std::vector<int64_t> PrimeFactors(int64_t number) {
   std::vector<int64_t> factors;
