@@ -23,6 +23,8 @@
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/strategy.h"
@@ -104,7 +106,7 @@ Result<IndexedFile> MakeIndex(const std::vector<SampleParameter>& parameters, Fi
     Shape shape = parameter.full_shape;
     if (parameter.layout) {
       RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid,
-                               ShardGrid::Make(*parameter.layout, shape.size(), parameter.name));
+                               MakeGrid(*parameter.layout, shape.size(), parameter.name));
       RESHARD_ASSIGN_OR_RETURN(shape, grid.ShardShape(shape, parameter.name));
     }
     const uint64_t bytes = TensorBytes(shape, parameter.dtype).value_or(0);

@@ -16,7 +16,7 @@ namespace reshard {
 // Returns the grids of the parameters `names`, or of one: of those that are cut on either side (of
 // all where none is), of those that are no optimizer's copies (of all where none is), the largest.
 // `notes` are those of the plans of `plan`. Errors: kNotFound for a
-// name that none of them writes; those of ShardGrid::Make and of opening files.
+// name that none of them writes; those of MakeGrid and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const MindSporeTarget& planner,
                                                     const PlanReport& plan, const PlanNotes& notes,

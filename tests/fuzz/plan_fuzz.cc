@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/grid_placement.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
