@@ -166,6 +166,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   const WorkList& list = plan.work;
   const bool check_staged = share.staged && spec.target.resume == Resume::kVerify;
   std::vector<int64_t> target_ranks;
+  target_ranks.reserve(share.parts.size());
   uint64_t bytes = 0;
   for (const TargetShare& part : share.parts) {
     target_ranks.push_back(list.targets[part.target].rank);

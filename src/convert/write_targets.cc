@@ -65,14 +65,17 @@ Result<Written> WriteTargets(OpenedSource& source, const MindSporeTarget& planne
   PartWork work;
   work.groups = GroupParts(list, parts, MaxGroup(budget, list));
   std::vector<uint64_t> lengths;
-  std::map<size_t, size_t> targets;  // by the job's numbers of the files
+  std::vector<size_t> targets;  // by the job's numbers of the files
+  work.parts.reserve(parts.size());
+  lengths.reserve(parts.size());
   for (const TargetShare& share : parts) {
     work.parts.push_back(share.part);
     lengths.push_back(share.part.range.length);
-    targets.emplace(share.part.file, share.target);
+    targets.resize(std::max(targets.size(), share.part.file + 1));
+    targets[share.part.file] = share.target;
   }
   work.plan = [&](size_t file) -> Result<TargetPlan> {
-    const TargetWork& expected = list.targets[targets.at(file)];
+    const TargetWork& expected = list.targets[targets[file]];
     PlanNotes notes;
     notes.silent = true;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, planner.PlanTarget(expected.rank, notes));

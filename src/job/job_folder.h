@@ -137,7 +137,7 @@ class JobFolder {
   // Errors: kIo.
   Status CheckStaged(const std::vector<ManifestFile>& files) const;
 
-  // Proves that what is staged for `files` can be moved into `target` (move_proof.h).
+  // Proves that what is staged for `files` can be moved into `target` (target_place.h).
   Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
 
   // Makes the staged `files`, for which CheckStaged is ok, publishable: writes `manifest` under
