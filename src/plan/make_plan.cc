@@ -117,6 +117,11 @@ class PlanMaker {
     return {kept, array_.name == source ? kept : plan_.names.Keep(array_.name)};
   }
 
+  Status NotFilled() const {
+    return MismatchError(fmt::format("parameter {}: its pieces do not fill it one behind the other",
+                                     Quote(array_.name)));
+  }
+
   Result<std::vector<CoveredPiece>> Cover(const Pieces& pieces) {
     std::vector<CoveredPiece> covered;
     covered.reserve(pieces.pieces.size());
@@ -125,16 +130,14 @@ class PlanMaker {
       const SourceTensor& tensor = pieces.tensors[piece.tensor];
       const ByteRange range = {begin, Volume(piece.box) * ItemBytes(tensor.dtype)};
       if (Volume(piece.place) != Volume(piece.box) || !Follows(piece, array_, range)) {
-        return MismatchError(
-            fmt::format("parameter {}: its pieces do not fill it one behind the "
-                        "other",
-                        Quote(array_.name)));
+        return NotFilled();
       }
       begin += range.length;
       RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> shards,
                                source_.Cover(tensor, piece.box, file_.near));
       covered.push_back({tensor, piece.box, KeepNames(tensor.name), range, std::move(shards)});
     }
+    if (begin != TensorBytes(array_.shape, array_.dtype)) return NotFilled();
     return covered;
   }
 

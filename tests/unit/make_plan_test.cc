@@ -1,0 +1,146 @@
+// Plans of files that are stated array by array: pieces, texts, and one file after the other.
+#include "src/plan/make_plan.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "src/io/source_files.h"
+#include "src/source/listed_placement.h"
+#include "src/source/source.h"
+#include "src/source/table_cache.h"
+#include "src/write/gather.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+
+// "a" is cut in two along its columns, "b" and "t" are in the first file alone.
+class MakePlanTest : public testing::Test {
+ protected:
+  MakePlanTest()
+      : files_({.max_open = 2}),
+        ids_{files_.Add(folder_.Write("0.ckpt", TensorValue("a", "Int8", {2, 2}, "abef") +
+                                                    TensorValue("b", "Int8", {1, 4}, "ijkl") +
+                                                    kText)),
+             files_.Add(folder_.Write("1.ckpt", TensorValue("a", "Int8", {2, 2}, "cdgh")))},
+        tables_(files_, size_t{1} << 20),
+        placement_(ids_),
+        source_(files_, tables_, placement_) {
+    placement_.Add("a", {2, 4}, {{{{0, 0}, {2, 2}}, {2, 2}, 0}, {{{0, 2}, {2, 2}}, {2, 2}, 1}});
+  }
+
+  SourceTensor Tensor(const std::string& name) const {
+    constexpr std::array<int64_t, 1> kStages = {0};
+    auto tensor = name == "a" ? source_.Describe(name, 0) : source_.FindWhole(name, kStages, 0);
+    EXPECT_TRUE(tensor.ok()) << tensor.status().message();
+    return *std::move(tensor);
+  }
+
+  // The array of these pieces of "a" (0) and "b" (1).
+  TargetArray ArrayOf(Shape shape, std::vector<Piece> pieces) const {
+    return {"x", DType::kInt8, std::move(shape),
+            Pieces{{Tensor("a"), Tensor("b")}, std::move(pieces)}};
+  }
+
+  TargetArray TextAs(std::string name) const {
+    const auto table = tables_.Get(ids_[0]);
+    const StoredArray* stored = (*table)->Find("t");
+    return {std::move(name), stored->dtype, stored->shape, Opaque{*stored, ids_[0]}};
+  }
+
+  static TargetFile FileOf(const std::vector<TargetArray>& arrays) {
+    return {.path = "out.ckpt",
+            .arrays = arrays.size(),
+            .make = [&arrays](size_t number, TargetArray& array) -> Status {
+              array = arrays[number];
+              return {};
+            }};
+  }
+
+  // The bytes of the file that holds these arrays.
+  std::string Written(const std::vector<TargetArray>& arrays) {
+    const auto plan = MakePlan(source_, FileOf(arrays));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    if (!plan.ok()) return "";
+    std::string bytes(plan->size, '?');
+    const Status filled =
+        FillTarget(files_, *plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+    EXPECT_TRUE(filled.ok()) << filled.message();
+    return bytes;
+  }
+
+  inline static const std::string kText = TensorValue("t", "str", {0}, std::string("h\0\0\0", 4));
+
+  const TemporaryFolder folder_;
+  mutable SourceFiles files_;
+  const std::array<FileId, 2> ids_;
+  mutable TableCache tables_;
+  ListedPlacement placement_;
+  const Source source_;
+};
+
+TEST_F(MakePlanTest, AnArrayOfSeveralTensors) {
+  const TargetArray array = ArrayOf(
+      {3, 4}, {{0, {{0, 0}, {2, 4}}, {{0, 0}, {2, 4}}}, {1, {{0, 0}, {1, 4}}, {{2, 0}, {1, 4}}}});
+  EXPECT_EQ(Written({array}), TensorValue("x", "Int8", {3, 4}, "abcdefghijkl"));
+}
+
+TEST_F(MakePlanTest, APieceMayLieElsewhereInItsTensor) {
+  const TargetArray array = ArrayOf({1, 2, 1}, {{0, {{1, 1}, {1, 2}}, {{0, 0, 0}, {1, 2, 1}}}});
+  EXPECT_EQ(Written({array}), TensorValue("x", "Int8", {1, 2, 1}, "fg"));
+}
+
+TEST_F(MakePlanTest, TextsStandAsTheyAreOrUnderAnotherName) {
+  EXPECT_EQ(Written({TextAs("t")}), kText);
+  EXPECT_EQ(Written({TextAs("u")}), TensorValue("u", "str", {0}, std::string("h\0\0\0", 4)));
+}
+
+TEST_F(MakePlanTest, SegmentsThatAreVisitedAreThoseOfThePlan) {
+  const std::vector<TargetArray> arrays = {
+      ArrayOf({2, 4}, {{0, {{0, 0}, {2, 4}}, {{0, 0}, {2, 4}}}}), TextAs("u")};
+  const auto kept = MakePlan(source_, FileOf(arrays));
+  std::vector<ByteRange> visited;
+  const auto streamed = MakePlan(source_, FileOf(arrays), [&](const Segment& segment) {
+    visited.push_back(TargetRange(segment));
+  });
+  ASSERT_TRUE(kept.ok() && streamed.ok());
+  EXPECT_TRUE(streamed->segments.empty());
+  std::vector<ByteRange> ranges;
+  for (const Segment& segment : kept->segments) ranges.push_back(TargetRange(segment));
+  EXPECT_EQ(visited, ranges);
+  EXPECT_EQ(streamed->size, kept->size);
+  EXPECT_EQ(streamed->sources, kept->sources);
+}
+
+TEST_F(MakePlanTest, RefusesPiecesThatDoNotFillTheirArray) {
+  const Piece top = {0, {{0, 0}, {2, 4}}, {{0, 0}, {2, 4}}};
+  const struct {
+    const char* name;
+    std::vector<Piece> pieces;
+  } rows[] = {
+      {"not in order", {{1, {{0, 0}, {1, 4}}, {{2, 0}, {1, 4}}}, top}},
+      {"a gap before the second",
+       {{0, {{0, 0}, {1, 4}}, {{0, 0}, {1, 4}}}, {1, {{0, 0}, {1, 4}}, {{2, 0}, {1, 4}}}}},
+      {"another volume", {top, {1, {{0, 0}, {1, 3}}, {{2, 0}, {1, 4}}}}},
+      {"the end is missing", {top}},
+      {"none", {}},
+  };
+  for (const auto& row : rows) {
+    const std::vector<TargetArray> arrays = {ArrayOf({3, 4}, row.pieces)};
+    const auto plan = MakePlan(source_, FileOf(arrays));
+    EXPECT_EQ(plan.status().code(), StatusCode::kMismatch) << row.name;
+    EXPECT_THAT(plan.status().message(), HasSubstr("\"x\": its pieces do not fill it")) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace reshard
