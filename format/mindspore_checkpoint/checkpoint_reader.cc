@@ -37,16 +37,22 @@ Result<std::optional<uint64_t>> ParseCrcTrailer(std::span<const std::byte, kCrcT
   return std::optional<uint64_t>(value);
 }
 
-// Returns the number of the file's trailer and what it is of, where there is one.
-Result<std::optional<StatedCrc>> ReadTrailer(const FileBytes& file) {
-  if (file.size < kCrcTrailerBytes) return std::optional<StatedCrc>();
+// The number that a trailer states, and the bytes before it.
+struct Trailer {
+  uint64_t crc = 0;
+  ByteRange covered;
+};
+
+// Returns the file's trailer, where there is one.
+Result<std::optional<Trailer>> ReadTrailer(const FileBytes& file) {
+  if (file.size < kCrcTrailerBytes) return std::optional<Trailer>();
   const uint64_t begin = file.size - kCrcTrailerBytes;
   std::array<std::byte, kCrcTrailerBytes> tail;
   RESHARD_RETURN_IF_ERROR(file.read(begin, tail));
   const auto value = ParseCrcTrailer(tail);
   RESHARD_RETURN_IF_ERROR(InFile(file.path, value.status()));
-  if (!*value) return std::optional<StatedCrc>();
-  return std::optional<StatedCrc>({.value = **value, .covered = {0, begin}, .may_lack = {}});
+  if (!*value) return std::optional<Trailer>();
+  return std::optional<Trailer>({**value, {0, begin}});
 }
 
 // MindSpore leaves the Values of MapTensors out of the number that it writes.
@@ -127,10 +133,10 @@ class HeaderWindow {
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory) {
   // Before the Values: its first letter begins a group for protobuf.
-  RESHARD_ASSIGN_OR_RETURN(std::optional<StatedCrc> crc, ReadTrailer(file));
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
   HeaderWindow window(file, std::move(head));
   ParameterGrouping grouping;
-  ValueParser parser(crc ? crc->covered.end() : file.size);
+  ValueParser parser(trailer ? trailer->covered.end() : file.size);
   uint64_t values = 0;
   for (;;) {
     const auto event = parser.Advance(window.offset(), window.bytes());
@@ -156,13 +162,18 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
                     "file",
                     Escape(file.path), file.size));
   }
-  if (crc) crc->may_lack = ValuesOfMapTensors(*table);
-  return TableOfFile{std::move(*table), std::move(crc)};
+  TableOfFile read{std::move(*table), std::nullopt};
+  if (trailer) {
+    read.crc = {.value = trailer->crc,
+                .covered = trailer->covered,
+                .may_lack = ValuesOfMapTensors(read.table)};
+  }
+  return read;
 }
 
 Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file) {
-  RESHARD_ASSIGN_OR_RETURN(const std::optional<StatedCrc> crc, ReadTrailer(file));
-  return crc ? std::optional(crc->covered) : std::nullopt;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
+  return trailer ? std::optional(trailer->covered) : std::nullopt;
 }
 
 }  // namespace reshard
