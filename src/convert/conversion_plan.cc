@@ -305,7 +305,8 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSpor
 }
 
 PlanReport ReportOf(ConversionPlan plan) {
-  auto& [work, findings] = plan;
+  WorkList& work = plan.work;
+  PlanFindings& findings = plan.findings;
   PlanReport report;
   report.warnings = std::move(findings.warnings);
   report.sources.reserve(work.sources.size());
