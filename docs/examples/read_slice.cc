@@ -15,11 +15,11 @@ int main(int argc, char** argv) {
     return reshard::ExitCode(checkpoint.status().code());
   }
   const reshard::LogicalTensor* tensor = checkpoint->Find(argv[3]);
-  if (tensor == nullptr || tensor->full_shape.empty()) return 1;
+  if (tensor == nullptr || tensor->shape.empty()) return 1;
 
   const int64_t part = std::atoll(argv[4]);
   const int64_t parts = std::atoll(argv[5]);
-  reshard::Box box = reshard::Box::Whole(tensor->full_shape);
+  reshard::Box box = reshard::Box::Whole(tensor->shape);
   box.extent[0] /= parts;
   box.begin[0] = part * box.extent[0];
   std::vector<std::byte> slice(reshard::Volume(box) * reshard::ItemBytes(tensor->dtype));

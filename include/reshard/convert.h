@@ -15,16 +15,15 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/check_replicas.h"
 #include "reshard/differences.h"
-#include "reshard/dtype.h"
 #include "reshard/io_choice.h"
 #include "reshard/lock_waiting.h"
 #include "reshard/parameter_count.h"
 #include "reshard/progress.h"
 #include "reshard/resume.h"
 #include "reshard/status.h"
+#include "reshard/tensor_info.h"
 #include "reshard/timeline.h"
 #include "reshard/unmatched_policy.h"
 #include "reshard/used_paths.h"
@@ -90,13 +89,6 @@ struct WrittenFile {
   uint64_t size = 0;
 };
 
-struct ParameterSummary {
-  std::string name;  // in the target
-  DType dtype = DType::kFloat32;
-  Shape full_shape;
-  uint64_t bytes = 0;  // of the full tensor
-};
-
 struct WorkerReport {
   WorkerShare shard;
   bool published = false;             // the whole set is in place
@@ -106,10 +98,10 @@ struct WorkerReport {
 
 struct ConvertReport {
   std::vector<std::string> warnings;
-  std::vector<WrittenFile> files;         // written by this run, by rank
-  std::vector<ParameterSummary> largest;  // the largest parameters, largest first, at most 5
+  std::vector<WrittenFile> files;   // written by this run, by rank
+  std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
   // The same with each full shape once, and without an optimizer's copies where there are others.
-  std::vector<ParameterSummary> largest_shapes;
+  std::vector<TensorInfo> largest_shapes;
   // Of the whole source, whatever is written of it, where the files that are there tell.
   std::optional<ParameterTotals> totals;
   // The number of the one pipeline stage that the source is of, where it shows that there are more.
@@ -167,8 +159,8 @@ struct PlanReport {
   std::vector<std::string> warnings;
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
-  std::vector<ParameterSummary> largest;
-  std::vector<ParameterSummary> largest_shapes;
+  std::vector<TensorInfo> largest;
+  std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next one
   std::optional<int64_t> stage_alone;
   uint64_t parameters = 0;

@@ -13,12 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/differences.h"
-#include "reshard/dtype.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
 
@@ -52,17 +50,11 @@ enum class ParameterRelation {
   kOnlyInB,
 };
 
-struct ParameterType {
-  ArrayKind kind = ArrayKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
-  Shape full_shape;               // empty for text entries and MapTensors
-};
-
 struct ParameterDiff {
   std::string name;
   ParameterRelation relation = ParameterRelation::kEqual;
-  std::optional<ParameterType> a;  // where it has the parameter
-  std::optional<ParameterType> b;
+  std::optional<TensorInfo> a;  // where it has the parameter
+  std::optional<TensorInfo> b;
   // Of different tensors of Float16, BFloat16, Float32 or Float64, when they were asked for: of the
   // lowest ranks that hold each shard.
   std::optional<ValueDifference> values;

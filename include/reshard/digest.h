@@ -15,12 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/differences.h"
-#include "reshard/dtype.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
 
@@ -38,12 +36,7 @@ struct DigestOptions {
   std::function<void(const Progress&)> progress = {};
 };
 
-struct ParameterDigest {
-  std::string name;
-  ArrayKind kind = ArrayKind::kTensor;
-  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
-  Shape full_shape;               // empty for text entries and MapTensors
-  uint64_t bytes = 0;             // that the digest is of
+struct ParameterDigest : TensorInfo {
   // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
   // "digest"); of a text its characters, of a MapTensor its Values as they stand in the file.
   std::string digest;

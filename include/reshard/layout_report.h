@@ -80,11 +80,7 @@ struct DeviceGrid {
   std::vector<GridCell> cells;  // of the first rank of each so many, by rank
 };
 
-struct ParameterGrids {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape full_shape;
-  uint64_t bytes = 0;  // of the full tensor
+struct ParameterGrids : TensorInfo {
   DeviceGrid source;
   DeviceGrid target;
 };

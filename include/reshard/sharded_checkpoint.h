@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "reshard/box.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
 
@@ -29,10 +29,7 @@ struct Shard {
   std::vector<int64_t> ranks;
 };
 
-struct LogicalTensor {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape full_shape;
+struct LogicalTensor : TensorInfo {
   int64_t stage = 0;  // the pipeline stage that its values come from
   bool in_strategy =
       false;  // without a layout each rank has a value of its own; that of local rank 0 is read

@@ -12,14 +12,9 @@
 #include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/dtype.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
-
-enum class ArrayKind {
-  kTensor,
-  kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
-  kMapTensor,  // keys, values, status
-};
 
 // One of the three tensors (keys, values, status) of one Value of a MapTensor.
 struct MapTensorPart {

@@ -17,11 +17,9 @@
 #include <variant>
 #include <vector>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
 
@@ -49,11 +47,7 @@ struct ValueStatistics {
   std::optional<double> mean;  // summed up in double: the same for every layout and number of jobs
 };
 
-struct ParameterStatistics {
-  std::string name;
-  ArrayKind kind = ArrayKind::kTensor;
-  DType dtype = DType::kFloat32;              // without meaning for a MapTensor
-  Shape full_shape;                           // empty for text entries and MapTensors
+struct ParameterStatistics : TensorInfo {
   std::optional<ValueStatistics> statistics;  // of tensors, but for HiFloat8
 };
 

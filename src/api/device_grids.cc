@@ -175,7 +175,7 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
   std::vector<ParameterGrids> grids;
   for (const Parameter* parameter : chosen) {
     const PlanNotes::Parameter& what = parameter->second;
-    ParameterGrids both{parameter->first, what.dtype, what.full_shape, what.bytes, {}, {}};
+    ParameterGrids both{{parameter->first, what.kind, what.dtype, what.full_shape, what.bytes}, {}, {}};
     RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *parameter));
     RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, planner, plan, *parameter));
     grids.push_back(std::move(both));

@@ -18,14 +18,9 @@
 namespace reshard {
 namespace {
 
-ParameterType FullTypeOf(const SourceTensor& tensor) {
-  return {tensor.kind, tensor.dtype,
-          tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape()};
-}
-
-bool SameType(const ParameterType& a, const ParameterType& b) {
+bool SameType(const TensorInfo& a, const TensorInfo& b) {
   if (a.kind != b.kind) return false;
-  return a.kind == ArrayKind::kMapTensor || (a.dtype == b.dtype && a.full_shape == b.full_shape);
+  return a.kind == ArrayKind::kMapTensor || (a.dtype == b.dtype && a.shape == b.shape);
 }
 
 // One of the two.
@@ -56,10 +51,10 @@ std::vector<ParameterDiff> CompareTypes(const Side& a, const Side& b,
     const SourceTensor& parameter = a.tensors()[i];
     ParameterDiff diff;
     diff.name = parameter.name;
-    diff.a = FullTypeOf(parameter);
+    diff.a = parameter.Info();
     if (const auto other = in_b.extract(diff.name)) {
       const SourceTensor& same = b.tensors()[other.mapped()];
-      diff.b = FullTypeOf(same);
+      diff.b = same.Info();
       common.push_back({all.size(), i, other.mapped(),
                         diff.a->kind == ArrayKind::kTensor && HasComparableValues(diff.a->dtype)});
       if (!SameType(*diff.a, *diff.b)) {
@@ -77,7 +72,7 @@ std::vector<ParameterDiff> CompareTypes(const Side& a, const Side& b,
     ParameterDiff diff;
     diff.name = parameter.name;
     diff.relation = ParameterRelation::kOnlyInB;
-    diff.b = FullTypeOf(parameter);
+    diff.b = parameter.Info();
     all.push_back(std::move(diff));
   }
   return all;

@@ -13,7 +13,7 @@ namespace {
 
 void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport& report) {
   report.bytes += value.bytes;
-  report.parameters.push_back({tensor.name, value.kind, value.dtype, value.shape, value.bytes,
+  report.parameters.push_back({{tensor.name, value.kind, value.dtype, value.shape, value.bytes},
                                ToHex(value.digest), value.ranks});
 }
 

@@ -60,7 +60,7 @@ Status ShardedCheckpoint::State::List() {
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
     notes.Add(tensor);
     if (tensor.kind != ArrayKind::kTensor) continue;
-    tensors.push_back({name, tensor.dtype, tensor.full_shape, tensor.stage, !tensor.rank});
+    tensors.push_back({tensor.Info(), tensor.stage, !tensor.rank});
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);

@@ -48,9 +48,7 @@ Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     for (size_t i = 0; i < sums.size(); ++i) {
       const SourceTensor& tensor = opened.tensors[i];
-      ParameterStatistics parameter{tensor.name, tensor.kind, tensor.dtype,
-                                    tensor.kind == ArrayKind::kTensor ? tensor.full_shape : Shape(),
-                                    std::nullopt};
+      ParameterStatistics parameter{tensor.Info(), std::nullopt};
       if (sums[i]) parameter.statistics = StatisticsOf(*sums[i]);
       report.parameters.push_back(std::move(parameter));
     }

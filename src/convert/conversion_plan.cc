@@ -202,10 +202,10 @@ class TargetPlanning {
 constexpr size_t kLargest = 5;
 
 // All parameters, the largest first.
-std::vector<ParameterSummary> BySize(const PlanNotes& notes) {
-  std::vector<ParameterSummary> all;
+std::vector<TensorInfo> BySize(const PlanNotes& notes) {
+  std::vector<TensorInfo> all;
   for (const auto& [name, parameter] : notes.parameters) {
-    all.push_back({name, parameter.dtype, parameter.full_shape, parameter.bytes});
+    all.push_back({name, parameter.kind, parameter.dtype, parameter.full_shape, parameter.bytes});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -213,19 +213,18 @@ std::vector<ParameterSummary> BySize(const PlanNotes& notes) {
 }
 
 // Of those, sorted by size. An optimizer's copies have the shapes that their parameters have.
-std::vector<ParameterSummary> LargestShapes(const std::vector<ParameterSummary>& all,
-                                            const PlanNotes& notes) {
-  const auto is_own = [&notes](const ParameterSummary& parameter) {
+std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all, const PlanNotes& notes) {
+  const auto is_own = [&notes](const TensorInfo& parameter) {
     return OptimizerGroup(notes.parameters.at(parameter.name).source_name).empty();
   };
-  const bool any_own = std::any_of(all.begin(), all.end(), [&](const ParameterSummary& parameter) {
-    return is_own(parameter) && ElementCount(parameter.full_shape).value_or(0) > 1;
+  const bool any_own = std::any_of(all.begin(), all.end(), [&](const TensorInfo& parameter) {
+    return is_own(parameter) && ElementCount(parameter.shape).value_or(0) > 1;
   });
-  std::vector<ParameterSummary> chosen;
-  for (const ParameterSummary& parameter : all) {
+  std::vector<TensorInfo> chosen;
+  for (const TensorInfo& parameter : all) {
     if (chosen.size() == kLargest) break;
-    const bool seen = std::any_of(chosen.begin(), chosen.end(), [&](const ParameterSummary& other) {
-      return other.full_shape == parameter.full_shape;
+    const bool seen = std::any_of(chosen.begin(), chosen.end(), [&](const TensorInfo& other) {
+      return other.shape == parameter.shape;
     });
     if (!seen && (is_own(parameter) || !any_own)) chosen.push_back(parameter);
   }

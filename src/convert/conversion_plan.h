@@ -28,8 +28,8 @@ using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 // What planning and the checks after it have found that users are told: as in ConvertReport.
 struct PlanFindings {
   std::vector<std::string> warnings;
-  std::vector<ParameterSummary> largest;
-  std::vector<ParameterSummary> largest_shapes;
+  std::vector<TensorInfo> largest;
+  std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;
   std::optional<int64_t> stage_alone;
   uint64_t parameters = 0;

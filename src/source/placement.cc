@@ -11,6 +11,10 @@ uint64_t SourceTensor::Bytes() const {
   return bytes;
 }
 
+TensorInfo SourceTensor::Info() const {
+  return {name, kind, dtype, kind == ArrayKind::kTensor ? full_shape : Shape(), Bytes()};
+}
+
 SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64_t rank,
                               FileId file) {
   SourceTensor tensor;

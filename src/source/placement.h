@@ -23,6 +23,7 @@
 #include "reshard/dtype.h"
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
+#include "reshard/tensor_info.h"
 #include "src/io/source_files.h"
 #include "src/source/shard_grid.h"
 
@@ -49,6 +50,7 @@ struct SourceTensor {
 
   // Of all its elements.
   uint64_t Bytes() const;
+  TensorInfo Info() const;
 };
 
 // A box of a tensor and where its bytes lie.

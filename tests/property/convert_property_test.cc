@@ -233,7 +233,7 @@ RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem,
     const LogicalTensor* found = checkpoint->Find(tensor.name);
     RC_ASSERT(found != nullptr);
     RC_ASSERT(found->dtype == tensor.dtype);
-    RC_ASSERT(found->full_shape == tensor.shape);
+    RC_ASSERT(found->shape == tensor.shape);
     for (int i = 0; i < 4; ++i) {
       const Box box = AnyBox(tensor.shape);
       const std::string expected = NaiveBox(tensor, box);

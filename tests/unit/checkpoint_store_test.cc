@@ -97,7 +97,7 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
   ASSERT_EQ(checkpoint->tensors().size(), 3u);
   const LogicalTensor* weight = checkpoint->Find("weight");
   ASSERT_NE(weight, nullptr);
-  EXPECT_EQ(weight->full_shape, Shape({8, 6}));
+  EXPECT_EQ(weight->shape, Shape({8, 6}));
   EXPECT_EQ(weight->dtype, DType::kFloat32);
   EXPECT_TRUE(weight->in_strategy);
   EXPECT_FALSE(checkpoint->Find("step")->in_strategy);

@@ -265,7 +265,7 @@ TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {
   EXPECT_EQ(report->parameters, 3U);
   ASSERT_THAT(report->largest, testing::SizeIs(3));
   EXPECT_EQ(report->largest[0].name, "w");
-  EXPECT_EQ(report->largest[0].full_shape, Shape({12, 5}));
+  EXPECT_EQ(report->largest[0].shape, Shape({12, 5}));
   EXPECT_EQ(report->largest[0].bytes, 240U);
   // Rows 3 to 5 of "w" are in ranks 1 and 2; the thirds of "v", a row each, are in all three
   // columns of the matrix, of which rank 1 shares its row with ranks 0 and 2.

@@ -95,7 +95,7 @@ TEST_F(DigestDiffTest, DigestsAreThoseOfTheFullTensors) {
       EXPECT_EQ(found.name, tensors_[i].name);
       EXPECT_EQ(found.kind, ArrayKind::kTensor);
       EXPECT_EQ(found.dtype, tensors_[i].dtype);
-      EXPECT_EQ(found.full_shape, tensors_[i].shape);
+      EXPECT_EQ(found.shape, tensors_[i].shape);
       EXPECT_EQ(found.bytes, tensors_[i].content.size());
       EXPECT_EQ(found.digest, DigestOf(tensors_[i].content));
     }
@@ -128,7 +128,7 @@ TEST_F(DigestDiffTest, NotesAndMapsAreDigestedToo) {
   ASSERT_THAT(report->parameters, SizeIs(2));
   EXPECT_EQ(report->parameters[0].kind, ArrayKind::kText);
   EXPECT_EQ(report->parameters[0].digest, DigestOf(text));
-  EXPECT_THAT(report->parameters[0].full_shape, IsEmpty());
+  EXPECT_THAT(report->parameters[0].shape, IsEmpty());
   EXPECT_EQ(report->parameters[1].kind, ArrayKind::kMapTensor);
   EXPECT_EQ(report->parameters[1].digest, DigestOf(map));
   EXPECT_EQ(report->parameters[1].bytes, map.size());

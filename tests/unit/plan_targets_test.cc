@@ -46,7 +46,7 @@ std::string Summary(const PlanReport& report) {
                         target.parameters, target.runs, target.source_ranks);
   }
   for (const auto& largest : report.largest) {
-    text += fmt::format("{} {} {}\n", largest.name, largest.full_shape, largest.bytes);
+    text += fmt::format("{} {} {}\n", largest.name, largest.shape, largest.bytes);
   }
   return text;
 }
@@ -106,7 +106,7 @@ TEST(PlanTargetsOfCopiesTest, TheLastRankTellsOfWhatIsCopied) {
     ASSERT_TRUE(report.ok()) << report.status().message();
     ASSERT_EQ(report->largest.size(), 2U);
     EXPECT_EQ(report->largest[0].name, "state");
-    EXPECT_EQ(report->largest[0].full_shape, Shape{4}) << jobs << " jobs";
+    EXPECT_EQ(report->largest[0].shape, Shape{4}) << jobs << " jobs";
   }
 }
 

@@ -190,7 +190,7 @@ TEST_F(ValueStatisticsTest, LayoutAndJobsDoNotMatter) {
     ASSERT_TRUE(report.ok()) << report.status().message();
     const auto& found = report->parameters[0];
     EXPECT_EQ(found.name, "w");
-    EXPECT_EQ(found.full_shape, (Shape{600, 1002}));
+    EXPECT_EQ(found.shape, (Shape{600, 1002}));
     EXPECT_EQ(found.statistics->values, 600U * 1002);
     EXPECT_EQ(found.statistics->nans, 1U);
     EXPECT_EQ(found.statistics->greatest, Number(static_cast<double>(1.0F - 0.001F)));

@@ -260,11 +260,11 @@ UsedPaths ConversionArguments::Paths() const {
   return used;
 }
 
-std::string LargestAsText(const std::vector<ParameterSummary>& largest) {
+std::string LargestAsText(const std::vector<TensorInfo>& largest) {
   Table table({{""}, {""}, {""}, {"", Align::kRight}});
-  for (const ParameterSummary& parameter : largest) {
+  for (const TensorInfo& parameter : largest) {
     table.AddRow({PrintableName(parameter.name), std::string(DTypeName(parameter.dtype)),
-                  FormatList(parameter.full_shape), FormatBytes(parameter.bytes)});
+                  FormatList(parameter.shape), FormatBytes(parameter.bytes)});
   }
   return table.ToText();
 }
@@ -277,12 +277,12 @@ nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample) 
           {"seconds", sample->seconds}};
 }
 
-nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& largest) {
+nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const ParameterSummary& parameter : largest) {
+  for (const TensorInfo& parameter : largest) {
     out.push_back({{"name", parameter.name},
                    {"dtype", DTypeName(parameter.dtype)},
-                   {"full_shape", parameter.full_shape},
+                   {"full_shape", parameter.shape},
                    {"bytes", parameter.bytes}});
   }
   return out;

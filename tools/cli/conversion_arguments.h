@@ -85,9 +85,9 @@ class ConversionArguments {
 };
 
 // Parameters as rows of text, two blanks before each.
-std::string LargestAsText(const std::vector<ParameterSummary>& largest);
+std::string LargestAsText(const std::vector<TensorInfo>& largest);
 
-nlohmann::ordered_json LargestAsJson(const std::vector<ParameterSummary>& largest);
+nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest);
 
 // Null where there was no sample.
 nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample);

@@ -31,7 +31,7 @@ std::string DigestTable(const DigestReport& report) {
   for (const ParameterDigest& parameter : report.parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
-                                    ShapeText(parameter.kind, parameter.full_shape),
+                                    ShapeText(parameter.kind, parameter.shape),
                                     fmt::format("{}", parameter.bytes), parameter.digest};
     if (by_rank) row.push_back(parameter.ranks.empty() ? "-" : FormatRanks(parameter.ranks));
     table.AddRow(std::move(row));
@@ -66,16 +66,16 @@ std::string_view RelationName(ParameterRelation relation) {
   return "";
 }
 
-std::string TypeText(const std::optional<ParameterType>& type) {
+std::string TypeText(const std::optional<TensorInfo>& type) {
   if (!type) return "-";
   return fmt::format("{} {}", TypeName(type->kind, type->dtype),
-                     ShapeText(type->kind, type->full_shape));
+                     ShapeText(type->kind, type->shape));
 }
 
-nlohmann::ordered_json TypeAsJson(const std::optional<ParameterType>& type) {
+nlohmann::ordered_json TypeAsJson(const std::optional<TensorInfo>& type) {
   if (!type) return nullptr;
   return {{"dtype", TypeName(type->kind, type->dtype)},
-          {"full_shape", ShapeAsJson(type->kind, type->full_shape)}};
+          {"full_shape", ShapeAsJson(type->kind, type->shape)}};
 }
 
 // As short as it can be without loss; the same in every locale.
@@ -170,7 +170,7 @@ void DigestCommand::PrintReport(const DigestReport& report, double seconds) cons
   for (const ParameterDigest& parameter : report.parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"dtype", TypeName(parameter.kind, parameter.dtype)},
-                          {"full_shape", ShapeAsJson(parameter.kind, parameter.full_shape)},
+                          {"full_shape", ShapeAsJson(parameter.kind, parameter.shape)},
                           {"bytes", parameter.bytes},
                           {"digest", parameter.digest}});
     if (!parameter.ranks.empty()) parameters.back()["ranks"] = parameter.ranks;
@@ -308,8 +308,7 @@ void DiffCommand::PrintText(const DiffReport& report) const {
     std::vector<std::string> row = {PrintableName(diff.name),
                                     std::string(RelationName(diff.relation)), TypeText(diff.a),
                                     TypeText(diff.b)};
-    if (options_.values)
-      row.push_back(diff.values ? ValuesText(*diff.values, diff.a->full_shape) : "-");
+    if (options_.values) row.push_back(diff.values ? ValuesText(*diff.values, diff.a->shape) : "-");
     table.AddRow(std::move(row));
   }
   if (!empty) PrintData(table.ToText());

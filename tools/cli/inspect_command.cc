@@ -200,7 +200,7 @@ std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
   for (const ParameterStatistics& parameter : parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
-                                    ShapeText(parameter.kind, parameter.full_shape)};
+                                    ShapeText(parameter.kind, parameter.shape)};
     if (const auto& found = parameter.statistics) {
       row.insert(row.end(), {ToText(found->least), ToText(found->greatest),
                              found->mean ? ToText(*found->mean) : "-",
@@ -443,7 +443,7 @@ void InspectCommand::InspectValues(const std::string& path) {
   for (const ParameterStatistics& parameter : report->parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"dtype", TypeName(parameter.kind, parameter.dtype)},
-                          {"full_shape", ShapeAsJson(parameter.kind, parameter.full_shape)},
+                          {"full_shape", ShapeAsJson(parameter.kind, parameter.shape)},
                           {"statistics", ValuesAsJson(parameter.statistics)}});
   }
   sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});

@@ -241,7 +241,7 @@ std::string DevicesSection(const LayoutReport& report) {
       "colour hold the same bytes.</p>\n";
   for (const ParameterGrids& parameter : report.parameters) {
     out += fmt::format("<h3>{}</h3>\n<p>{} {}, {}</p>\n", NameHtml(parameter.name),
-                       DTypeName(parameter.dtype), FormatList(parameter.full_shape),
+                       DTypeName(parameter.dtype), FormatList(parameter.shape),
                        BytesHtml(parameter.bytes));
     out += "<h4>Before</h4>\n" + Figure(DeviceGridChart(report.source, parameter.source,
                                                         "Source ranks of " + parameter.name),

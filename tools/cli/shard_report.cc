@@ -24,7 +24,7 @@ constexpr size_t kWidestList = 48;  // of ranks, where they are the only column
 class ShardGridText {
  public:
   ShardGridText(const LogicalTensor& tensor, const std::vector<Shard>& shards)
-      : shards_(shards), cuts_(tensor.full_shape.size()) {
+      : shards_(shards), cuts_(tensor.shape.size()) {
     for (size_t d = 0; d < cuts_.size(); ++d) {
       std::set<int64_t> begins;
       for (const Shard& shard : shards) begins.insert(shard.box.begin[d]);
@@ -140,9 +140,8 @@ class ShardGridText {
 }  // namespace
 
 std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
-  std::string line =
-      fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name), DTypeName(tensor.dtype),
-                  FormatList(tensor.full_shape), tensor.stage);
+  std::string line = fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name),
+                                 DTypeName(tensor.dtype), FormatList(tensor.shape), tensor.stage);
   if (!tensor.in_strategy) {
     return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
                        line, FormatRanks(shards.front().ranks));
@@ -168,12 +167,9 @@ nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vect
     boxes.push_back(
         {{"begin", shard.box.begin}, {"extent", shard.box.extent}, {"ranks", shard.ranks}});
   }
-  return {{"name", tensor.name},
-          {"dtype", DTypeName(tensor.dtype)},
-          {"full_shape", tensor.full_shape},
-          {"stage", tensor.stage},
-          {"in_strategy", tensor.in_strategy},
-          {"shards", std::move(boxes)}};
+  return {
+      {"name", tensor.name},   {"dtype", DTypeName(tensor.dtype)},  {"full_shape", tensor.shape},
+      {"stage", tensor.stage}, {"in_strategy", tensor.in_strategy}, {"shards", std::move(boxes)}};
 }
 
 }  // namespace reshard
