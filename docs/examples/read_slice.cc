@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "reshard/sharded_checkpoint.h"
+#include "reshard/checkpoint.h"
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;

@@ -1,11 +1,15 @@
-// Checkpoint: start here. One checkpoint file as a store of named tensors.
+// Start here. Checkpoint: one checkpoint file as a store of named tensors.
 //
 //   auto checkpoint = reshard::Checkpoint::Open("net-1_100.ckpt");
 //   if (!checkpoint.ok()) ...
 //   auto spans = checkpoint->View("dense.weight");
 //
-// Opening reads headers only. The file stays mapped and open while the Checkpoint lives. Move-only;
-// const member functions may be called from any number of threads.
+// ShardedCheckpoint: the logical tensors of a sharded checkpoint, read by box without converting
+// first. A rank of a new cluster opens the old checkpoint and reads just its own slice of each
+// parameter, from whichever files hold it.
+//
+// Opening reads headers only. Both are move-only; const member functions may be called from any
+// number of threads.
 //
 // Implemented in src/api.
 #ifndef RESHARD_CHECKPOINT_H_
@@ -20,8 +24,10 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/box.h"
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
+#include "reshard/tensor_info.h"
 
 namespace reshard {
 
@@ -55,6 +61,55 @@ class Checkpoint {
  private:
   struct State;
   explicit Checkpoint(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// A box of the full tensor and the ranks whose files hold it, ascending.
+struct Shard {
+  Box box;
+  std::vector<int64_t> ranks;
+};
+
+struct LogicalTensor : TensorInfo {
+  int64_t stage = 0;  // the pipeline stage that its values come from
+  bool in_strategy =
+      false;  // without a layout each rank has a value of its own; that of local rank 0 is read
+};
+
+class ShardedCheckpoint {
+ public:
+  // Opens `folder` (rank_N/*.ckpt, or a pattern as ConvertOptions::source) under the strategy file
+  // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may
+  // then be one file. `suffix`,
+  // "-EPOCH_STEP", says which checkpoint of each rank folder; empty: the latest. Errors: kNotFound,
+  // kCorrupt, kMismatch, kUnsupported, kIo.
+  static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
+                                        const std::string& suffix = "");
+
+  ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
+  ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;
+  ~ShardedCheckpoint();
+
+  // In the order of the files, tensors only (no text entries, no MapTensors).
+  const std::vector<LogicalTensor>& tensors() const;
+  // Returns the tensor of this name, or null.
+  const LogicalTensor* Find(std::string_view name) const;
+  const std::vector<std::string>& warnings() const;
+
+  // Returns the boxes that the tensor is cut into, in row-major order, and which ranks' files hold
+  // them. Errors: kNotFound; those of opening a file.
+  Result<std::vector<Shard>> Shards(std::string_view name) const;
+
+  // Copies the elements of `box`, row-major, to `destination`, whose size has to be exactly that of
+  // the box in bytes. Gathers from whichever files hold them, with the plan, the coverage proof and
+  // the fault guard of a conversion. Errors: kNotFound; kInvalidArgument when the box leaves the
+  // tensor or the destination has another size; kMismatch when shards disagree or no file holds a
+  // part; kChanged, kIo.
+  Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
+
+ private:
+  struct State;
+  explicit ShardedCheckpoint(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -1,4 +1,6 @@
-// Verify: a finished target folder, read again and compared with its manifests.
+// Verify: a finished target folder, read again and compared with its manifests. VerifyAgainst: the
+// outputs of a conversion proved from its sources, without a manifest, whoever wrote them,
+// MindSpore among them.
 //
 // Any number of calls may run at once; each uses its own threads and state. They print nothing and
 // write nothing.
@@ -7,13 +9,19 @@
 #ifndef RESHARD_VERIFY_H_
 #define RESHARD_VERIFY_H_
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "reshard/damage.h"
+#include "reshard/differences.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
+#include "reshard/unmatched_policy.h"
 
 namespace reshard {
 
@@ -31,6 +39,46 @@ struct VerifyOptions {
 // Errors: kNotFound when there is no manifest, so that the set is unfinished; kUnsupported for
 // manifests of another version; kChanged when files changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
+
+// What is meant by each is said in ConvertOptions (reshard/convert.h).
+struct AgainstOptions {
+  std::string target;  // the folder to be proved
+  std::string source;
+  std::map<int64_t, std::string> source_files;
+  std::string source_strategy;
+  std::string target_strategy;
+  std::string prefix = "checkpoint_";
+  std::string suffix;
+  std::vector<std::string> group_info;
+  std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
+  std::optional<UnmatchedPolicy> unmatched;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  std::map<std::string, std::string> renames;
+  int jobs = 2;          // threads that read; 0: one for each core
+  std::stop_token stop;  // a request ends the call with kCancelled
+  // Called from worker threads, one call at a time; may be empty.
+  std::function<void(const Progress&)> progress;
+};
+
+struct AgainstReport {
+  std::vector<std::string> warnings;
+  uint64_t files = 0;                       // target files that there have to be
+  uint64_t bytes = 0;                       // their planned sizes
+  uint64_t left_out = 0;                    // parameters, by include and exclude
+  uint64_t renamed = 0;                     // parameters
+  std::vector<FileDifference> differences;  // by rank
+  ReplicaReport replicas;                   // of the source stages that these files are made from
+
+  bool equal() const { return differences.empty() && replicas.differing == 0; }
+};
+
+// Plans the conversion and compares each byte of each target file with what the plan says; that the
+// sizes are the planned ones too. Compares the replicas of the sources with one another. Source
+// files with a CRC trailer are checked first.
+// Errors: as Plan; kCorrupt for a file that its trailer does not fit; kNotFound when none of the
+// target files is there; kChanged when sources or targets changed meanwhile; kCancelled.
+Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
 
 }  // namespace reshard
 

@@ -2,18 +2,44 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/strategy_check.h"
 #include "src/io/byte_source.h"
 #include "src/io/source_files.h"
+#include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/unmatched_names.h"
+#include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
 #include "src/source/read_file_table.h"
+#include "src/tensor/byte_box.h"
+#include "src/write/gather.h"
 
 namespace reshard {
+namespace {
+
+Status NoSuchTensor(std::string_view name) {
+  return NotFoundError(fmt::format("the checkpoint has no tensor {}", Quote(name)));
+}
+
+bool IsBoxOf(const Box& box, const Shape& shape) {
+  if (box.begin.size() != shape.size() || box.extent.size() != shape.size()) return false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (box.begin[d] < 0 || box.extent[d] < 0 || box.begin[d] > shape[d] ||
+        box.extent[d] > shape[d] - box.begin[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 struct Checkpoint::State {
   std::string path;
@@ -64,6 +90,104 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   for (const ByteRange& range : parameter->content) add(range);
   for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
   return spans;
+}
+
+struct ShardedCheckpoint::State {
+  std::unique_ptr<OpenedSource> source;
+  std::vector<LogicalTensor> tensors;
+  std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
+
+  Status List();
+};
+
+ShardedCheckpoint::ShardedCheckpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ShardedCheckpoint::ShardedCheckpoint(ShardedCheckpoint&&) noexcept = default;
+ShardedCheckpoint& ShardedCheckpoint::operator=(ShardedCheckpoint&&) noexcept = default;
+ShardedCheckpoint::~ShardedCheckpoint() = default;
+
+Status ShardedCheckpoint::State::List() {
+  RESHARD_ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      MindSporeTarget(source->tensors(), source->placement(), "", UnmatchedPolicy::kCopy)
+          .NamesInOrder(0));
+  PlanNotes notes;
+  for (const std::string& name : names) {
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
+    notes.Add(tensor);
+    if (tensor.kind != ArrayKind::kTensor) continue;
+    tensors.push_back({tensor.Info(), tensor.stage, !tensor.rank});
+  }
+  RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));
+  for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
+  return {};
+}
+
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
+                                                  const std::string& strategy,
+                                                  const std::string& suffix) {
+  return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
+    auto state = std::make_unique<State>();
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource({folder, strategy, "", suffix}));
+    RESHARD_RETURN_IF_ERROR(state->List());
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(state->source->tensors(), state->source->placement(),
+                                               ParameterChoice()));
+    return ShardedCheckpoint(std::move(state));
+  });
+}
+
+const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }
+
+const LogicalTensor* ShardedCheckpoint::Find(std::string_view name) const {
+  const auto found = state_->by_name.find(name);
+  return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
+}
+
+const std::vector<std::string>& ShardedCheckpoint::warnings() const {
+  return state_->source->warnings();
+}
+
+Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
+    if (Find(name) == nullptr) return NoSuchTensor(name);
+    const Source& source = state_->source->tensors();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
+    RESHARD_ASSIGN_OR_RETURN(std::vector<Source::HeldPart> parts, source.PartsOf(tensor));
+    std::vector<Shard> shards;
+    shards.reserve(parts.size());
+    for (Source::HeldPart& part : parts) {
+      shards.push_back({std::move(part.box), std::move(part.ranks)});
+    }
+    return shards;
+  });
+}
+
+Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
+                               std::span<std::byte> destination) const {
+  return CatchOutOfMemory([&]() -> Status {
+    if (Find(name) == nullptr) return NoSuchTensor(name);
+    const Source& source = state_->source->tensors();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
+    if (!IsBoxOf(box, tensor.full_shape)) {
+      return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
+                                              Quote(name), ToString(box),
+                                              ToString(tensor.full_shape)));
+    }
+    const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
+    if (destination.size() != bytes) {
+      return InvalidArgumentError(
+          fmt::format("parameter {}: box {} has {} bytes, the destination {}", Quote(name),
+                      ToString(box), bytes, destination.size()));
+    }
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(source, tensor, box));
+    SourceFiles& files = source.files();
+    RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
+    std::vector<FileId> used;
+    used.reserve(copies.size());
+    for (const BlockCopy& copy : copies) used.push_back(copy.source);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    return files.VerifyUnchanged(used);
+  });
 }
 
 }  // namespace reshard

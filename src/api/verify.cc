@@ -1,13 +1,125 @@
 #include "reshard/verify.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/counted_work.h"
+#include "src/convert/opened_source.h"
+#include "src/convert/source_checks.h"
+#include "src/convert/strategy_check.h"
+#include "src/mindspore/choice_findings.h"
+#include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
 #include "src/verify/find_damage.h"
+#include "src/verify/replica_comparison.h"
 #include "src/verify/stored_set.h"
+#include "src/verify/target_comparison.h"
 
 namespace reshard {
+namespace {
+
+Status CheckOptions(const AgainstOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
+  if (options.source_strategy.empty() && options.target_strategy.empty()) {
+    return InvalidArgumentError(
+        "neither --src-strategy nor --dst-strategy is given; name those of the conversion that is "
+        "to be proved");
+  }
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
+  return CheckJobs(options.jobs);
+}
+
+// The ranks to prove, ascending.
+std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule& rule) {
+  std::vector<int64_t> ranks = options.ranks;
+  if (ranks.empty()) {
+    for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+// The source ranks whose files are read, those of replicas included.
+std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
+  std::set<int64_t> source_ranks;
+  for (const int64_t stage : StagesOf(source.rule(), ranks)) {
+    for (const int64_t local : source.tensors().LocalRanks(stage)) {
+      source_ranks.insert(source.rule().SourceRank(stage, local));
+    }
+  }
+  return source_ranks;
+}
+
+// Bytes to be read, about: what the files have that are there.
+uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc,
+                     const MindSporeTarget& planner, const std::vector<int64_t>& ranks,
+                     const std::string& folder) {
+  uint64_t bytes = crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), ranks));
+  for (const int64_t rank : ranks) {
+    const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
+    if (file.ok()) bytes += file->size;
+  }
+  return bytes;
+}
+
+// Of one rank of each target stage: the others have the same names.
+Status CheckNamesOf(const OpenedSource& source, const MindSporeTarget& planner,
+                    const std::vector<int64_t>& ranks, PlanNotes& notes,
+                    const std::stop_token& stop) {
+  std::vector<int64_t> firsts;
+  uint64_t bytes = 0;
+  for (const int64_t rank : ranks) {
+    const ConversionRule& rule = source.rule();
+    if (!firsts.empty() && rule.TargetStage(firsts.back()) == rule.TargetStage(rank)) continue;
+    if (stop.stop_requested()) return CancelledError("stopped while planning");
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    firsts.push_back(rank);
+    bytes += plan.size;
+  }
+  return CheckNames(source.rule(), firsts, notes, bytes, kUnmatchedAllowed);
+}
+
+// Warns of rank folders in the target that the conversion would not have made.
+Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
+                    std::vector<std::string>& warnings) {
+  std::set<std::string> expected;
+  for (int64_t rank = 0; rank < target_ranks; ++rank) expected.insert(fmt::format("rank_{}", rank));
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::vector<std::string> others;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.is_directory && entry.name.starts_with("rank_") && !expected.contains(entry.name)) {
+      others.push_back(Escape(entry.name));
+    }
+  }
+  if (!others.empty()) {
+    warnings.push_back(
+        fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
+                    Escape(folder), others.size(), target_ranks, FirstOf(others)));
+  }
+  return {};
+}
+
+// Warns where the sizes say that the files are not of this conversion at all.
+void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<std::string>& warnings) {
+  const auto others = std::count_if(
+      report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
+        return difference.found_size && *difference.found_size != difference.expected_size;
+      });
+  if (static_cast<uint64_t>(others) == found) {
+    warnings.emplace_back(
+        "no file has the planned size; are source and strategies those of the conversion?");
+  }
+}
+
+}  // namespace
 
 Result<DamageReport> Verify(const VerifyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DamageReport> {
@@ -19,6 +131,74 @@ Result<DamageReport> Verify(const VerifyOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
     const CountedWork work(options.jobs, options.stop, options.progress, set.bytes());
     return FindDamage(set, work.work());
+  });
+}
+
+Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<AgainstReport> {
+    RESHARD_RETURN_IF_ERROR(CheckOptions(options));
+    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
+    const ParameterChoice choice(options.include, options.exclude, options.renames);
+    RESHARD_ASSIGN_OR_RETURN(
+        const auto source,
+        OpenSource({options.source, options.source_strategy, options.target_strategy,
+                    options.suffix, options.source_files, options.group_info},
+                   {.stop = options.stop}));
+    const MindSporeTarget planner(source->tensors(), source->placement(), options.prefix,
+                                  options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
+    const std::vector<int64_t> ranks = RanksOf(options, source->rule());
+    RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
+                             FindCrcFiles(*source, RanksOfStages(*source, ranks)));
+    const CountedWork work(options.jobs, options.stop, options.progress,
+                           BytesToRead(*source, crc, planner, ranks, options.target));
+
+    AgainstReport report;
+    report.warnings = source->warnings();
+    RESHARD_RETURN_IF_ERROR(
+        WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
+    PlanNotes notes;
+    if (!options.unmatched) {  // before anything is read
+      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, planner, ranks, notes, options.stop));
+    }
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
+    TargetComparison comparison(source->files(), options.target, work.work());
+    for (const int64_t rank : ranks) {
+      if (options.stop.stop_requested()) return CancelledError("stopped while planning");
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes));
+      if (report.files == 0) {  // before much is read; the replicas are all compared in the end
+        RESHARD_ASSIGN_OR_RETURN(StrategyFindings findings,
+                                 CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
+                                               {.only_wrong_strategy = true,
+                                                .workers = work.work().workers,
+                                                .stop = options.stop}));
+        for (std::string& warning : findings.warnings) {
+          report.warnings.push_back(std::move(warning));
+        }
+      }
+      ++report.files;
+      report.bytes += plan.size;
+      RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
+    }
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source->tensors(), source->placement(), choice));
+    RESHARD_RETURN_IF_ERROR(comparison.Finish());
+    RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
+    report.left_out = chosen.left_out;
+    report.renamed = chosen.renamed;
+    if (comparison.found() == 0) {
+      return NotFoundError(fmt::format(
+          "{}: none of the {} target files is there, the first would be {}; is the prefix another "
+          "one?",
+          Escape(options.target), ranks.size(), planner.TargetPath(ranks.front())));
+    }
+    report.differences = comparison.differences();
+    WarnOfSizes(report, comparison.found(), report.warnings);
+    RESHARD_ASSIGN_OR_RETURN(report.replicas,
+                             CompareReplicas(source->tensors(), source->rule().source(), choice,
+                                             StagesOf(source->rule(), ranks), work.work()));
+    RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
+    for (std::string& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
+    for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
+    return report;
   });
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
-#include "reshard/diff.h"
+#include "reshard/compare.h"
 #include "reshard/strategy_files.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

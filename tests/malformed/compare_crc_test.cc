@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/diff.h"
-#include "reshard/digest.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "src/digest/crc32.h"
 #include "tests/malformed/good_folder.h"
 #include "tests/support/checkpoint_bytes.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"

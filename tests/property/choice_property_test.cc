@@ -12,7 +12,6 @@
 
 #include "reshard/convert.h"
 #include "reshard/verify.h"
-#include "reshard/verify_against.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"

@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/diff.h"
-#include "reshard/digest.h"
+#include "reshard/compare.h"
 #include "src/digest/logical_digest.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "reshard/checkpoint.h"
 #include "reshard/convert.h"
-#include "reshard/sharded_checkpoint.h"
 #include "reshard/strategy_files.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"

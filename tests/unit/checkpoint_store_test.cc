@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
-#include "reshard/sharded_checkpoint.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

@@ -8,7 +8,6 @@
 
 #include "reshard/convert.h"
 #include "reshard/verify.h"
-#include "reshard/verify_against.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"

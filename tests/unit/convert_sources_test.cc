@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "reshard/checkpoint.h"
+#include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/digest.h"
 #include "reshard/rank_files.h"
-#include "reshard/sharded_checkpoint.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/diff.h"
-#include "reshard/digest.h"
+#include "reshard/compare.h"
 #include "src/digest/logical_digest.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/sharded_checkpoint.h"
+#include "reshard/checkpoint.h"
 #include "src/api/layout_sums.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/diff.h"
-#include "reshard/digest.h"
+#include "reshard/compare.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"

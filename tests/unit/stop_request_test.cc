@@ -6,13 +6,12 @@
 #include <stop_token>
 #include <string>
 
+#include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/diff.h"
-#include "reshard/digest.h"
 #include "reshard/layout_report.h"
 #include "reshard/merge.h"
 #include "reshard/strategy_inference.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "src/io/source_files.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"

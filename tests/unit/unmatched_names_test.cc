@@ -6,11 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/checkpoint.h"
+#include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/diff.h"
-#include "reshard/digest.h"
-#include "reshard/sharded_checkpoint.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"

@@ -1,6 +1,6 @@
 // What is said of the values of parameters, for every dtype and whatever the layout.
 
-#include "reshard/value_statistics.h"
+#include "reshard/compare.h"
 
 #include <gmock/gmock.h>
 

@@ -9,7 +9,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/convert.h"
-#include "reshard/verify_against.h"
+#include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"

@@ -2,8 +2,7 @@
 #ifndef RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 #define RESHARD_TOOLS_CLI_DIFF_COMMAND_H_
 
-#include "reshard/diff.h"
-#include "reshard/digest.h"
+#include "reshard/compare.h"
 #include "tools/cli/command.h"
 
 namespace reshard {

@@ -10,10 +10,10 @@
 #include <variant>
 
 #include "reshard/box.h"
+#include "reshard/checkpoint.h"
 #include "reshard/glob.h"
 #include "reshard/optimizer_names.h"
 #include "reshard/rank_files.h"
-#include "reshard/sharded_checkpoint.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/stop_on_signal.h"

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
 #include "reshard/strategy_files.h"
-#include "reshard/value_statistics.h"
 #include "tools/cli/command.h"
 #include "tools/cli/text_format.h"
 

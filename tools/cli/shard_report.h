@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/sharded_checkpoint.h"
+#include "reshard/checkpoint.h"
 
 namespace reshard {
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "reshard/verify.h"
-#include "reshard/verify_against.h"
 #include "tools/cli/command.h"
 #include "tools/cli/shared_options.h"
 

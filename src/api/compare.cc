@@ -1,10 +1,9 @@
-#include "reshard/diff.h"
+#include "reshard/compare.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -14,9 +13,44 @@
 #include "src/convert/counted_work.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
+#include "src/verify/value_sums.h"
 
 namespace reshard {
 namespace {
+
+void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport& report) {
+  report.bytes += value.bytes;
+  report.parameters.push_back({{tensor.name, value.kind, value.dtype, value.shape, value.bytes},
+                               ToHex(value.digest),
+                               value.ranks});
+}
+
+Status DigestOneReplica(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+  const OpenedSource& source = *opened.source;
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
+                           DigestTensors(source.tensors(), opened.tensors, work));
+  for (size_t i = 0; i < digests.size(); ++i) {
+    const SourceTensor& tensor = opened.tensors[i];
+    HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
+    if (tensor.kind == ArrayKind::kTensor) value.shape = tensor.full_shape;
+    AddDigest(tensor, value, report);
+  }
+  return {};
+}
+
+Status DigestAllRanks(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+  const OpenedSource& source = *opened.source;
+  RESHARD_ASSIGN_OR_RETURN(
+      const CheckpointContents contents,
+      ReadAllRanks(source.tensors(), source.rule().source(), opened.tensors, work));
+  for (size_t i = 0; i < contents.values.size(); ++i) {
+    for (const HeldValue& value : contents.values[i]) {
+      AddDigest(opened.tensors[i], value, report);
+    }
+  }
+  report.ranks = FindingsOf(opened.tensors, contents);
+  return {};
+}
 
 bool SameType(const TensorInfo& a, const TensorInfo& b) {
   if (a.kind != b.kind) return false;
@@ -219,7 +253,41 @@ class Comparison {
   DiffReport report_;
 };
 
+ValueStatistics StatisticsOf(const ValueSums& sums) {
+  ValueStatistics statistics{.values = sums.values,
+                             .nans = sums.nans,
+                             .infinities = sums.infinities,
+                             .least = std::nullopt,
+                             .greatest = std::nullopt,
+                             .mean = std::nullopt};
+  if (sums.finite() == 0) return statistics;
+  statistics.least = sums.least;
+  statistics.greatest = sums.greatest;
+  statistics.mean = sums.sum / static_cast<double>(sums.finite());
+  return statistics;
+}
+
 }  // namespace
+
+Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<DigestReport> {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
+    RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
+    DigestReport report;
+    report.bytes_read = reading.bytes;
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes_read);
+    OpenedSource& source = *opened.source;
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, reading.crc, work.work()));
+    const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
+    RESHARD_RETURN_IF_ERROR(digest(opened, work.work(), report));
+    RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
+    report.warnings = std::move(opened.warnings);
+    return report;
+  });
+}
 
 uint64_t DiffReport::Count(ParameterRelation relation) const {
   return static_cast<uint64_t>(
@@ -247,6 +315,36 @@ Result<DiffReport> Diff(const DiffOptions& options) {
     Comparison comparison(options, a, b);
     const CountedWork work(options.jobs, options.stop, options.progress, comparison.bytes());
     return comparison.Run(work.work());
+  });
+}
+
+Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
+    if (options.select) {
+      std::erase_if(opened.tensors,
+                    [&](const SourceTensor& parameter) { return !options.select(parameter.name); });
+    }
+    StatisticsReport report;
+    for (const SourceTensor& parameter : opened.tensors) {
+      if (HasValues(parameter)) report.bytes += parameter.Bytes();
+    }
+    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
+    OpenedSource& source = *opened.source;
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::optional<ValueSums>> sums,
+                             SumParameters(source.tensors(), opened.tensors, work.work()));
+    RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const SourceTensor& tensor = opened.tensors[i];
+      ParameterStatistics parameter{tensor.Info(), std::nullopt};
+      if (sums[i]) parameter.statistics = StatisticsOf(*sums[i]);
+      report.parameters.push_back(std::move(parameter));
+    }
+    report.warnings = std::move(opened.warnings);
+    return report;
   });
 }
 
