@@ -50,11 +50,11 @@ Status PrintCopies(const SourceSpec& spec) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }
-  const MindSporeTarget planner(source->tensors(), source->placement(), "checkpoint_",
-                                UnmatchedPolicy::kCopy);
+  const MindSporeTarget target(source->tensors(), source->rule(), "checkpoint_",
+                               UnmatchedPolicy::kCopy);
   PlanNotes notes;
   for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
     fmt::print("target {} {}\n", plan.size, plan.path);
     for (const Segment& segment : plan.segments) {
       if (const auto* literal = std::get_if<Literal>(&segment)) {

@@ -120,12 +120,12 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                   .target_strategy = target + "/strategy",
                                   .suffix = ""});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
-  const MindSporeTarget planner((*opened)->tensors(), (*opened)->placement(), "checkpoint_",
-                                UnmatchedPolicy::kCopy);
+  const MindSporeTarget target((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
+                               UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanNotes notes;
-    const auto plan = planner.PlanTarget(0, notes);
+    const auto plan = target.Plan(0, notes);
     if (!plan.ok()) return state.SkipWithError(plan.status().message().c_str());
     parameters = plan->parameters;
   }

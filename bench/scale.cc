@@ -150,14 +150,14 @@ struct Tally {
   }
 };
 
-Status PlanRanks(const MindSporeTarget& planner, const ConversionRule& rule, int64_t step,
+Status PlanRanks(const MindSporeTarget& target, const ConversionRule& rule, int64_t step,
                  std::string_view what, size_t& indexed) {
   PlanNotes notes;
   Tally tally;
   const size_t before = indexed;
   const Stopwatch watch;
   for (int64_t rank = 0; rank < rule.target_ranks(); rank += step) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
     tally.Add(plan);
   }
   const double seconds = watch.Seconds();
@@ -195,16 +195,16 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       size_t{256} << 20);
   const GridPlacement placement(rule, std::move(rank_files));
   const Source shards(files, indexes, placement);
-  const MindSporeTarget planner(shards, placement, "checkpoint_", UnmatchedPolicy::kCopy);
+  const MindSporeTarget target(shards, rule, "checkpoint_", UnmatchedPolicy::kCopy);
   const int64_t ranks = rule.target_ranks();
-  RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, first", indexed));
-  RESHARD_RETURN_IF_ERROR(PlanRanks(planner, rule, ranks, "plan one target rank, again", indexed));
+  RESHARD_RETURN_IF_ERROR(PlanRanks(target, rule, ranks, "plan one target rank, first", indexed));
+  RESHARD_RETURN_IF_ERROR(PlanRanks(target, rule, ranks, "plan one target rank, again", indexed));
   const int64_t step = all ? 1 : ranks / 128;
   const std::string which = all ? "all" : "a sample of";
   RESHARD_RETURN_IF_ERROR(PlanRanks(
-      planner, rule, step, fmt::format("plan {} {} target ranks", which, ranks / step), indexed));
+      target, rule, step, fmt::format("plan {} {} target ranks", which, ranks / step), indexed));
   RESHARD_RETURN_IF_ERROR(
-      PlanRanks(planner, rule, step, fmt::format("the same, again", ranks / step), indexed));
+      PlanRanks(target, rule, step, fmt::format("the same, again", ranks / step), indexed));
   fmt::print("  indexes held: {} KiB; peak memory so far (VmHWM): {} MiB\n", indexes.memory() >> 10,
              PeakMiB());
   return {};

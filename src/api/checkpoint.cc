@@ -108,7 +108,7 @@ ShardedCheckpoint::~ShardedCheckpoint() = default;
 Status ShardedCheckpoint::State::List() {
   RESHARD_ASSIGN_OR_RETURN(
       const std::vector<std::string> names,
-      MindSporeTarget(source->tensors(), source->placement(), "", UnmatchedPolicy::kCopy)
+      MindSporeTarget(source->tensors(), source->rule(), "", UnmatchedPolicy::kCopy)
           .NamesInOrder(0));
   PlanNotes notes;
   for (const std::string& name : names) {
@@ -129,8 +129,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
     auto state = std::make_unique<State>();
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource({folder, strategy, "", suffix}));
     RESHARD_RETURN_IF_ERROR(state->List());
-    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(state->source->tensors(), state->source->placement(),
-                                               ParameterChoice()));
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
 }

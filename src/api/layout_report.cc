@@ -111,13 +111,13 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
 // The first rank of each target stage that is planned.
 std::map<int64_t, int64_t> PlannedStages(const PlanReport& plan, const ConversionRule& rule) {
   std::map<int64_t, int64_t> stages;
-  for (const TargetFileSummary& target : plan.targets) {
-    stages.emplace(rule.TargetStage(target.rank), target.rank);
+  for (const TargetFileSummary& file : plan.targets) {
+    stages.emplace(rule.TargetStage(file.rank), file.rank);
   }
   return stages;
 }
 
-Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget& planner,
+Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget& target,
                               const PlanReport& plan, const Parameter& parameter) {
   const ConversionRule& rule = source.rule();
   const int64_t stages =
@@ -126,7 +126,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget&
   for (const auto& [stage, rank] : PlannedStages(plan, rule)) {
     PlanNotes notes;  // all has been said
     RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection,
-                             planner.Select(rank, notes));
+                             target.Select(rank, notes));
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();
     };
@@ -170,7 +170,7 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) 
 // `notes` are those of the plans of `plan`. Errors: kNotFound for a
 // name that none of them writes; those of MakeGrid and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
-                                                    const MindSporeTarget& planner,
+                                                    const MindSporeTarget& target,
                                                     const PlanReport& plan, const PlanNotes& notes,
                                                     const std::vector<std::string>& names) {
   std::vector<const Parameter*> chosen;
@@ -194,7 +194,7 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
     ParameterGrids both{
         {parameter->first, what.kind, what.dtype, what.full_shape, what.bytes}, {}, {}};
     RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *parameter));
-    RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, planner, plan, *parameter));
+    RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, target, plan, *parameter));
     grids.push_back(std::move(both));
   }
   return grids;
@@ -220,7 +220,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const ConversionSpec spec = SpecOf(options.conversion);
   RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, budget));
-  const MindSporeTarget planner = MakeTarget(*source, spec);
+  const MindSporeTarget target = MakeTarget(*source, spec);
   std::map<FileId, int64_t> ranks;
   for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
   LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));
@@ -230,12 +230,12 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   PlanNotes notes;
   RESHARD_ASSIGN_OR_RETURN(
       ConversionPlan plan,
-      PlanConversion(*source, planner, spec.selection, spec.checks.reference, budget, spec.run.stop,
-                     notes, [&](const TargetPlan& target) { sums.Add(target, notes); }));
+      PlanConversion(*source, target, spec.selection, spec.checks.reference, budget, spec.run.stop,
+                     notes, [&](const TargetPlan& made) { sums.Add(made, notes); }));
   report.plan = ReportOf(std::move(plan));
   sums.Finish(notes, report);
   RESHARD_ASSIGN_OR_RETURN(
-      report.parameters, MakeDeviceGrids(*source, planner, report.plan, notes, options.parameters));
+      report.parameters, MakeDeviceGrids(*source, target, report.plan, notes, options.parameters));
   report.source.strategy = options.conversion.source_strategy;
   report.target.strategy = options.conversion.target_strategy;
   return report;

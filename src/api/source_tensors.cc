@@ -57,13 +57,13 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token&
   RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {.stop = stop}));
   OpenedSource& source = *opened.source;
   PlanNotes notes;
-  RESHARD_ASSIGN_OR_RETURN(opened.tensors,
-                           ListTensors(source.tensors(), source.placement(), notes));
+  RESHARD_ASSIGN_OR_RETURN(opened.tensors, ListTensors(source.tensors(), source.rule(), notes));
   for (const SourceTensor& tensor : opened.tensors) notes.Add(tensor);
   RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), notes));
-  RESHARD_ASSIGN_OR_RETURN(const StrategyFindings findings,
-                           CheckStrategy(source, ParameterChoice(), source.placement().Stages(),
-                                         {.only_wrong_strategy = true, .stop = stop}));
+  RESHARD_ASSIGN_OR_RETURN(
+      const StrategyFindings findings,
+      CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
+                    {.only_wrong_strategy = true, .stop = stop}));
   opened.warnings = source.warnings();
   for (const auto& warnings : {findings.warnings, notes.Warnings()}) {
     for (const std::string& warning : warnings) {

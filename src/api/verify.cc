@@ -17,6 +17,7 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
+#include "src/plan/target.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/stored_set.h"
@@ -59,19 +60,18 @@ std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<in
 }
 
 // Bytes to be read, about: what the files have that are there.
-uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc,
-                     const MindSporeTarget& planner, const std::vector<int64_t>& ranks,
-                     const std::string& folder) {
+uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Target& target,
+                     const std::vector<int64_t>& ranks, const std::string& folder) {
   uint64_t bytes = crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), ranks));
   for (const int64_t rank : ranks) {
-    const auto file = IdentityOf(fmt::format("{}/{}", folder, planner.TargetPath(rank)));
+    const auto file = IdentityOf(fmt::format("{}/{}", folder, target.PathOf(rank)));
     if (file.ok()) bytes += file->size;
   }
   return bytes;
 }
 
 // Of one rank of each target stage: the others have the same names.
-Status CheckNamesOf(const OpenedSource& source, const MindSporeTarget& planner,
+Status CheckNamesOf(const OpenedSource& source, const Target& target,
                     const std::vector<int64_t>& ranks, PlanNotes& notes,
                     const std::stop_token& stop) {
   std::vector<int64_t> firsts;
@@ -80,7 +80,7 @@ Status CheckNamesOf(const OpenedSource& source, const MindSporeTarget& planner,
     const ConversionRule& rule = source.rule();
     if (!firsts.empty() && rule.TargetStage(firsts.back()) == rule.TargetStage(rank)) continue;
     if (stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, planner.PlanTarget(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
     firsts.push_back(rank);
     bytes += plan.size;
   }
@@ -144,13 +144,13 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
         OpenSource({options.source, options.source_strategy, options.target_strategy,
                     options.suffix, options.source_files, options.group_info},
                    {.stop = options.stop}));
-    const MindSporeTarget planner(source->tensors(), source->placement(), options.prefix,
-                                  options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
+    const MindSporeTarget target(source->tensors(), source->rule(), options.prefix,
+                                 options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
     const CountedWork work(options.jobs, options.stop, options.progress,
-                           BytesToRead(*source, crc, planner, ranks, options.target));
+                           BytesToRead(*source, crc, target, ranks, options.target));
 
     AgainstReport report;
     report.warnings = source->warnings();
@@ -158,13 +158,13 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
         WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
     PlanNotes notes;
     if (!options.unmatched) {  // before anything is read
-      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, planner, ranks, notes, options.stop));
+      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, notes, options.stop));
     }
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
     TargetComparison comparison(source->files(), options.target, work.work());
     for (const int64_t rank : ranks) {
       if (options.stop.stop_requested()) return CancelledError("stopped while planning");
-      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes));
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, notes));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings findings,
                                  CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
@@ -179,7 +179,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
       report.bytes += plan.size;
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
-    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source->tensors(), source->placement(), choice));
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*source, choice));
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
     RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
     report.left_out = chosen.left_out;
@@ -188,7 +188,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
       return NotFoundError(fmt::format(
           "{}: none of the {} target files is there, the first would be {}; is the prefix another "
           "one?",
-          Escape(options.target), ranks.size(), planner.TargetPath(ranks.front())));
+          Escape(options.target), ranks.size(), target.PathOf(ranks.front())));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);

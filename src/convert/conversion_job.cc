@@ -120,9 +120,6 @@ std::string StrategyDigest(const Strategy& strategy) {
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
 // tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
 // that each hold the files that their target ranks need do one plan together.
-// Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
-// tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
-// that each hold the files that their target ranks need do one plan together.
 std::string PlanFingerprint(const OpenedSource& source, const std::string& prefix,
                             const Selection& selection) {
   Xxh3 digest;
@@ -142,7 +139,7 @@ std::string PlanFingerprint(const OpenedSource& source, const std::string& prefi
   if (target_strategy != nullptr) {
     digest.Update(fmt::format("target {}\n", StrategyDigest(*target_strategy)));
   }
-  for (const HolderGroups::List& list : source.placement().groups().lists()) {
+  for (const HolderGroups::List& list : source.rule().groups().lists()) {
     digest.Update(fmt::format("holders {}\n", list.ranks));
   }
   if (const auto step = source.step()) {

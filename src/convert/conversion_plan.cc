@@ -53,12 +53,12 @@ void AddTo(PlanSums& sums, const Segment& segment) {
 }
 
 // Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
-Result<PlanSums> SumsOf(const MindSporeTarget& planner, int64_t rank, const PlanVisitor& visit,
+Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& visit,
                         PlanNotes& notes) {
   PlanSums sums;
   SegmentVisitor add;
   if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
-  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, planner.PlanTarget(rank, notes, add));
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, notes, add));
   for (const Segment& segment : plan.segments) AddTo(sums, segment);
   sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
@@ -69,11 +69,11 @@ Result<PlanSums> SumsOf(const MindSporeTarget& planner, int64_t rank, const Plan
 
 class TargetPlanning {
  public:
-  TargetPlanning(const OpenedSource& source, const MindSporeTarget& planner,
-                 const MemoryBudget& budget, const std::stop_token& stop, const PlanVisitor& visit,
-                 PlanNotes& notes, WorkList& work)
+  TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
+                 const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
+                 WorkList& work)
       : source_(source),
-        planner_(planner),
+        target_(target),
         budget_(budget),
         stop_(stop),
         visit_(visit),
@@ -90,7 +90,7 @@ class TargetPlanning {
     std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
     while (!ranks.empty()) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
-      const int64_t next_stage = source_.rule().TargetStage(ranks.front());
+      const int64_t next_stage = target_.StageOf(ranks.front());
       const size_t room = Room() / 2;  // half for plans, half for the notes of those that wait
       const size_t workers = std::clamp<size_t>(room, 1, Indexers());
       size_t count = 1;
@@ -130,16 +130,15 @@ class TargetPlanning {
 
   // How many of `ranks`, from the first on, are of target stage `stage`.
   size_t OfStage(int64_t stage, std::span<const int64_t> ranks) const {
-    const auto end = std::find_if(ranks.begin(), ranks.end(), [&](int64_t rank) {
-      return source_.rule().TargetStage(rank) != stage;
-    });
+    const auto end = std::find_if(ranks.begin(), ranks.end(),
+                                  [&](int64_t rank) { return target_.StageOf(rank) != stage; });
     return static_cast<size_t>(end - ranks.begin());
   }
 
   Status PlanOne(int64_t rank) {
-    planner_.IndexSources(rank, Indexers(), stop_);
+    target_.IndexSources(rank, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(planner_, rank, visit_, notes_));
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, notes_));
     Add(std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
@@ -153,7 +152,7 @@ class TargetPlanning {
     std::vector<Planned> all(ranks.size());
     const auto plan = [&](size_t i, const std::stop_token& /*stop*/) {
       all[i].notes.earlier = &notes_;
-      Result<PlanSums> made = SumsOf(planner_, ranks[i], {}, all[i].notes);
+      Result<PlanSums> made = SumsOf(target_, ranks[i], {}, all[i].notes);
       if (made.ok()) all[i].sums = *std::move(made);
       return Status();
     };
@@ -189,7 +188,7 @@ class TargetPlanning {
   }
 
   const OpenedSource& source_;
-  const MindSporeTarget& planner_;
+  const Target& target_;
   const MemoryBudget& budget_;
   const std::stop_token& stop_;
   const PlanVisitor& visit_;
@@ -234,11 +233,10 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all, const 
 // Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
 // `notes`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
-Status PlanTargets(const OpenedSource& source, const MindSporeTarget& planner,
-                   std::span<const int64_t> ranks, const MemoryBudget& budget,
-                   const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
-                   WorkList& work) {
-  TargetPlanning planning(source, planner, budget, stop, visit, notes, work);
+Status PlanTargets(const OpenedSource& source, const Target& target, std::span<const int64_t> ranks,
+                   const MemoryBudget& budget, const std::stop_token& stop,
+                   const PlanVisitor& visit, PlanNotes& notes, WorkList& work) {
+  TargetPlanning planning(source, target, budget, stop, visit, notes, work);
   RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
   planning.AddSources();
   return {};
@@ -257,25 +255,25 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
 
 MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec) {
   const Selection& selection = spec.selection;
-  return {source.tensors(), source.placement(), spec.target.prefix, selection.unmatched,
+  return {source.tensors(), source.rule(), spec.target.prefix, selection.unmatched,
           ParameterChoice(selection.include, selection.exclude, selection.renames)};
 }
 
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanNotes& notes, const PlanVisitor& visit) {
   std::vector<int64_t> ranks = selection.ranks;
   if (ranks.empty()) {
-    ranks.resize(static_cast<size_t>(source.rule().target_ranks()));
+    ranks.resize(static_cast<size_t>(target.files()));
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   ConversionPlan plan;
   RESHARD_RETURN_IF_ERROR(
-      PlanTargets(source, planner, ranks, budget, stop, visit, notes, plan.work));
+      PlanTargets(source, target, ranks, budget, stop, visit, notes, plan.work));
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
-                           FindingsOf(planner.choice(), source.rule(), notes));
+                           FindingsOf(target.choice(), source.rule(), notes));
   PlanFindings& findings = plan.findings;
   findings.parameters = notes.parameters.size();
   findings.left_out = choice.left_out;
@@ -296,11 +294,11 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSpor
   return plan;
 }
 
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop) {
   PlanNotes notes;
-  return PlanConversion(source, planner, selection, reference, budget, stop, notes, {});
+  return PlanConversion(source, target, selection, reference, budget, stop, notes, {});
 }
 
 PlanReport ReportOf(ConversionPlan plan) {

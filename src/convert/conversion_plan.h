@@ -19,6 +19,7 @@
 #include "src/convert/work_list.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/plan/plan_notes.h"
+#include "src/plan/target.h"
 #include "src/plan/target_plan.h"
 
 namespace reshard {
@@ -54,13 +55,13 @@ MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spe
 // full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so
 // pins its identity. What it takes more than plans to find is left to the caller: sample, totals
 // and stage_alone. Errors: of the first rank that
-// has one, those of MindSporeTarget::PlanTarget; those of FindingsOf, CheckReference and
+// has one, those of Target::Plan; those of FindingsOf, CheckReference and
 // CheckNames; kCancelled.
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop);
 // As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.
-Result<ConversionPlan> PlanConversion(const OpenedSource& source, const MindSporeTarget& planner,
+Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanNotes& notes, const PlanVisitor& visit);

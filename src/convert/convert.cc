@@ -30,8 +30,8 @@
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
 #include "src/mindspore/files_read.h"
-#include "src/mindspore/mindspore_target.h"
 #include "src/os/storage_kind.h"
+#include "src/plan/target.h"
 #include "src/write/part_sink.h"
 
 namespace reshard {
@@ -46,16 +46,16 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
 
 // Checks that the source is what it is taken for and the source strategy its own, before anything
 // is written.
-Status CheckSource(OpenedSource& source, const MindSporeTarget& planner, const CheckChoice& checks,
+Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
   RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
                            CheckTotals(source, checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> target_ranks;
   target_ranks.reserve(plan.work.targets.size());
-  for (const TargetWork& target : plan.work.targets) target_ranks.push_back(target.rank);
+  for (const TargetWork& file : plan.work.targets) target_ranks.push_back(file.rank);
   RESHARD_ASSIGN_OR_RETURN(
       StrategyFindings findings,
-      CheckStrategy(source, planner.choice(), StagesOf(source.rule(), target_ranks),
+      CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
                     {.replicas = checks.replicas,
                      .spent = checks.parameters ? SampleLimits{0, 0} : spent,
                      .workers = Workers(run.jobs),
@@ -77,7 +77,7 @@ std::vector<std::string> OthersRead(const ConvertOptions& options) {
 // What is known once a conversion is planned and checked.
 struct Conversion {
   OpenedSource& source;
-  const MindSporeTarget& planner;
+  const Target& target;
   const ConversionPlan& plan;
   const ConversionSpec& spec;
   const MemoryBudget& budget;
@@ -146,7 +146,7 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
   }
   JobSpec own = spec;
   own.is_published = [&] {
-    return IsPublished(conversion.source, conversion.planner, conversion.plan.work, spec);
+    return IsPublished(conversion.source, conversion.target, conversion.plan.work, spec);
   };
   RESHARD_ASSIGN_OR_RETURN(WorkerJob worker,
                            WorkerJob::Begin(std::move(own), *conversion.spec.run.worker, patience));
@@ -162,7 +162,7 @@ struct Work {
 };
 
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share) {
-  const auto& [source, planner, plan, spec, budget, timeline] = conversion;
+  const auto& [source, target, plan, spec, budget, timeline] = conversion;
   const WorkList& list = plan.work;
   const bool check_staged = share.staged && spec.target.resume == Resume::kVerify;
   std::vector<int64_t> target_ranks;
@@ -177,17 +177,16 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
                            FindChecks(source, share.source_ranks, target_ranks, spec.checks));
   const CountedWork count(spec.run.jobs, spec.run.stop, spec.run.progress, checks.bytes + bytes);
   RESHARD_ASSIGN_OR_RETURN(done.replicas,
-                           RunChecks(source, checks, planner.choice(), spec.checks, count.work()));
+                           RunChecks(source, checks, target.choice(), spec.checks, count.work()));
   done.checked = checks.crc;
   if (check_staged) {
     RESHARD_RETURN_IF_ERROR(CheckPublication(list, *job.alone, count.work()));
   }
   if (share.staged) return done;
   timeline.Begin("write");
-  RESHARD_ASSIGN_OR_RETURN(
-      done.written,
-      WriteTargets(source, planner, list, share.parts, job.sink(), job.storage(),
-                   job.spec().fingerprint, spec.target, budget, count.work(), timeline));
+  RESHARD_ASSIGN_OR_RETURN(done.written, WriteTargets(source, target, list, share.parts, job.sink(),
+                                                      job.storage(), job.spec().fingerprint,
+                                                      spec.target, budget, count.work(), timeline));
   return done;
 }
 
@@ -291,11 +290,11 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const ConversionSpec spec = SpecOf(options);
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const MindSporeTarget planner = MakeTarget(*source, spec);
+    const MindSporeTarget target = MakeTarget(*source, spec);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, planner, spec.selection, spec.checks.reference,
+                             PlanConversion(*source, target, spec.selection, spec.checks.reference,
                                             first, spec.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, spec.checks, spec.run, plan));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, spec.checks, spec.run, plan));
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
@@ -303,10 +302,10 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                              MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
     job.meter = &budget.measured->meter;
-    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, planner, job));
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
     RESHARD_ASSIGN_OR_RETURN(
         ConvertReport report,
-        Execute({*source, planner, plan, spec, budget, timeline}, std::move(job)));
+        Execute({*source, target, plan, spec, budget, timeline}, std::move(job)));
     report.timeline = timeline.Finish();
     const MemoryMeter& meter = budget.measured->meter;
     report.memory_limit = budget.limit;
@@ -325,17 +324,17 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
     ConversionSpec spec = SpecOf(options);
     if (spec.checks.replicas == CheckReplicas::kAll) spec.checks.replicas = CheckReplicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const MindSporeTarget planner = MakeTarget(*source, spec);
+    const MindSporeTarget target = MakeTarget(*source, spec);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, planner, spec.selection, spec.checks.reference,
+                             PlanConversion(*source, target, spec.selection, spec.checks.reference,
                                             first, spec.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, planner, spec.checks, spec.run, plan));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, spec.checks, spec.run, plan));
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                              MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
-    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, planner, job));
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
     PlanReport report = ReportOf(std::move(plan));
     report.free_space_bytes = free_space;

@@ -13,6 +13,7 @@
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"
+#include "src/source/listed_placement.h"
 
 namespace reshard {
 namespace {
@@ -88,14 +89,21 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
       LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->warnings_));
   RESHARD_RETURN_IF_ERROR(LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_,
                                       source->warnings_));
-  source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
-                        source->target_strategy_ ? &*source->target_strategy_ : nullptr);
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
-  RESHARD_RETURN_IF_ERROR(groups.CheckAgainst(*source->rule_));
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, groups));
+  const ConversionRule& rule = source->rule_.emplace(
+      source->source_strategy_ ? &*source->source_strategy_ : nullptr,
+      source->target_strategy_ ? &*source->target_strategy_ : nullptr, std::move(groups));
+  RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec));
   std::map<int64_t, FileId> rank_files;
   for (const OpenedSource::File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
-  source->placement_.emplace(*source->rule_, std::move(rank_files), std::move(groups));
+  if (rule.source() != nullptr) {
+    auto grid = std::make_unique<GridPlacement>(rule, std::move(rank_files));
+    source->grid_ = grid.get();
+    source->placement_ = std::move(grid);
+  } else {
+    source->placement_ = std::make_unique<ListedPlacement>(std::move(rank_files));
+  }
   source->tensors_.emplace(source->files_, source->indexes_, *source->placement_, source->memory_);
   return source;
 }
@@ -112,12 +120,13 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   return {};
 }
 
-Status OpenedSource::ChooseFiles(const SourceSpec& spec, const HolderGroups& groups) {
+Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
   RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(spec));
   warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
 
   const int64_t first = rule_->SourceRank(0, 0);
   const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
+  const HolderGroups& groups = rule_->groups();
   const auto replicas = source_strategy_ ? std::span<const int64_t>() : groups.HoldersLike(first);
   FirstFew extra;
   for (const RankFile& file : folder.files) {

@@ -20,6 +20,7 @@
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
+#include "src/source/placement.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
 
@@ -73,7 +74,8 @@ class OpenedSource {
   TableCache& indexes() { return indexes_; }
   const TableCache& indexes() const { return indexes_; }
   const ConversionRule& rule() const { return *rule_; }
-  const GridPlacement& placement() const { return *placement_; }
+  // Where strategies put the shards; null where there is no source strategy.
+  const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
   // The training step of all chosen files, where their names tell it.
@@ -84,8 +86,7 @@ class OpenedSource {
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                           const SourceLimits& limits);
   explicit OpenedSource(const SourceLimits& limits);
-  // `groups` says which ranks hold the same weights.
-  Status ChooseFiles(const SourceSpec& spec, const HolderGroups& groups);
+  Status ChooseFiles(const SourceSpec& spec);
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
@@ -93,7 +94,8 @@ class OpenedSource {
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
-  std::optional<GridPlacement> placement_;
+  std::unique_ptr<const Placement> placement_;
+  const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
   std::vector<File> chosen_;
   std::optional<TrainingStep> step_;

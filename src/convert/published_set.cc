@@ -100,8 +100,8 @@ struct EarlierFile {
   std::map<uint64_t, std::string> digests;  // of its Values, by their offsets
 };
 
-std::optional<EarlierFile> ReadEarlier(const OutputDirectory& target, const std::string& path) {
-  const auto bytes = ReadFileAt(target, RecordPath(path), kMaxRecordBytes);
+std::optional<EarlierFile> ReadEarlier(const OutputDirectory& folder, const std::string& path) {
+  const auto bytes = ReadFileAt(folder, RecordPath(path), kMaxRecordBytes);
   if (!bytes.ok()) return std::nullopt;
   EarlierFile file;
   PartRecordParser parser(RecordPath(path), [&file](const RecordedValue& value) {
@@ -180,12 +180,12 @@ std::set<std::string_view> SharedSources(const Manifest& manifest, const JobSpec
 
 }  // namespace
 
-Result<bool> IsPublished(OpenedSource& source, const MindSporeTarget& planner, const WorkList& work,
+Result<bool> IsPublished(OpenedSource& source, const Target& target, const WorkList& work,
                          const JobSpec& spec) {
-  const auto target = OutputDirectory::Open(spec.target_folder);
-  if (!target.ok()) return false;
-  const std::string path = target->PathOf(spec.manifest_name);
-  const auto bytes = target->ReadFile(spec.manifest_name, kMaxManifestBytes);
+  const auto folder = OutputDirectory::Open(spec.target_folder);
+  if (!folder.ok()) return false;
+  const std::string path = folder->PathOf(spec.manifest_name);
+  const auto bytes = folder->ReadFile(spec.manifest_name, kMaxManifestBytes);
   const auto identity = IdentityOf(path);
   if (!bytes.ok() || !identity.ok()) return false;
   const auto manifest = ParseManifest(*bytes, path);
@@ -195,8 +195,7 @@ Result<bool> IsPublished(OpenedSource& source, const MindSporeTarget& planner, c
   }
   for (const size_t i : Some(work.targets.size())) {
     PlanNotes notes;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan planned,
-                             planner.PlanTarget(work.targets[i].rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan planned, target.Plan(work.targets[i].rank, notes));
     RESHARD_ASSIGN_OR_RETURN(
         const bool equal,
         AreSamplesEqual(source.files(), planned,
@@ -206,12 +205,12 @@ Result<bool> IsPublished(OpenedSource& source, const MindSporeTarget& planner, c
   return true;
 }
 
-Result<std::string> FindOtherSource(OpenedSource& source, const MindSporeTarget& planner,
+Result<std::string> FindOtherSource(OpenedSource& source, const Target& target,
                                     const JobSpec& spec) {
   const std::string none;
-  const auto target = OutputDirectory::Open(spec.target_folder);
-  if (!target.ok()) return none;
-  const auto bytes = target->ReadFile(spec.manifest_name, kMaxManifestBytes);
+  const auto folder = OutputDirectory::Open(spec.target_folder);
+  if (!folder.ok()) return none;
+  const auto bytes = folder->ReadFile(spec.manifest_name, kMaxManifestBytes);
   if (!bytes.ok()) return none;
   const auto manifest = ParseManifest(*bytes, spec.manifest_name);
   if (!manifest.ok() || manifest->plan != spec.fingerprint) return none;
@@ -220,11 +219,11 @@ Result<std::string> FindOtherSource(OpenedSource& source, const MindSporeTarget&
   const SourceNames names = NamesOf(source);
   int planned = 0;
   int compared = 0;
-  for (int64_t rank = 0; rank < source.rule().target_ranks() && !joined.empty(); ++rank) {
+  for (int64_t rank = 0; rank < target.files() && !joined.empty(); ++rank) {
     if (shared.empty() || planned == kMostFiles || compared == kMostValues) break;
-    const std::string path = planner.TargetPath(rank);
+    const std::string path = target.PathOf(rank);
     if (!joined.contains(path)) continue;
-    const auto earlier = ReadEarlier(*target, path);
+    const auto earlier = ReadEarlier(*folder, path);
     if (!earlier) continue;
     const auto is_shared = [&](const ManifestSource& file) { return shared.contains(file.path); };
     if (std::none_of(earlier->head.sources.begin(), earlier->head.sources.end(), is_shared)) {
@@ -232,7 +231,7 @@ Result<std::string> FindOtherSource(OpenedSource& source, const MindSporeTarget&
     }
     ++planned;
     PlanNotes notes;
-    const auto plan = planner.PlanTarget(rank, notes);
+    const auto plan = target.Plan(rank, notes);
     if (!plan.ok()) continue;  // a file of another rank is missing here
     if (!HasSameSources(*plan, names, earlier->head)) continue;
     for (const FileId file : plan->sources) {

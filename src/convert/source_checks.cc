@@ -183,7 +183,7 @@ Result<SampleLimits> CheckTotals(const OpenedSource& source,
   const TotalsLimits most = LimitsFor(source, expected.has_value());
   TotalsLimits left = most;
   const Result<ParameterTotals> totals =
-      CountParameters(source.tensors(), source.placement(), left, stop);
+      CountParameters(source.tensors(), source.rule(), left, stop);
   if (totals.ok()) findings.totals = *totals;
   if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
     return totals.status();

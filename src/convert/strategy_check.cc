@@ -89,6 +89,33 @@ Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Str
   return SampleShards(shards, strategy, choice, stages, limits, work);
 }
 
+// Checks the files of `source`, which `placement` has placed by `strategy`, as CheckStagesOfFiles.
+Status CheckStrays(const Source& source, const GridPlacement& placement, const Strategy& strategy,
+                   const ParameterChoice& choice) {
+  for (const auto& [stage, strays] : placement.FoundStrays()) {
+    const StrategyStage& own = strategy.stages()[static_cast<size_t>(stage)];
+    for (size_t other = 0; other < strategy.stages().size(); ++other) {
+      size_t expected = 0;  // there and not here
+      size_t found = 0;
+      std::vector<std::string> names;
+      for (const LayoutEntry named : strategy.stages()[other].layouts()) {
+        if (!choice.Takes(named.name) || own.Find(named.name) != nullptr) continue;
+        ++expected;
+        if (!strays.names.contains(named.name)) continue;
+        if (++found <= kListedNames) names.push_back(Quote(named.name));
+      }
+      // A conversion copies to each stage what only one of its two strategies has.
+      if (found < 2 || found * 2 <= expected) continue;
+      return MismatchError(fmt::format(
+          "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
+          "stage {} and not there, such as {}; {}",
+          Escape(source.PathOf(strays.file)), strays.rank, stage, Escape(strategy.path()), found,
+          expected, other, fmt::join(names, ", "), NotThisStrategy(strategy)));
+    }
+  }
+  return {};
+}
+
 // Returns whether the target strategy says of the source what the source strategy does not: the
 // two may be swapped.
 bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
@@ -99,13 +126,13 @@ bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
     return false;
   }
   const ConversionRule rule(target, nullptr);
-  const GridPlacement placement(rule, source.placement().files());
+  const GridPlacement placement(rule, source.tensors().placement().files());
   const Source shards(source.files(), source.indexes(), placement);
   std::vector<int64_t> stages(static_cast<size_t>(rule.source_stages()));
   std::iota(stages.begin(), stages.end(), 0);
   const auto sample = Sample(source, shards, target, choice, stages, options);
   return sample.ok() && sample->counts.parameters > 0 && sample->differences.empty() &&
-         sample->equal.empty() && CheckStagesOfFiles(shards, placement, choice).ok();
+         sample->equal.empty() && CheckStrays(shards, placement, *target, choice).ok();
 }
 
 std::string SwappedWords(OpenedSource& source, const ParameterChoice& choice,
@@ -213,32 +240,9 @@ std::string OwnValuesWarning(const std::vector<SampledDifference>& differences) 
 
 }  // namespace
 
-Status CheckStagesOfFiles(const Source& source, const GridPlacement& placement,
-                          const ParameterChoice& choice) {
-  const Strategy* strategy = placement.rule().source();
-  if (strategy == nullptr) return {};
-  for (const auto& [stage, strays] : placement.FoundStrays()) {
-    const StrategyStage& own = strategy->stages()[static_cast<size_t>(stage)];
-    for (size_t other = 0; other < strategy->stages().size(); ++other) {
-      size_t expected = 0;  // there and not here
-      size_t found = 0;
-      std::vector<std::string> names;
-      for (const LayoutEntry named : strategy->stages()[other].layouts()) {
-        if (!choice.Takes(named.name) || own.Find(named.name) != nullptr) continue;
-        ++expected;
-        if (!strays.names.contains(named.name)) continue;
-        if (++found <= kListedNames) names.push_back(Quote(named.name));
-      }
-      // A conversion copies to each stage what only one of its two strategies has.
-      if (found < 2 || found * 2 <= expected) continue;
-      return MismatchError(fmt::format(
-          "{}: rank {} is in stage {} by {}, but holds {} of the {} parameters that it has in "
-          "stage {} and not there, such as {}; {}",
-          Escape(source.PathOf(strays.file)), strays.rank, stage, Escape(strategy->path()), found,
-          expected, other, fmt::join(names, ", "), NotThisStrategy(*strategy)));
-    }
-  }
-  return {};
+Status CheckStagesOfFiles(const OpenedSource& source, const ParameterChoice& choice) {
+  if (source.grid() == nullptr) return {};
+  return CheckStrays(source.tensors(), *source.grid(), *source.rule().source(), choice);
 }
 
 Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoice& choice,
@@ -246,7 +250,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
                                        const StrategyCheckOptions& options) {
   StrategyFindings findings;
   if (source.rule().source() == nullptr) return findings;
-  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source.tensors(), source.placement(), choice));
+  RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
   if (options.replicas == CheckReplicas::kNone) return findings;
   RESHARD_RETURN_IF_ERROR(CheckOneFileEach(source, choice));
   RESHARD_ASSIGN_OR_RETURN(

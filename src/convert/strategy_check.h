@@ -14,7 +14,6 @@
 #include "reshard/check_replicas.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
-#include "src/mindspore/grid_placement.h"
 #include "src/plan/parameter_choice.h"
 #include "src/verify/shard_sample.h"
 
@@ -45,8 +44,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
 
 // The part of it that headers tell which were read. Fails with kMismatch where files of one stage
 // hold more than half of the parameters that the strategy has in another one and not in this.
-Status CheckStagesOfFiles(const Source& source, const GridPlacement& placement,
-                          const ParameterChoice& choice);
+Status CheckStagesOfFiles(const OpenedSource& source, const ParameterChoice& choice);
 
 }  // namespace reshard
 

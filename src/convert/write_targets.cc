@@ -52,12 +52,11 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
   return groups;
 }
 
-Result<Written> WriteTargets(OpenedSource& source, const MindSporeTarget& planner,
-                             const WorkList& list, const std::vector<TargetShare>& parts,
-                             const PartSink& sink, StorageKind storage,
-                             const std::string& fingerprint, const TargetSpec& target,
-                             const MemoryBudget& budget, const SharedWork& shared,
-                             TimelineRecorder& timeline) {
+Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
+                             const std::vector<TargetShare>& parts, const PartSink& sink,
+                             StorageKind storage, const std::string& fingerprint,
+                             const TargetSpec& spec, const MemoryBudget& budget,
+                             const SharedWork& shared, TimelineRecorder& timeline) {
   if (parts.empty()) return Written{};
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
@@ -78,15 +77,15 @@ Result<Written> WriteTargets(OpenedSource& source, const MindSporeTarget& planne
     const TargetWork& expected = list.targets[targets[file]];
     PlanNotes notes;
     notes.silent = true;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, planner.PlanTarget(expected.rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, notes));
     if (planned.size == expected.size) return planned;
     return InternalError(
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
   };
-  work.digests = target.checksum;
+  work.digests = spec.checksum;
   work.fingerprint = fingerprint;
   work.sources = NamesOf(source);
-  work.write = {target.write_mode, &write_back};
+  work.write = {spec.write_mode, &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
     if (kept) {
       if (shared.progress) shared.progress(bytes);

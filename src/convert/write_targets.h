@@ -15,8 +15,8 @@
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/work_list.h"
 #include "src/job/target_job.h"
-#include "src/mindspore/mindspore_target.h"
 #include "src/os/storage_kind.h"
+#include "src/plan/target.h"
 #include "src/verify/shared_work.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
@@ -53,12 +53,11 @@ SourceNames NamesOf(const OpenedSource& source);
 // turn comes, so that few plans are in memory at a time. Of `shared` only progress and
 // stop count; `timeline` is told what was done. Errors: those of
 // planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
-Result<Written> WriteTargets(OpenedSource& source, const MindSporeTarget& planner,
-                             const WorkList& list, const std::vector<TargetShare>& parts,
-                             const PartSink& sink, StorageKind storage,
-                             const std::string& fingerprint, const TargetSpec& target,
-                             const MemoryBudget& budget, const SharedWork& shared,
-                             TimelineRecorder& timeline);
+Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
+                             const std::vector<TargetShare>& parts, const PartSink& sink,
+                             StorageKind storage, const std::string& fingerprint,
+                             const TargetSpec& spec, const MemoryBudget& budget,
+                             const SharedWork& shared, TimelineRecorder& timeline);
 
 // Reads the files of `list` that an interrupted publication left, and compares them with the
 // digests of its manifest; several at a time. Errors: kCorrupt, naming one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace reshard {
 namespace {
@@ -29,8 +30,8 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
 
 }  // namespace
 
-ConversionRule::ConversionRule(const Strategy* source, const Strategy* target)
-    : source_(source), target_(target) {
+ConversionRule::ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups)
+    : source_(source), target_(target), groups_(std::move(groups)) {
   if (source != nullptr && target != nullptr && source->stages().size() == 1 &&
       target->stages().size() == 1 && IsProperSubset(*source, *target)) {
     stage_alone_ = source->own_stage();

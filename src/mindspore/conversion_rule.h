@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/mindspore/holder_groups.h"
 #include "src/mindspore/strategy.h"
 
 namespace reshard {
@@ -23,11 +24,12 @@ class ConversionRule {
     kDrop,     // belongs to another target stage
   };
 
-  // Null stands for no strategy on that side.
-  ConversionRule(const Strategy* source, const Strategy* target);
+  // Null stands for no strategy on that side. `groups` says which source ranks hold the same.
+  ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups = {});
 
   const Strategy* source() const { return source_; }
   const Strategy* target() const { return target_; }
+  const HolderGroups& groups() const { return groups_; }
 
   // Ranks that are written: 0 .. target_ranks() - 1.
   int64_t target_ranks() const { return target_ == nullptr ? 1 : target_->ranks(); }
@@ -68,6 +70,7 @@ class ConversionRule {
 
   const Strategy* source_ = nullptr;
   const Strategy* target_ = nullptr;
+  HolderGroups groups_;
   std::optional<int64_t> stage_alone_;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -18,29 +17,18 @@ constexpr size_t kStagesWithStrays = 8;
 
 }  // namespace
 
-GridPlacement::GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
-                             HolderGroups groups)
-    : Placement(std::move(rank_files)), rule_(rule), groups_(std::move(groups)) {}
-
 Placement::Ranks GridPlacement::RanksOf(int64_t stage) const {
   const int64_t begin = rule_.SourceRank(stage, 0);
-  // Without a source strategy all that there are hold full tensors.
-  return {begin, rule_.source() == nullptr ? std::numeric_limits<int64_t>::max()
-                                           : begin + rule_.source_devices()};
-}
-
-Placement::Teller GridPlacement::TellerOf(std::string_view name, int64_t near) const {
-  return {rule_.source() == nullptr ? 0 : rule_.LowestSourceStage(name), near};
+  return {begin, begin + rule_.source_devices()};
 }
 
 Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const {
   tensor.rank.reset();
-  if (rule_.source() == nullptr || tensor.kind != ArrayKind::kTensor) return {};
-  const Strategy& strategy = *rule_.source();
-  const StrategyStage& layouts = strategy.stages()[static_cast<size_t>(tensor.stage)];
+  if (tensor.kind != ArrayKind::kTensor) return {};
+  const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(tensor.stage)];
   RESHARD_ASSIGN_OR_RETURN(tensor.grid,
                            grids_.Get(*layouts.Find(tensor.name), tensor.shard_shape.size(),
-                                      fmt::format("{}, {}", where, Escape(strategy.path()))));
+                                      fmt::format("{}, {}", where, Escape(strategy_.path()))));
   RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid->FullShape(tensor.shard_shape, where));
   if (!TensorBytes(tensor.full_shape, tensor.dtype)) {
     return MismatchError(fmt::format("{}: the full shape {} has too many bytes", where,
@@ -65,9 +53,7 @@ std::vector<int64_t> GridPlacement::HoldersOf(const SourceTensor& tensor, const 
   const auto begin = files().lower_bound(first);
   const auto end = files().lower_bound(ranks.end);
   std::vector<int64_t> locals;
-  if (rule_.source() == nullptr) {
-    for (auto file = begin; file != end; ++file) locals.push_back(file->first);
-  } else if (std::distance(begin, end) < tensor.grid->replicas()) {
+  if (std::distance(begin, end) < tensor.grid->replicas()) {
     for (auto file = begin; file != end; ++file) {
       if (tensor.grid->PartsOf(file->first - first) == part.id) {
         locals.push_back(file->first - first);
@@ -88,8 +74,8 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part) cons
   return MismatchError(fmt::format(
       "parameter {}: box {} of the full shape {} is in no source file; the source "
       "strategy {} puts it in rank {}{}",
-      Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape),
-      rule_.source() == nullptr ? "" : Escape(rule_.source()->path()), FirstOf(ranks),
+      Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), Escape(strategy_.path()),
+      FirstOf(ranks),
       !HoldersOf(tensor, part).empty()
           ? ", and the files that are there do not have it: is the strategy this checkpoint's?"
           : ": add the folder of one of these ranks; or are the two strategies swapped?"));
@@ -101,9 +87,9 @@ void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const
   const std::lock_guard lock(strays_mutex_);
   const auto [has_strays, is_new] = tables_.try_emplace({stage, table.id()}, false);
   if (is_new) {
-    const StrategyStage& layouts = rule_.source()->stages()[static_cast<size_t>(stage)];
+    const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(stage)];
     for (const StoredArray& parameter : table.arrays()) {
-      if (layouts.Find(parameter.name) != nullptr || !rule_.source()->Contains(parameter.name)) {
+      if (layouts.Find(parameter.name) != nullptr || !strategy_.Contains(parameter.name)) {
         continue;
       }
       if (strays_.size() == kStagesWithStrays && !strays_.contains(stage)) return;

@@ -1,7 +1,6 @@
 // GridPlacement: where a strategy puts the shards of a source's rank folders.
 //
-// Without a source strategy each file holds full tensors, and any of them will do. The rule must
-// outlive it.
+// Holds the rule, which has a source strategy, by reference; it must outlive the placement.
 #ifndef RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
 #define RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
 
@@ -20,19 +19,16 @@
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
-#include "src/mindspore/holder_groups.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/mindspore/strategy.h"
 #include "src/source/placement.h"
 
 namespace reshard {
 
 class GridPlacement final : public Placement {
  public:
-  GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
-                HolderGroups groups = {});
-
-  const ConversionRule& rule() const { return rule_; }
-  const HolderGroups& groups() const { return groups_; }
+  GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files)
+      : Placement(std::move(rank_files)), rule_(rule), strategy_(*rule.source()) {}
 
   // The parameters in files of one stage that the source strategy has in other stages only.
   struct Strays {
@@ -47,12 +43,12 @@ class GridPlacement final : public Placement {
   std::vector<int64_t> Stages() const override { return rule_.NeededSourceStages(0); }
   bool IsAscending() const override { return rule_.stage_alone().has_value(); }
   std::span<const int64_t> StandIns(int64_t rank) const override {
-    return groups_.HoldersLike(rank);
+    return rule_.groups().HoldersLike(rank);
   }
-  bool Places(std::string_view name) const override {
-    return rule_.source() != nullptr && rule_.source()->Contains(name);
+  bool Places(std::string_view name) const override { return strategy_.Contains(name); }
+  Teller TellerOf(std::string_view name, int64_t near) const override {
+    return {rule_.LowestSourceStage(name), near};
   }
-  Teller TellerOf(std::string_view name, int64_t near) const override;
   Status Place(SourceTensor& tensor, std::string_view where) const override;
   void ForEachPart(const SourceTensor& tensor, const Box& box,
                    const PartVisitor& visit) const override;
@@ -65,7 +61,7 @@ class GridPlacement final : public Placement {
 
  private:
   const ConversionRule& rule_;
-  const HolderGroups groups_;
+  const Strategy& strategy_;
   mutable GridCache grids_;
   mutable std::mutex strays_mutex_;
   // Whether the tables that were looked at have strays, by stage and id; both guarded by

@@ -8,6 +8,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/source/shard_grid.h"
 

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/mindspore/conversion_rule.h"
 
 namespace reshard {
+
+class ConversionRule;
 
 class HolderGroups {
  public:

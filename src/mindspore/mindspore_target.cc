@@ -51,10 +51,11 @@ void SetBox(Box box, TargetArray& array) {
 
 void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
                         const Shape& shard_shape) {
-  const Form& form = *forms_
-                          .insert({tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape,
-                                   tensor.stage, tensor.table, tensor.grid, grid, shard_shape})
-                          .first;
+  const Form& form =
+      *forms_
+           .insert({tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
+                    tensor.table, tensor.grid, tensor.rank, grid, shard_shape})
+           .first;
   entries_.push_back({names_.Keep(tensor.name), &form, tensor.file,
                       static_cast<uint32_t>(tensor.content.size()), ranges_.size()});
   ranges_.insert(ranges_.end(), tensor.content.begin(), tensor.content.end());
@@ -66,14 +67,13 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
   tensor.file = entry.file;
   const ByteRange* const ranges = ranges_.data() + entry.first_range;
   tensor.content.assign(ranges, ranges + entry.ranges);
-  tensor.rank.reset();
   std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
-           tensor.table, tensor.grid, std::ignore, std::ignore) = *entry.form;
+           tensor.table, tensor.grid, tensor.rank, std::ignore, std::ignore) = *entry.form;
 }
 
-std::string MindSporeTarget::TargetPath(int64_t rank) const {
-  const auto stage = placement_.rule().stage_alone();
-  return fmt::format("rank_{}/{}{}{}.ckpt", rank, prefix_, rank,
+std::string MindSporeTarget::PathOf(int64_t file) const {
+  const auto stage = rule_.stage_alone();
+  return fmt::format("rank_{}/{}{}{}.ckpt", file, prefix_, file,
                      stage ? fmt::format("_part{}", *stage) : "");
 }
 
@@ -82,9 +82,9 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanNotes& notes) con
   if (!notes.silent) notes.AddFindings(recipe->findings);
   TargetFile file;
   file.rank = rank;
-  file.path = TargetPath(rank);
+  file.path = PathOf(rank);
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
-  file.near = placement_.rule().CopyRank(rank);
+  file.near = rule_.CopyRank(rank);
   if (file.arrays == 0) notes.empty_files.insert(file.path);
   file.make = [this, rank, recipe = std::move(recipe), &notes](size_t number, TargetArray& array) {
     const size_t converted = recipe->converted.size();
@@ -94,41 +94,35 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanNotes& notes) con
   return file;
 }
 
-Result<TargetPlan> MindSporeTarget::PlanTarget(int64_t rank, PlanNotes& notes,
-                                               const SegmentVisitor& visit) const {
-  RESHARD_ASSIGN_OR_RETURN(const TargetFile file, MakeFile(rank, notes));
-  return MakePlan(sources_, file, visit);
-}
-
 void MindSporeTarget::IndexSources(int64_t rank, size_t workers,
                                    const std::stop_token& stop) const {
   if (workers == 1) return;  // MakeFile does as much
-  const auto stage = StageOf(rank);
+  const auto stage = FindStage(rank);
   if (!stage.ok()) return;
   std::vector<RankLists::Source> sources = (*stage)->needed.SourcesOf(rank);
-  std::erase_if(sources, [this](const RankLists::Source& source) {
-    return !sources_.HasNewFile(source.stage, source.local);
+  std::erase_if(sources, [this](const RankLists::Source& needed) {
+    return !source().HasNewFile(needed.stage, needed.local);
   });
   if (sources.size() < 2) return;
   const auto index = [&](size_t task, const std::stop_token& /*stop*/) {
-    return sources_.TableOf(sources[task].stage, sources[task].local).status();
+    return source().TableOf(sources[task].stage, sources[task].local).status();
   };
   static_cast<void>(RunWorkers(workers, sources.size(), index, stop));
 }
 
-Result<MindSporeTarget::Stage*> MindSporeTarget::StageOf(int64_t rank) const {
-  RESHARD_RETURN_IF_ERROR(CheckTargetRank(placement_.rule(), rank));
-  const int64_t number = placement_.rule().TargetStage(rank);
+Result<MindSporeTarget::Stage*> MindSporeTarget::FindStage(int64_t rank) const {
+  RESHARD_RETURN_IF_ERROR(CheckTargetRank(rule_, rank));
+  const int64_t number = rule_.TargetStage(rank);
   const std::lock_guard lock(mutex_);
   const auto known = stages_.find(number);
   if (known != stages_.end()) return &known->second;
-  RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(placement_.rule(), number));
+  RESHARD_ASSIGN_OR_RETURN(RankLists needed, RankLists::Make(rule_, number));
   return &stages_.emplace(number, Stage{std::move(needed), {}, {}}).first->second;
 }
 
 Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf(
     int64_t rank, PlanNotes& notes) const {
-  RESHARD_ASSIGN_OR_RETURN(Stage* const stage, StageOf(rank));
+  RESHARD_ASSIGN_OR_RETURN(Stage* const stage, FindStage(rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<uint64_t> tables, CommonTables(*stage, rank));
   {
     const std::lock_guard lock(mutex_);
@@ -150,7 +144,7 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
   std::vector<uint64_t> tables;
   int64_t last = -1;
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, sources_.TableOf(source_stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableOf(source_stage, local));
     if (table == 0) return std::vector<uint64_t>();
     if (source_stage != last) tables.push_back(table);
     if (tables.back() != table) return std::vector<uint64_t>();
@@ -160,30 +154,29 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
 }
 
 Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank, PlanNotes& notes) const {
-  const ConversionRule& rule = placement_.rule();
-  const int64_t stage = rule.TargetStage(rank);
+  const int64_t stage = rule_.TargetStage(rank);
   Recipe recipe;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
   const std::vector<std::string> names = std::exchange(recipe.selection.converted, {});
   for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, sources_.Describe(name, rule.CopyRank(rank)));
+    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().Describe(name, rule_.CopyRank(rank)));
     // Before the target's layout is asked, whose words on another full shape would say less. What
     // is new is noted behind all these, so that notes and recipe do not lie in the same pages.
-    if (notes.Find(choice_.TargetName(tensor.name)) != nullptr) {
+    if (notes.Find(choice().TargetName(tensor.name)) != nullptr) {
       RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
     }
-    const ParameterLayout* layout = FindLayout(rule.target(), stage, name);
+    const ParameterLayout* layout = FindLayout(rule_.target(), stage, name);
     SharedGrid grid = WholeGrid(0);
     Shape shard_shape;
     if (tensor.kind == ArrayKind::kTensor) {
-      NoteStatedShape(FindLayout(rule.source(), tensor.stage, name), rule.source(), tensor,
+      NoteStatedShape(FindLayout(rule_.source(), tensor.stage, name), rule_.source(), tensor,
                       recipe.findings);
-      NoteStatedShape(layout, rule.target(), tensor, recipe.findings);
+      NoteStatedShape(layout, rule_.target(), tensor, recipe.findings);
       RESHARD_RETURN_IF_ERROR(Cut(layout, tensor, grid, shard_shape));
     }
     recipe.converted.Add(tensor, grid, shard_shape);
     if (recipe.converted.size() % kMemoryCheckInterval == 0) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory()));
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory()));
     }
   }
   SourceTensor tensor;
@@ -199,8 +192,8 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
   grid = WholeGrid(tensor.full_shape.size());
   shard_shape = tensor.full_shape;
   if (layout == nullptr) return {};
-  const std::string where = fmt::format(
-      "{}: parameter {}", Escape(placement_.rule().target()->path()), Quote(tensor.name));
+  const std::string where =
+      fmt::format("{}: parameter {}", Escape(rule_.target()->path()), Quote(tensor.name));
   RESHARD_ASSIGN_OR_RETURN(grid, grids_.Get(*layout, tensor.full_shape.size(), where));
   auto shape = grid->ShardShape(tensor.full_shape, where);
   if (!shape.ok()) {
@@ -215,7 +208,7 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
 
 Result<const PlanNotes::Parameter*> MindSporeTarget::Note(const SourceTensor& tensor,
                                                           PlanNotes& notes) const {
-  const std::string& target_name = choice_.TargetName(tensor.name);
+  const std::string& target_name = choice().TargetName(tensor.name);
   const PlanNotes::Parameter* known = notes.Find(target_name);
   if (known == nullptr) {
     known = &notes.parameters.emplace(target_name, NoteOf(tensor)).first->second;
@@ -235,9 +228,9 @@ Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanNotes& not
   return MismatchError(fmt::format(
       "{}: by this file it is {} {} in full, but {} {} by another: {}; are these ranks of one "
       "checkpoint?",
-      sources_.Where(tensor.file, tensor.name), DTypeName(tensor.dtype),
+      source().Where(tensor.file, tensor.name), DTypeName(tensor.dtype),
       ToString(tensor.full_shape), DTypeName(known.dtype), ToString(known.full_shape),
-      sources_.Where(known.file, tensor.name)));
+      source().Where(known.file, tensor.name)));
 }
 
 Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,
@@ -248,25 +241,24 @@ Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_
   if (tensor.kind != ArrayKind::kTensor) {
     return MakeCopied(recipe, std::string(tensor.name), rank, notes, array);
   }
-  array.name = choice_.TargetName(tensor.name);
+  array.name = choice().TargetName(tensor.name);
   array.dtype = tensor.dtype;
-  SetBox(recipe.converted.grid(place).BoxOf(placement_.rule().TargetLocalRank(rank),
+  SetBox(recipe.converted.grid(place).BoxOf(rule_.TargetLocalRank(rank),
                                             recipe.converted.shard_shape(place)),
          array);
   return {};
 }
 
 Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
-  const ConversionRule& rule = placement_.rule();
   if (tensor.kind != ArrayKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
-      rule.Unmatched(tensor.name)) {
+      rule_.Unmatched(tensor.name)) {
     return {};
   }
   const auto cuts_others = [&tensor](const Strategy* strategy, int64_t devices) {
     return strategy != nullptr && devices > 1 && !strategy->Contains(tensor.name);
   };
-  const bool of_source = cuts_others(rule.source(), rule.source_devices());
-  if (!of_source && !cuts_others(rule.target(), rule.target_devices())) return {};
+  const bool of_source = cuts_others(rule_.source(), rule_.source_devices());
+  if (!of_source && !cuts_others(rule_.target(), rule_.target_devices())) return {};
   if (unmatched_ == UnmatchedPolicy::kError) {
     return MismatchError(
         fmt::format("parameter {} {} {} has no layout in the {} strategy; --unmatched copy {}",
@@ -282,10 +274,9 @@ Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanNotes& notes
 
 Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
                                    PlanNotes& notes, TargetArray& array) const {
-  RESHARD_ASSIGN_OR_RETURN(
-      SourceTensor tensor,
-      sources_.FindWhole(name, recipe.selection.stages, placement_.rule().CopyRank(rank)));
-  array.name = choice_.TargetName(name);
+  RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor,
+                           source().FindWhole(name, recipe.selection.stages, rule_.CopyRank(rank)));
+  array.name = choice().TargetName(name);
   array.dtype = tensor.dtype;
   if (!notes.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
@@ -295,7 +286,7 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
   }
   if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, sources_.IndexOf(tensor));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().IndexOf(tensor));
     array.content = Opaque{*table->Find(name), tensor.file};
     return {};
   }

@@ -1,7 +1,8 @@
 // MindSporeTarget: rank files under a strategy, as MindSpore's transform_checkpoints writes them.
 //
 // Which parameters a rank gets, in which order, as which boxes, and what there is to say of them.
-// Files are opened only to learn their tables. Thread-safe; the source must outlive it.
+// The number of a file is that of its rank. Files are opened only to learn their tables.
+// Thread-safe; the source and the rule must outlive it.
 #ifndef RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 #define RESHARD_SRC_MINDSPORE_MINDSPORE_TARGET_H_
 
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -26,14 +28,13 @@
 #include "reshard/stored_array.h"
 #include "reshard/unmatched_policy.h"
 #include "src/base/name_arena.h"
-#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
-#include "src/plan/make_plan.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
+#include "src/plan/target.h"
 #include "src/plan/target_file.h"
-#include "src/plan/target_plan.h"
 #include "src/source/source.h"
 
 namespace reshard {
@@ -49,13 +50,13 @@ class CutParameters {
   size_t size() const { return entries_.size(); }
   // Fills in the tensor of a parameter.
   void GetTensor(size_t place, SourceTensor& tensor) const;
-  const ShardGrid& grid(size_t place) const { return *std::get<7>(*entries_[place].form); }
-  const Shape& shard_shape(size_t place) const { return std::get<8>(*entries_[place].form); }
+  const ShardGrid& grid(size_t place) const { return *std::get<8>(*entries_[place].form); }
+  const Shape& shard_shape(size_t place) const { return std::get<9>(*entries_[place].form); }
 
  private:
   // What parameters have in common; the grids by where they are, as caches hold them once.
-  using Form =
-      std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid, SharedGrid, Shape>;
+  using Form = std::tuple<ArrayKind, DType, Shape, Shape, int64_t, uint64_t, SharedGrid,
+                          std::optional<int64_t>, SharedGrid, Shape>;
   struct Entry {
     std::string_view name;
     const Form* form;
@@ -70,35 +71,20 @@ class CutParameters {
   NameArena names_;
 };
 
-class MindSporeTarget {
+class MindSporeTarget final : public Target {
  public:
-  MindSporeTarget(const Source& sources, const GridPlacement& placement, std::string prefix,
+  MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
                   UnmatchedPolicy unmatched, ParameterChoice choice = {})
-      : sources_(sources),
-        placement_(placement),
+      : Target(source, std::move(choice)),
+        rule_(rule),
         prefix_(std::move(prefix)),
-        unmatched_(unmatched),
-        choice_(std::move(choice)) {}
+        unmatched_(unmatched) {}
 
-  const ParameterChoice& choice() const { return choice_; }
-
-  // Returns the path of a target rank's file, relative to the target folder.
-  std::string TargetPath(int64_t rank) const;
-
-  // Opens and indexes the source files that a target rank needs and that were not yet, several at a
-  // time, for MakeFile to find them there; on at most `workers` threads, the calling one included.
-  // What fails is tried again by MakeFile, which says so.
-  void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const;
-
-  // Returns what the file of a target rank holds. What there is to say is added to `notes` now and
-  // when arrays are asked for; this and `notes` must outlive the file. Errors, of both:
-  // kInvalidArgument when `rank` is no target rank; kMismatch when layouts, shards and full shapes
-  // do not fit, or two parameters would have one name; those of opening files.
-  Result<TargetFile> MakeFile(int64_t rank, PlanNotes& notes) const;
-
-  // Makes the file and plans it (MakePlan).
-  Result<TargetPlan> PlanTarget(int64_t rank, PlanNotes& notes,
-                                const SegmentVisitor& visit = {}) const;
+  int64_t files() const override { return rule_.target_ranks(); }
+  std::string PathOf(int64_t file) const override;
+  int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
+  void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const override;
+  Result<TargetFile> MakeFile(int64_t rank, PlanNotes& notes) const override;
 
   // Returns the names of the parameters in the files that a target rank needs, in the order in
   // which MindSpore first sees them: files in descending order of rank (for a stage alone:
@@ -130,7 +116,7 @@ class MindSporeTarget {
   };
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
-  Result<Stage*> StageOf(int64_t rank) const;
+  Result<Stage*> FindStage(int64_t rank) const;
   // Returns the table of each source stage (Source::TableOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
@@ -165,11 +151,9 @@ class MindSporeTarget {
   // Notes a tensor that is copied although a strategy might have been expected to cut it.
   Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
 
-  const Source& sources_;
-  const GridPlacement& placement_;
+  const ConversionRule& rule_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
-  const ParameterChoice choice_;
   mutable GridCache grids_;  // of the target
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay

@@ -36,13 +36,9 @@ bool IsFloatingPoint(DType dtype) {
 
 class ParameterCounting {
  public:
-  ParameterCounting(const Source& source, const GridPlacement& placement, TotalsLimits& limits,
+  ParameterCounting(const Source& source, const ConversionRule& rule, TotalsLimits& limits,
                     const std::stop_token& stop)
-      : source_(source),
-        placement_(placement),
-        rule_(placement.rule()),
-        limits_(limits),
-        stop_(stop) {}
+      : source_(source), rule_(rule), limits_(limits), stop_(stop) {}
 
   Status AddStage(int64_t stage) {
     std::vector<int64_t> locals = source_.LocalRanks(stage);
@@ -75,9 +71,9 @@ class ParameterCounting {
   // Whether `files` of a stage are all that it has.
   bool AllAreThere(size_t files) const {
     if (rule_.source() != nullptr) return static_cast<int64_t>(files) == rule_.source_devices();
-    const auto holders = placement_.groups().HoldersLike(0);
+    const auto holders = rule_.groups().HoldersLike(0);
     return std::all_of(holders.begin(), holders.end(),
-                       [&](int64_t rank) { return placement_.files().contains(rank); });
+                       [&](int64_t rank) { return source_.placement().files().contains(rank); });
   }
 
   Result<TableHandle> Open(int64_t stage, int64_t local) {
@@ -139,7 +135,6 @@ class ParameterCounting {
   }
 
   const Source& source_;
-  const GridPlacement& placement_;
   const ConversionRule& rule_;
   TotalsLimits& limits_;
   const std::stop_token& stop_;
@@ -150,10 +145,10 @@ class ParameterCounting {
 
 }  // namespace
 
-Result<ParameterTotals> CountParameters(const Source& source, const GridPlacement& placement,
+Result<ParameterTotals> CountParameters(const Source& source, const ConversionRule& rule,
                                         TotalsLimits& limits, const std::stop_token& stop) {
-  ParameterCounting count(source, placement, limits, stop);
-  for (int64_t stage = 0; stage < placement.rule().source_stages(); ++stage) {
+  ParameterCounting count(source, rule, limits, stop);
+  for (int64_t stage = 0; stage < rule.source_stages(); ++stage) {
     RESHARD_RETURN_IF_ERROR(count.AddStage(stage));
   }
   return count.totals();

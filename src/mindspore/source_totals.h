@@ -10,7 +10,7 @@
 
 #include "reshard/parameter_count.h"
 #include "reshard/status.h"
-#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/source/source.h"
 
 namespace reshard {
@@ -24,7 +24,7 @@ struct TotalsLimits {
 // Counts them; takes off `limits` what was opened. A parameter of several stages counts as its
 // lowest one has it. Errors: kInvalidArgument where the files that are there do not tell, and says
 // why; kCancelled.
-Result<ParameterTotals> CountParameters(const Source& source, const GridPlacement& placement,
+Result<ParameterTotals> CountParameters(const Source& source, const ConversionRule& rule,
                                         TotalsLimits& limits, const std::stop_token& stop);
 
 }  // namespace reshard

@@ -22,12 +22,11 @@ constexpr uint64_t kOfName = 320;
 }  // namespace
 
 Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) const {
-  const ConversionRule& rule = placement_.rule();
-  const int64_t target_stage = rule.TargetStage(rank);
-  RESHARD_ASSIGN_OR_RETURN(const Stage* const needed, StageOf(rank));
+  const int64_t target_stage = rule_.TargetStage(rank);
+  RESHARD_ASSIGN_OR_RETURN(const Stage* const needed, FindStage(rank));
   const std::vector<RankLists::Source> sources = needed->needed.SourcesOf(rank);
-  std::vector<int64_t> stages = rule.NeededSourceStages(target_stage);
-  if (!rule.stage_alone()) std::reverse(stages.begin(), stages.end());
+  std::vector<int64_t> stages = rule_.NeededSourceStages(target_stage);
+  if (!rule_.stage_alone()) std::reverse(stages.begin(), stages.end());
 
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
@@ -36,10 +35,10 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
     for (const RankLists::Source& source : sources) {
       if (source.stage == stage) of_stage.push_back(source.local);
     }
-    if (!rule.stage_alone()) std::reverse(of_stage.begin(), of_stage.end());
+    if (!rule_.stage_alone()) std::reverse(of_stage.begin(), of_stage.end());
     RESHARD_ASSIGN_OR_RETURN(auto found, NamesInFiles(of_stage, stage, target_stage));
     if (!found) {
-      RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(stage));
+      RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(stage));
       found = census->names;
     }
     for (std::string& name : *found) {
@@ -51,26 +50,26 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
 
 Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const std::vector<int64_t>& locals, int64_t stage, int64_t target_stage) const {
-  const ConversionRule& rule = placement_.rule();
   std::vector<std::string> names;
   uint64_t last = 0;
   for (const int64_t local : locals) {
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, sources_.TableOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableOf(stage, local));
     if (table == 0) return std::optional<std::vector<std::string>>();
     if (table == last) continue;  // it holds the same
     last = table;
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, sources_.IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source().IndexOf(stage, local));
     const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), index->parameters().size() * kOfName));
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), index->parameters().size() * kOfName));
       for (const StoredArray& parameter : index->parameters()) names.push_back(parameter.name);
     } else if (index->parameters().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {
       return std::optional<std::vector<std::string>>();
     }
-    if (rule.source() == nullptr) continue;
-    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
+    if (rule_.source() == nullptr) continue;
+    for (const LayoutEntry layout :
+         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule_.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
         return std::optional<std::vector<std::string>>();
       }
     }
@@ -79,21 +78,20 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
 }
 
 Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNotes& notes) const {
-  const ConversionRule& rule = placement_.rule();
-  const int64_t stage = rule.TargetStage(rank);
+  const int64_t stage = rule_.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
   Selection selection;
-  selection.stages = rule.NeededSourceStages(stage);
+  selection.stages = rule_.NeededSourceStages(stage);
   std::set<std::string> refused;
   for (const std::string& name : names) {
-    const Fate fate = rule.FateOf(name, stage);
-    if (fate != Fate::kDrop && !choice_.Takes(name)) {
+    const Fate fate = rule_.FateOf(name, stage);
+    if (fate != Fate::kDrop && !choice().Takes(name)) {
       notes.left_out.insert(name);
     } else if (fate == Fate::kConvert) {
       selection.converted.push_back(name);
     } else if (fate == Fate::kCopy) {
-      const bool unmatched = rule.Unmatched(name);
+      const bool unmatched = rule_.Unmatched(name);
       if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
       if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
         notes.unmatched_dropped.insert(Quote(name));
@@ -110,26 +108,26 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNot
         refused.size(), FirstOf({refused.begin(), refused.end()})));
   }
 
-  if (rule.stage_alone()) return selection;  // the other stages' parameters are absent by design
+  if (rule_.stage_alone()) return selection;  // the other stages' parameters are absent by design
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   std::vector<std::string_view> absent;
   const auto note_absent = [&](const StrategyStage& layouts) {
     for (const LayoutEntry layout : layouts.layouts()) {
-      if (!seen.contains(layout.name) && choice_.Takes(layout.name)) {
+      if (!seen.contains(layout.name) && choice().Takes(layout.name)) {
         absent.push_back(layout.name);
       }
     }
   };
-  if (rule.target() != nullptr) {
-    const StrategyStage& layouts = rule.target()->stages()[static_cast<size_t>(stage)];
+  if (rule_.target() != nullptr) {
+    const StrategyStage& layouts = rule_.target()->stages()[static_cast<size_t>(stage)];
     absent.reserve(layouts.layouts().size());  // pages that are not used are not taken
     note_absent(layouts);
-  } else if (rule.source() != nullptr) {
-    for (const StrategyStage& layouts : rule.source()->stages()) note_absent(layouts);
+  } else if (rule_.source() != nullptr) {
+    for (const StrategyStage& layouts : rule_.source()->stages()) note_absent(layouts);
   }
   // The caller's notes are going to hold them, too.
-  RESHARD_RETURN_IF_ERROR(CheckMemory(sources_.memory(), absent.size() * sizeof(std::string_view)));
+  RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
   notes.AddAbsent(std::move(absent));
   return selection;
 }
@@ -138,42 +136,42 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNot
 // them is in those that are missing.
 Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
                                           const std::unordered_set<std::string_view>& seen) const {
-  const ConversionRule& rule = placement_.rule();
-  if (rule.source() == nullptr) return CheckMissingReplicas();
-  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
+  if (rule_.source() == nullptr) return CheckMissingReplicas();
+  for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     std::vector<std::string> lost;
-    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.FateOf(layout.name, target_stage) == Fate::kConvert && !seen.contains(layout.name) &&
-          choice_.Takes(layout.name)) {
+    for (const LayoutEntry layout :
+         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule_.FateOf(layout.name, target_stage) == Fate::kConvert &&
+          !seen.contains(layout.name) && choice().Takes(layout.name)) {
         lost.push_back(Quote(layout.name));
       }
     }
     if (lost.empty()) continue;
-    RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(stage));
-    if (!census->files_differ || census->files == rule.source_devices()) continue;
+    RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(stage));
+    if (!census->files_differ || census->files == rule_.source_devices()) continue;
     std::vector<std::string> missing;
-    for (int64_t local = 0; local < rule.source_devices(); ++local) {
-      const int64_t rank = rule.SourceRank(stage, local);
-      if (!placement_.files().contains(rank)) missing.push_back(std::to_string(rank));
+    for (int64_t local = 0; local < rule_.source_devices(); ++local) {
+      const int64_t rank = rule_.SourceRank(stage, local);
+      if (!source().placement().files().contains(rank)) missing.push_back(std::to_string(rank));
     }
     return MismatchError(fmt::format(
         "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
         "ones: {}; add the "
         "folders of the missing ranks {}",
-        lost.size(), Escape(rule.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
+        lost.size(), Escape(rule_.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
   }
   return {};
 }
 
 // Nothing tells what full tensors there have to be.
 Status MindSporeTarget::CheckMissingReplicas() const {
-  const std::span<const int64_t> holders = placement_.groups().HoldersLike(0);
+  const std::span<const int64_t> holders = rule_.groups().HoldersLike(0);
   std::vector<std::string> missing;
   for (const int64_t rank : holders) {
-    if (!placement_.files().contains(rank)) missing.push_back(std::to_string(rank));
+    if (!source().placement().files().contains(rank)) missing.push_back(std::to_string(rank));
   }
   if (missing.empty()) return {};
-  RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, sources_.CensusOf(0));
+  RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(0));
   if (!census->files_differ) return {};
   return MismatchError(fmt::format(
       "the files of the ranks {}, which by --group-info hold the same full tensors, do not all "
@@ -183,25 +181,25 @@ Status MindSporeTarget::CheckMissingReplicas() const {
 }
 
 Status MindSporeTarget::CheckStages(int64_t target_stage) const {
-  const ConversionRule& rule = placement_.rule();
-  if (rule.source() == nullptr) return {};
-  for (const int64_t stage : rule.NeededSourceStages(target_stage)) {
-    if (sources_.HasFiles(stage)) continue;
+  if (rule_.source() == nullptr) return {};
+  for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
+    if (source().HasFiles(stage)) continue;
     std::vector<std::string> lost;
-    for (const LayoutEntry layout : rule.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule.LowestSourceStage(layout.name) != stage || !choice_.Takes(layout.name)) continue;
-      const Fate fate = rule.FateOf(layout.name, target_stage);
+    for (const LayoutEntry layout :
+         rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
+      if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
+      const Fate fate = rule_.FateOf(layout.name, target_stage);
       if (fate == Fate::kConvert || (fate == Fate::kCopy && unmatched_ == UnmatchedPolicy::kCopy)) {
         lost.push_back(Quote(layout.name));
       }
     }
     if (lost.empty()) continue;
-    const int64_t first = rule.SourceRank(stage, 0);
+    const int64_t first = rule_.SourceRank(stage, 0);
     return MismatchError(fmt::format(
         "{}: stage {} has {} parameters of the target, but no file of its ranks {} to {} is there; "
         "add their folders; the parameters are {}",
-        Escape(rule.source()->path()), stage, lost.size(), first, first + rule.source_devices() - 1,
-        FirstOf(lost)));
+        Escape(rule_.source()->path()), stage, lost.size(), first,
+        first + rule_.source_devices() - 1, FirstOf(lost)));
   }
   return {};
 }

@@ -31,6 +31,11 @@ bool Overlap(const Box& a, const Box& b) {
 
 ListedPlacement::ListedPlacement(std::span<const FileId> files) : Placement(Numbered(files)) {}
 
+ListedPlacement::ListedPlacement(std::map<int64_t, FileId> replicas)
+    : Placement(std::move(replicas)) {
+  for (const auto& [rank, file] : files()) replicas_.push_back(rank);
+}
+
 void ListedPlacement::Add(std::string_view name, Shape full, std::vector<Piece> pieces) {
   // By where the box begins and how large it is: an empty one begins where another does.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, size_t> places;
@@ -46,7 +51,7 @@ void ListedPlacement::Add(std::string_view name, Shape full, std::vector<Piece> 
 }
 
 Placement::Ranks ListedPlacement::RanksOf(int64_t /*stage*/) const {
-  return {0, static_cast<int64_t>(files().size())};
+  return {0, files().empty() ? 0 : files().rbegin()->first + 1};
 }
 
 Placement::Teller ListedPlacement::TellerOf(std::string_view name, int64_t near) const {

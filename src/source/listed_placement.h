@@ -1,7 +1,6 @@
 // ListedPlacement: pieces of tensors that are stated one by one.
 //
-// With none stated, each file stands alone: what it has is whole. One stage; the rank of a file is
-// its number.
+// What is not stated is whole in each file that has it. One stage.
 #ifndef RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 #define RESHARD_SRC_SOURCE_LISTED_PLACEMENT_H_
 
@@ -22,8 +21,10 @@ namespace reshard {
 
 class ListedPlacement final : public Placement {
  public:
-  // In the order of their ranks.
+  // Each file stands alone; its rank is its place here.
   explicit ListedPlacement(std::span<const FileId> files);
+  // By rank; all of them hold the same, as far as they hold it: any of them will do.
+  explicit ListedPlacement(std::map<int64_t, FileId> replicas);
 
   // A box of a tensor, and the array of the tensor's name that it is: of `shape`, with as many
   // elements in the same order, in the file of `rank`.
@@ -38,6 +39,8 @@ class ListedPlacement final : public Placement {
 
   Ranks RanksOf(int64_t stage) const override;
   std::vector<int64_t> Stages() const override { return {0}; }
+  bool IsAscending() const override { return replicas_.empty(); }
+  std::span<const int64_t> StandIns(int64_t /*rank*/) const override { return replicas_; }
   bool Places(std::string_view name) const override { return tensors_.contains(name); }
   Teller TellerOf(std::string_view name, int64_t near) const override;
   Status Place(SourceTensor& tensor, std::string_view where) const override;
@@ -61,6 +64,7 @@ class ListedPlacement final : public Placement {
   const StatedPart& PartOf(const SourceTensor& tensor, const Part& part) const;
 
   std::map<std::string, Listed, std::less<>> tensors_;
+  std::vector<int64_t> replicas_;  // ranks, ascending; none where each file stands alone
 };
 
 }  // namespace reshard

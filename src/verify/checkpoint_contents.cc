@@ -235,10 +235,10 @@ class ContentsReader {
 
 }  // namespace
 
-Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
+Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               PlanNotes& notes) {
-  const MindSporeTarget planner(source, placement, "", UnmatchedPolicy::kCopy);
-  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, planner.Select(0, notes));
+  const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
+  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, notes));
   std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {
     for (const std::string& name : *names) {

@@ -16,7 +16,7 @@
 #include "reshard/status.h"
 #include "reshard/stored_array.h"
 #include "src/digest/digest128.h"
-#include "src/mindspore/grid_placement.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/plan_notes.h"
 #include "src/source/source.h"
@@ -26,8 +26,8 @@ namespace reshard {
 
 // Returns all parameters of a checkpoint, in the order of the file that a conversion to full
 // tensors would write; the rule of `placement` has no target strategy. Adds what there is to say to
-// `notes`. Errors: as MindSporeTarget::PlanTarget.
-Result<std::vector<SourceTensor>> ListTensors(const Source& source, const GridPlacement& placement,
+// `notes`. Errors: as MindSporeTarget::Select.
+Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               PlanNotes& notes);
 
 // Returns the logical digest of each of `tensors`, which are of `source`.

@@ -13,6 +13,7 @@
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/source/listed_placement.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
 #include "tests/fuzz/fuzz_model.h"
@@ -108,12 +109,17 @@ class PlanRun {
     }
     if (!source && !target) return "";
     rule_.emplace(source ? &*source : nullptr, target ? &*target : nullptr);
-    const GridPlacement placement(*rule_, OpenFiles());
-    const Source shards(files_, indexes_, placement);
-    const MindSporeTarget planner(shards, placement, "net_", model_.unmatched);
+    std::unique_ptr<const Placement> placement;
+    if (source) {
+      placement = std::make_unique<GridPlacement>(*rule_, OpenFiles());
+    } else {
+      placement = std::make_unique<ListedPlacement>(OpenFiles());
+    }
+    const Source shards(files_, indexes_, *placement);
+    const MindSporeTarget planned(shards, *rule_, "net_", model_.unmatched);
     PlanNotes notes;
     for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) {
-      const auto plan = planner.PlanTarget(rank, notes);
+      const auto plan = planned.Plan(rank, notes);
       const std::string fault = plan.ok() ? Fault(*plan) : RefusalFault(plan.status());
       if (!fault.empty()) return fmt::format("target rank {}: {}", rank, fault);
       if (!plan.ok()) break;

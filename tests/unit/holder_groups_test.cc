@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/mindspore/conversion_rule.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {

@@ -28,9 +28,9 @@ TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
       {options.source, options.source_strategy, options.target_strategy, options.suffix});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanNotes notes;
-  auto plan = MindSporeTarget((*source)->tensors(), (*source)->placement(), options.prefix,
+  auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.prefix,
                               UnmatchedPolicy::kCopy)
-                  .PlanTarget(rank, notes);
+                  .Plan(rank, notes);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
 }

@@ -49,33 +49,33 @@ class Opened {
     const std::string to = (folder_.path() / "to").string();
     EXPECT_TRUE(WriteSample({.folder = from, .model = source, .sparse = true}).ok());
     EXPECT_TRUE(WriteSample({.folder = to, .model = target, .strategy_only = true}).ok());
-    source_ = *LoadStrategy(from + "/strategy");
-    target_ = *LoadStrategy(to + "/strategy");
-    rule_.emplace(&*source_, &*target_);
+    source_strategy_ = *LoadStrategy(from + "/strategy");
+    target_strategy_ = *LoadStrategy(to + "/strategy");
+    rule_.emplace(&*source_strategy_, &*target_strategy_);
     std::map<int64_t, FileId> rank_files;
-    for (int64_t rank = 0; rank < source_->ranks(); ++rank) {
+    for (int64_t rank = 0; rank < source_strategy_->ranks(); ++rank) {
       rank_files[rank] = files_.Add(from + "/rank_" + std::to_string(rank) + "/llama-1_100.ckpt");
     }
     placement_.emplace(*rule_, std::move(rank_files));
     shards_.emplace(files_, indexes_, *placement_);
-    planner_.emplace(*shards_, *placement_, "checkpoint_", UnmatchedPolicy::kCopy);
+    target_.emplace(*shards_, *rule_, "checkpoint_", UnmatchedPolicy::kCopy);
   }
 
   // Calls `before` before each file that is indexed, in the thread that does it.
   void SetBefore(std::function<Status()> before) { before_ = std::move(before); }
 
   void IndexSources(int64_t rank, size_t workers) {
-    planner_->IndexSources(rank, workers, std::stop_token());
+    target_->IndexSources(rank, workers, std::stop_token());
   }
   TargetPlan Plan(int64_t rank) {
-    auto plan = planner_->PlanTarget(rank, notes_);
+    auto plan = target_->Plan(rank, notes_);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return *std::move(plan);
   }
   void PlanAll() {
     for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) Plan(rank);
   }
-  int64_t source_ranks() const { return source_->ranks(); }
+  int64_t source_ranks() const { return source_strategy_->ranks(); }
   int64_t indexed() const { return indexed_; }
   size_t index_memory() const { return indexes_.memory(); }
 
@@ -90,12 +90,12 @@ class Opened {
                         return ReadFileTable(files_, file);
                       },
                       size_t{1} << 30};
-  std::optional<Strategy> source_;
-  std::optional<Strategy> target_;
+  std::optional<Strategy> source_strategy_;
+  std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   std::optional<GridPlacement> placement_;
   std::optional<Source> shards_;
-  std::optional<MindSporeTarget> planner_;
+  std::optional<MindSporeTarget> target_;
   PlanNotes notes_;
 };
 

@@ -1,0 +1,68 @@
+// Target: the files that a conversion can write.
+//
+// Each family of targets is one implementation; what plans, writes and compares files knows none of
+// them. Thread-safe; the source must outlive it.
+#ifndef RESHARD_SRC_PLAN_TARGET_H_
+#define RESHARD_SRC_PLAN_TARGET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "reshard/status.h"
+#include "src/base/status_macros.h"
+#include "src/plan/make_plan.h"
+#include "src/plan/parameter_choice.h"
+#include "src/plan/plan_notes.h"
+#include "src/plan/target_file.h"
+#include "src/plan/target_plan.h"
+#include "src/source/source.h"
+
+namespace reshard {
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  const Source& source() const { return source_; }
+  const ParameterChoice& choice() const { return choice_; }
+
+  // How many files there are. They are numbered from 0 on; MindSpore's by rank.
+  virtual int64_t files() const = 0;
+  // Returns the path of a file, relative to the target folder.
+  virtual std::string PathOf(int64_t file) const = 0;
+  // Returns the number of the stage that a file is of: files of one stage have much in common, and
+  // follow one another.
+  virtual int64_t StageOf(int64_t file) const = 0;
+  // Opens and indexes the source files that a file needs and that were not yet, several at a time,
+  // for MakeFile to find them there; on at most `workers` threads, the calling one included. What
+  // fails is tried again by MakeFile, which says so.
+  virtual void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const = 0;
+  // Returns what a file holds. What there is to say is added to `notes` now and when arrays are
+  // asked for; this and `notes` must outlive what is returned. Errors, of both: kInvalidArgument
+  // when there is no such file; kMismatch when source and target do not fit, or two parameters
+  // would have one name; those of opening files.
+  virtual Result<TargetFile> MakeFile(int64_t file, PlanNotes& notes) const = 0;
+
+  // Makes the file and plans it (MakePlan).
+  Result<TargetPlan> Plan(int64_t file, PlanNotes& notes, const SegmentVisitor& visit = {}) const {
+    RESHARD_ASSIGN_OR_RETURN(const TargetFile made, MakeFile(file, notes));
+    return MakePlan(source_, made, visit);
+  }
+
+ protected:
+  Target(const Source& source, ParameterChoice choice)
+      : source_(source), choice_(std::move(choice)) {}
+
+ private:
+  const Source& source_;
+  const ParameterChoice choice_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_PLAN_TARGET_H_
