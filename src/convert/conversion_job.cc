@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/append_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
@@ -18,8 +19,19 @@
 namespace reshard {
 namespace {
 
-// A name of any bytes, told apart from what follows it by its length.
-std::string Delimited(std::string_view name) { return fmt::format("{}:{} ", name.size(), name); }
+// Appends a name of any bytes, told apart from what follows it by its length.
+void AppendDelimited(std::string& out, std::string_view name) {
+  AppendNumber(out, name.size());
+  out += ':';
+  out += name;
+  out += ' ';
+}
+
+std::string Delimited(std::string_view name) {
+  std::string out;
+  AppendDelimited(out, name);
+  return out;
+}
 
 // Their order and repetitions change nothing.
 void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns, Xxh3& digest) {
@@ -106,12 +118,20 @@ std::string StrategyDigest(const Strategy& strategy) {
   Xxh3 digest;
   digest.Update(
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
+  std::map<const ParameterLayout*, std::string> known;  // equal ones are held once
+  std::string line;
   for (const StrategyStage& stage : strategy.stages()) {
     digest.Update("stage\n");
     for (const auto [name, layout] : stage.layouts()) {
-      digest.Update(Delimited(name));
-      digest.Update(fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
-                                layout.opt_weight_shard_step, layout.opt_weight_shard_size));
+      std::string& words = known[&layout];
+      if (words.empty()) {
+        words = fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
+                            layout.opt_weight_shard_step, layout.opt_weight_shard_size);
+      }
+      line.clear();
+      AppendDelimited(line, name);
+      line += words;
+      digest.Update(line);
     }
   }
   return digest.HexDigest();

@@ -68,6 +68,12 @@ class ParameterCounting {
         fmt::format("how many parameters the source has cannot be told: {}", why));
   }
 
+  Result<Shape> FullShapeOf(const ParameterLayout& layout, const Shape& shard,
+                            std::string_view where) {
+    RESHARD_ASSIGN_OR_RETURN(const SharedGrid grid, grids_.Get(layout, shard.size(), where));
+    return grid->FullShape(shard, where);
+  }
+
   // Whether `files` of a stage are all that it has.
   bool AllAreThere(size_t files) const {
     if (rule_.source() != nullptr) return static_cast<int64_t>(files) == rule_.source_devices();
@@ -110,11 +116,12 @@ class ParameterCounting {
       if (strategy != nullptr && strategy->Contains(parameter.name)) {
         if (rule_.LowestSourceStage(parameter.name) != stage) continue;
         if (!alone && !counted_.insert(parameter.name).second) continue;
-        const std::string where = source_.Where(index.file(), parameter.name);
         const auto& layouts = strategy->stages()[static_cast<size_t>(stage)];
-        const auto grid = MakeGrid(*layouts.Find(parameter.name), shape.size(), where);
-        if (!grid.ok()) return Untold(grid.status().message());
-        auto full = grid->FullShape(shape, where);
+        const ParameterLayout& layout = *layouts.Find(parameter.name);
+        Result<Shape> full = FullShapeOf(layout, shape, "");
+        if (!full.ok()) {  // words are put together only where there is something to say
+          full = FullShapeOf(layout, shape, source_.Where(index.file(), parameter.name));
+        }
         if (!full.ok()) return Untold(full.status().message());
         shape = *std::move(full);
       } else if (!last && !counted_.insert(parameter.name).second) {
@@ -137,6 +144,7 @@ class ParameterCounting {
   const Source& source_;
   const ConversionRule& rule_;
   TotalsLimits& limits_;
+  GridCache grids_;
   const std::stop_token& stop_;
   size_t headers_of_last_ = 0;
   std::unordered_set<std::string> counted_;  // that another file may have, too

@@ -41,6 +41,13 @@ size_t ContentGeometry::shards() const {
   return (numbers_.size() - kCounts - 3 * dims()) / (2 * static_cast<size_t>(numbers_[1]) + 1);
 }
 
+void ContentGeometry::MoveShards(int64_t bytes) {
+  const size_t of_shard = 2 * static_cast<size_t>(numbers_[1]) + 1;
+  for (size_t end = kCounts + 3 * dims() + of_shard; end <= numbers_.size(); end += of_shard) {
+    numbers_[end - 1] += bytes;
+  }
+}
+
 PlacedBox ContentGeometry::shard(size_t copy) const {
   const auto of_shard = static_cast<size_t>(numbers_[1]);
   const size_t first = kCounts + 3 * dims() + copy * (2 * of_shard + 1);

@@ -25,6 +25,8 @@ class ContentGeometry {
   Box target_box() const;
   PlacedBox shard(size_t copy) const;
   size_t shards() const;
+  // Moves all shards in their files.
+  void MoveShards(int64_t bytes);
 
   size_t capacity() const { return numbers_.capacity(); }
 

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "format/encoding/encoder.h"
@@ -46,6 +48,38 @@ struct CoveredPiece {
   ByteRange range;  // in the array's bytes
   std::vector<PlacedPiece> shards;
 };
+
+// What two tensors have to have in common for their copies to differ in offsets and names only.
+struct CutKey {
+  std::optional<int64_t> rank;  // as in SourceTensor
+  FileId file = 0;              // of what has a rank
+  uint64_t table = 0;           // of what has none
+  int64_t stage = 0;
+  SharedGrid grid;
+  DType dtype = DType::kFloat32;
+  Shape full_shape;
+  Shape shard_shape;
+  Box box;
+
+  bool Fits(const SourceTensor& tensor, const Box& wanted) const {
+    const bool alike = rank ? rank == tensor.rank && file == tensor.file
+                            : !tensor.rank && table == tensor.table && grid == tensor.grid;
+    return alike && stage == tensor.stage && dtype == tensor.dtype &&
+           full_shape == tensor.full_shape && shard_shape == tensor.shard_shape && box == wanted;
+  }
+};
+
+// How a tensor in one Value was cut for a Value of the target. Models repeat these in every layer.
+struct KnownCut {
+  CutKey key;
+  uint64_t source_offset = 0;  // of the tensor's content
+  std::vector<FileId> sources;
+  Content content;  // without names
+};
+
+// So many are remembered, of so many copies each at most.
+constexpr size_t kMostCuts = 32;
+constexpr size_t kMostCopiesOfCut = 32;
 
 // Whether a piece lies behind `begin` bytes of the array, without gaps.
 bool Follows(const Piece& piece, const TargetArray& array, ByteRange range) {
@@ -87,6 +121,9 @@ class PlanMaker {
 
   TargetPlan Take() {
     KeepEachOnce(plan_.sources);
+    for (const KnownCut& cut : cuts_) {
+      plan_.making_bytes += sizeof(KnownCut) + MemoryBytes(Segment(cut.content));
+    }
     return std::move(plan_);
   }
 
@@ -154,6 +191,9 @@ class PlanMaker {
   }
 
   Status AddTensors(const Pieces& pieces, std::span<Frame> frames) {
+    if (const KnownCut* const cut = FindCut(pieces, frames)) {
+      return AddAlike(*cut, pieces.tensors.front(), frames.front());
+    }
     RESHARD_ASSIGN_OR_RETURN(const std::vector<CoveredPiece> covered, Cover(pieces));
     for (const CoveredPiece& piece : covered) RESHARD_RETURN_IF_ERROR(CheckMaking(piece));
     const std::string& name = covered.empty() ? array_.name : covered.front().tensor.name;
@@ -169,6 +209,66 @@ class PlanMaker {
     for (const CoveredPiece& piece : covered) {
       for (const PlacedPiece& shard : piece.shards) plan_.sources.push_back(shard.file);
     }
+    if (IsSimple(pieces, frames)) KeepCut(covered.front());
+    return {};
+  }
+
+  // Whether the array is one box of one tensor, each in one Value.
+  bool IsSimple(const Pieces& pieces, std::span<const Frame> frames) const {
+    return pieces.pieces.size() == 1 && frames.size() == 1 && frames.front().content.length > 0 &&
+           pieces.tensors.front().content.size() == 1 &&
+           pieces.pieces.front().place.extent == array_.shape &&
+           pieces.pieces.front().box.extent == array_.shape;
+  }
+
+  const KnownCut* FindCut(const Pieces& pieces, std::span<const Frame> frames) const {
+    if (cuts_.empty() || !IsSimple(pieces, frames)) return nullptr;
+    const SourceTensor& tensor = pieces.tensors.front();
+    const auto found = std::find_if(cuts_.begin(), cuts_.end(), [&](const KnownCut& cut) {
+      return cut.key.Fits(tensor, pieces.pieces.front().box);
+    });
+    return found == cuts_.end() ? nullptr : &*found;
+  }
+
+  // Remembers what was added last, unless it depends on more than the key.
+  void KeepCut(const CoveredPiece& piece) {
+    const auto& content = std::get<Content>(plan_.segments.back());
+    const SourceTensor& tensor = piece.tensor;
+    if (content.copies.size() > kMostCopiesOfCut ||
+        !std::all_of(piece.shards.begin(), piece.shards.end(),
+                     [](const PlacedPiece& shard) { return shard.as_told; })) {
+      return;
+    }
+    if (cuts_.size() < kMostCuts) cuts_.emplace_back();
+    KnownCut& cut = cuts_[next_cut_++ % kMostCuts];
+    cut.key = {tensor.rank,  tensor.file,       tensor.table,       tensor.stage, tensor.grid,
+               tensor.dtype, tensor.full_shape, tensor.shard_shape, piece.box};
+    cut.source_offset = tensor.content.front().offset;
+    cut.sources.clear();
+    for (const PlacedPiece& shard : piece.shards) cut.sources.push_back(shard.file);
+    cut.content = content;
+    cut.content.source_name = cut.content.target_name = {};
+  }
+
+  // Adds a tensor that is cut as another one was, which has been proved.
+  Status AddAlike(const KnownCut& cut, const SourceTensor& tensor, Frame& frame) {
+    RESHARD_RETURN_IF_ERROR(AddLiteral(tensor.name, frame.literal));
+    const uint64_t offset = plan_.size;
+    RESHARD_RETURN_IF_ERROR(Extend(tensor.name, frame.content.length));
+    const KeptNames names = KeepNames(tensor.name);
+    auto& content = std::get<Content>(plan_.segments.emplace_back(cut.content));
+    content.source_name = names.source;
+    content.target_name = names.target;
+    // Unsigned numbers wrap around: both may move to and fro.
+    const uint64_t in_source = tensor.content.front().offset - cut.source_offset;
+    const uint64_t in_target = offset - cut.content.target.offset;
+    content.geometry.MoveShards(static_cast<int64_t>(in_source));
+    content.target.offset += in_target;
+    for (BlockCopy& copy : content.copies) {
+      copy.source_offset += in_source;
+      copy.target_offset += in_target;
+    }
+    plan_.sources.insert(plan_.sources.end(), cut.sources.begin(), cut.sources.end());
     return {};
   }
 
@@ -244,7 +344,9 @@ class PlanMaker {
   const TargetFile& file_;
   const SegmentVisitor& visit_;
   TargetPlan plan_;
-  TargetArray array_;     // that the encoder asked for last
+  TargetArray array_;  // that the encoder asked for last
+  std::vector<KnownCut> cuts_;
+  size_t next_cut_ = 0;
   size_t seen_ = 0;       // segments
   uint64_t checked_ = 0;  // copies and segments, when the memory was checked
   uint64_t made_ = 0;

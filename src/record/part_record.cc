@@ -1,11 +1,11 @@
 #include "src/record/part_record.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <iterator>
 #include <utility>
 
+#include "src/base/append_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/record_fields.h"
@@ -220,9 +220,15 @@ Status PartRecordParser::Finish() const { return lines_.Finish(); }
 void SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
                        std::string_view digest) {
   const std::string text = BytesAsJson(name);
-  const std::string escaped = text.substr(1, text.size() - 2);  // without the quotes
-  lines_.Update(fmt::format("{}\t{}\t[{}]\t{}\n", escaped, DTypeName(dtype),
-                            fmt::join(full_shape, ","), digest));
+  std::string line(text, 1, text.size() - 2);  // without the quotes
+  line += '\t';
+  line += DTypeName(dtype);
+  line += "\t[";
+  AppendNumbers(line, full_shape);
+  line += "]\t";
+  line += digest;
+  line += '\n';
+  lines_.Update(line);
 }
 
 Status SourceSummary::Add(const PartRecordHead& head) {

@@ -1,12 +1,12 @@
 #include "src/record/record_fields.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "src/base/append_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/strict_json.h"
@@ -212,11 +212,23 @@ Status ReadWithAdvice(std::string_view text, const std::string& where, const Jso
 }
 
 std::string ValueAsJson(const RecordedValue& value) {
-  return fmt::format(
-      R"({{"name":{},"dtype":"{}","full_shape":[{}],"box":{{"begin":[{}],"extent":[{}]}},"offset":{},"length":{},"digest":{}}})",
-      BytesAsJson(value.name), DTypeName(value.dtype), fmt::join(value.full_shape, ","),
-      fmt::join(value.box.begin, ","), fmt::join(value.box.extent, ","), value.offset, value.length,
-      DigestOrNull(value.digest));
+  std::string json = R"({"name":)" + BytesAsJson(value.name);
+  json += R"(,"dtype":")";
+  json += DTypeName(value.dtype);
+  json += R"(","full_shape":[)";
+  AppendNumbers(json, value.full_shape);
+  json += R"(],"box":{"begin":[)";
+  AppendNumbers(json, value.box.begin);
+  json += R"(],"extent":[)";
+  AppendNumbers(json, value.box.extent);
+  json += R"(]},"offset":)";
+  AppendNumber(json, value.offset);
+  json += R"(,"length":)";
+  AppendNumber(json, value.length);
+  json += R"(,"digest":)";
+  json += DigestOrNull(value.digest);
+  json += '}';
+  return json;
 }
 
 std::string DigestOrNull(const std::string& digest) {

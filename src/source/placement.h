@@ -59,6 +59,9 @@ struct PlacedPiece {
   FileId file = 0;
   Box box;
   std::vector<ByteRange> content;  // one for each Value; together the row-major bytes of `box`
+  // Whether the file has the table that tells of the tensor: then every tensor of that table lies
+  // in the file where the table says.
+  bool as_told = false;
 };
 
 // Returns the tensor of a parameter as it stands in `file`, that of `rank`.

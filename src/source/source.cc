@@ -147,6 +147,8 @@ Result<SourceTensor> Source::Describe(std::string_view name, int64_t near) const
 
   SourceTensor tensor = StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file());
   tensor.table = index->table().id();
+  // Words are put together only where there is something to say.
+  if (placement_.Place(tensor, "").ok()) return tensor;
   RESHARD_RETURN_IF_ERROR(placement_.Place(tensor, Where(index->file(), name)));
   return tensor;
 }
@@ -190,7 +192,8 @@ Result<std::vector<PlacedPiece>> Source::Cover(const SourceTensor& tensor, const
                                                int64_t near) const {
   std::vector<PlacedPiece> pieces;
   if (tensor.rank) {
-    pieces.push_back({*tensor.rank, tensor.file, Box::Whole(tensor.full_shape), tensor.content});
+    pieces.push_back(
+        {*tensor.rank, tensor.file, Box::Whole(tensor.full_shape), tensor.content, true});
     return pieces;
   }
   Status status;
@@ -241,7 +244,7 @@ Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& 
   if (entry == nullptr) return LocateElsewhere(tensor, part, near);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
   if (table != tensor.table) return LocateElsewhere(tensor, part, near);
-  return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content};
+  return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content, true};
 }
 
 Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,

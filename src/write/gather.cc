@@ -86,9 +86,16 @@ void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, Copy
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
 class WindowCopier {
  public:
-  // What is copied is added to `digest` too, unless it is null.
-  WindowCopier(SourceFiles& files, FileId file, std::span<std::byte> out, CopyDigest* digest)
-      : files_(files), file_(file), out_(out), digest_(digest) {}
+  explicit WindowCopier(SourceFiles& files) : files_(files) {}
+
+  // Begins a copy from `file`; the one before has been flushed. What is copied is added to `digest`
+  // too, unless it is null.
+  void Begin(FileId file, std::span<std::byte> out, CopyDigest* digest) {
+    file_ = file;
+    out_ = out;
+    digest_ = digest;
+    copied_ = 0;
+  }
 
   Status Add(const RunRow& row) {
     copied_ += row.length * row.count;
@@ -114,7 +121,7 @@ class WindowCopier {
     return {};
   }
 
-  // Bytes added so far.
+  // Bytes added so far of the copy.
   uint64_t copied() const { return copied_; }
 
  private:
@@ -172,9 +179,9 @@ class WindowCopier {
   }
 
   SourceFiles& files_;
-  const FileId file_;
-  const std::span<std::byte> out_;
-  CopyDigest* const digest_;
+  FileId file_ = 0;
+  std::span<std::byte> out_;
+  CopyDigest* digest_ = nullptr;
   std::array<RunRow, 128> rows_;
   size_t size_ = 0;
   uint64_t begin_ = 0;  // the window so far
@@ -264,7 +271,7 @@ ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
 
 // Gather, telling digest_of(i), where it is not empty, what copy number i takes.
 template <typename DigestOf>
-Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
+Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out, DigestOf digest_of) {
   const ByteRange range{offset, out.size()};
   uint64_t gathered = 0;
@@ -274,7 +281,7 @@ Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint6
     if (span.offset >= range.end()) break;
     if (span.length == 0 || span.end() <= range.offset) continue;
     std::optional<CopyDigest> digest = digest_of(i);
-    WindowCopier copier(files, copy.source, out, digest ? &*digest : nullptr);
+    copier.Begin(copy.source, out, digest ? &*digest : nullptr);
     RESHARD_RETURN_IF_ERROR(AddRuns(copy, range, copier));
     RESHARD_RETURN_IF_ERROR(copier.Flush());
     gathered += copier.copied();
@@ -290,7 +297,8 @@ Status GatherCopies(SourceFiles& files, std::span<const BlockCopy> copies, uint6
 
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
               std::span<std::byte> out) {
-  return GatherCopies(files, copies, offset, out,
+  WindowCopier copier(files);
+  return GatherCopies(copier, copies, offset, out,
                       [](size_t) -> std::optional<CopyDigest> { return std::nullopt; });
 }
 
@@ -319,6 +327,7 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
   auto segment = std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
+  WindowCopier copier(files);
   for (; !out.empty(); ++segment) {
     if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {
       return InternalError(fmt::format("the plan of {} has no bytes at offset {} of {}",
@@ -330,7 +339,7 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
     } else {
       const auto number = static_cast<size_t>(segment - plan.segments.begin());
       RESHARD_RETURN_IF_ERROR(
-          GatherCopies(files, std::get<Content>(*segment).copies, offset, out.first(length),
+          GatherCopies(copier, std::get<Content>(*segment).copies, offset, out.first(length),
                        [digest, number](size_t copy) -> std::optional<CopyDigest> {
                          if (digest == nullptr) return std::nullopt;
                          return digest->OfCopy(number, copy);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,40 +22,59 @@ namespace {
 // The digests of what one target file took from each of its sources.
 class SourceDigests {
  public:
-  // Adds what `source`, by whatever number the caller gives it, gave to a Value: the sum of its
-  // logical digests. In the order of the target file, where the Values of a parameter lie side by
-  // side.
-  void Add(const RecordedValue& value, uint64_t source, const Digest128& sum);
+  // Begins a Value. In the order of the target file, where those of a parameter lie side by side.
+  void Begin(std::string_view name, DType dtype, const Shape& full_shape);
+  // Adds what `source`, by whatever number the caller gives it, gave to the Value: the sum of its
+  // logical digests.
+  void Add(uint64_t source, const Digest128& sum);
 
   // After the last Value. Returns the digest of what was taken from `source`, if only nothing.
   std::string HexDigest(uint64_t source);
 
  private:
+  struct Source {
+    SourceDigest digest;
+    Digest128 sum;  // of the parameter
+    bool gave = false;
+  };
+
   void EndParameter();
 
-  RecordedValue parameter_;             // the last one added
-  std::map<uint64_t, Digest128> sums_;  // of it, by source
-  std::map<uint64_t, SourceDigest> digests_;
+  // The last parameter begun, and those that gave to it.
+  std::string name_;
+  DType dtype_ = DType::kFloat32;
+  Shape full_shape_;
+  std::vector<Source*> givers_;
+  std::map<uint64_t, Source> sources_;  // node-based: a source stays where it is
 };
 
-void SourceDigests::Add(const RecordedValue& value, uint64_t source, const Digest128& sum) {
-  if (value.name != parameter_.name) {
-    EndParameter();
-    parameter_ = value;
-  }
-  sums_[source] ^= sum;
+void SourceDigests::Begin(std::string_view name, DType dtype, const Shape& full_shape) {
+  if (name == name_) return;
+  EndParameter();
+  name_ = name;
+  dtype_ = dtype;
+  full_shape_ = full_shape;
+}
+
+void SourceDigests::Add(uint64_t source, const Digest128& sum) {
+  Source& giver = sources_[source];
+  if (!giver.gave) givers_.push_back(&giver);
+  giver.gave = true;
+  giver.sum ^= sum;
 }
 
 std::string SourceDigests::HexDigest(uint64_t source) {
   EndParameter();
-  return digests_[source].HexDigest();
+  return sources_[source].digest.HexDigest();
 }
 
 void SourceDigests::EndParameter() {
-  for (const auto& [source, sum] : sums_) {
-    digests_[source].Add(parameter_.name, parameter_.dtype, parameter_.full_shape, ToHex(sum));
+  for (Source* const giver : givers_) {
+    giver->digest.Add(name_, dtype_, full_shape_, ToHex(giver->sum));
+    giver->sum = {};
+    giver->gave = false;
   }
-  sums_.clear();
+  givers_.clear();
 }
 
 // Returns what a record says of a content, but for its digest.
@@ -80,9 +100,9 @@ PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
     for (size_t i = 0; i < plan.segments.size(); ++i) {
       const auto* content = std::get_if<Content>(&plan.segments[i]);
       if (content == nullptr) continue;
-      const RecordedValue value = ValueOf(*content);
+      sources.Begin(content->target_name, content->dtype, content->geometry.full_shape());
       for (size_t c = 0; c < content->copies.size(); ++c) {
-        sources.Add(value, content->copies[c].source, digest->copy(i, c));
+        sources.Add(content->copies[c].source, digest->copy(i, c));
       }
     }
   }
@@ -246,7 +266,8 @@ Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
     head.digest = read.file;
     SourceDigests sources;
     for (const WholeValue& whole : values) {
-      for (const auto& [source, sum] : whole.taken) sources.Add(whole.value, source, sum);
+      sources.Begin(whole.value.name, whole.value.dtype, whole.value.full_shape);
+      for (const auto& [source, sum] : whole.taken) sources.Add(source, sum);
     }
     for (size_t i = 0; i < head.sources.size(); ++i) head.sources[i].digest = sources.HexDigest(i);
   }
