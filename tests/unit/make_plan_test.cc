@@ -1,11 +1,14 @@
 // Plans of files that are stated array by array: pieces, texts, and one file after the other.
 #include "src/plan/make_plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -70,10 +73,13 @@ class MakePlanTest : public testing::Test {
   std::string Written(const std::vector<TargetArray>& arrays) {
     const auto plan = MakePlan(source_, FileOf(arrays));
     EXPECT_TRUE(plan.ok()) << plan.status().message();
-    if (!plan.ok()) return "";
-    std::string bytes(plan->size, '?');
+    return plan.ok() ? BytesOf(*plan) : "";
+  }
+
+  std::string BytesOf(const TargetPlan& plan) {
+    std::string bytes(plan.size, '?');
     const Status filled =
-        FillTarget(files_, *plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+        FillTarget(files_, plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
     EXPECT_TRUE(filled.ok()) << filled.message();
     return bytes;
   }
@@ -119,6 +125,32 @@ TEST_F(MakePlanTest, SegmentsThatAreVisitedAreThoseOfThePlan) {
   EXPECT_EQ(visited, ranges);
   EXPECT_EQ(streamed->size, kept->size);
   EXPECT_EQ(streamed->sources, kept->sources);
+}
+
+// The second of two tensors that are cut alike is not planned from scratch.
+TEST_F(MakePlanTest, TensorsCutAlikeAreTakenFromWhereEachLies) {
+  const FileId file =
+      files_.Add(folder_.Write("2.ckpt", TensorValue("p", "Int8", {2, 2}, "abcd") +
+                                             TensorValue("q", "Int8", {2, 2}, "efgh") +
+                                             TensorValue("r", "Int8", {4}, "ijkl")));
+  const ListedPlacement placement(std::array{file});
+  const Source source(files_, tables_, placement);
+  std::vector<TargetArray> arrays;
+  std::string expected;
+  for (const auto& [name, box, bytes] :
+       {std::tuple("p", Box{{0, 1}, {2, 1}}, "bd"), std::tuple("q", Box{{0, 1}, {2, 1}}, "fh"),
+        std::tuple("q", Box{{0, 0}, {2, 1}}, "eg"), std::tuple("r", Box{{1}, {2}}, "jk"),
+        std::tuple("p", Box{{0, 0}, {2, 1}}, "ac")}) {
+    constexpr std::array<int64_t, 1> kStages = {0};
+    const std::string target = fmt::format("{}_{}", name, arrays.size());
+    arrays.push_back(
+        {target, DType::kInt8, box.extent,
+         Pieces{{*source.FindWhole(name, kStages, 0)}, {{0, box, Box::Whole(box.extent)}}}});
+    expected += TensorValue(target, "Int8", box.extent, bytes);
+  }
+  const auto plan = MakePlan(source, FileOf(arrays));
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(BytesOf(*plan), expected);
 }
 
 TEST_F(MakePlanTest, RefusesPiecesThatDoNotFillTheirArray) {

@@ -4,14 +4,19 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "format/mindspore_checkpoint/value_header.h"
 #include "src/convert/opened_source.h"
+#include "src/write/gather.h"
+#include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 
@@ -123,6 +128,54 @@ TEST(MindSporeTargetTest, IsAHeaderAndItsContentForEachParameter) {
   const uint64_t target = content.target.offset;
   EXPECT_THAT(content.copies, ElementsAre(BlockCopy{0, source, target, 6, {{2, 12, 6}}},
                                           BlockCopy{1, source, target + 12, 6, {{2, 12, 6}}}));
+}
+
+// Returns the bytes of a file that MindSporeTarget plans.
+std::string Planned(const ConvertOptions& options, int64_t rank) {
+  const auto source = OpenSource(
+      {options.source, options.source_strategy, options.target_strategy, options.suffix});
+  EXPECT_TRUE(source.ok()) << source.status().message();
+  PlanNotes notes;
+  const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.prefix,
+                               UnmatchedPolicy::kCopy);
+  const auto plan = target.Plan(rank, notes);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  std::string bytes(plan->size, '?');
+  const Status filled =
+      FillTarget((*source)->files(), *plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+  EXPECT_TRUE(filled.ok()) << filled.message();
+  return bytes;
+}
+
+// Tensors that are cut alike get the copies of the first one, moved to where each lies: in files of
+// one table only. The longer names move headers, too.
+TEST(MindSporeTargetTest, TensorsCutAlikeAreTakenFromWhereEachLies) {
+  const std::vector<NamedLayout> rows = {{"a", MakeLayout({2}, {{0, -1}})},
+                                         {"bb", MakeLayout({2}, {{0, -1}})},
+                                         {"ccc", MakeLayout({2}, {{0, -1}})}};
+  std::vector<NamedLayout> columns = rows;
+  for (NamedLayout& named : columns) named.layout = MakeLayout({2}, {{-1, 0}});
+  const auto value = [](std::string_view name, std::string_view bytes) {
+    return TensorValue(name, "Int8", {1, 4}, bytes);
+  };
+  const std::string rank_0 = value("a", "abcd") + value("bb", "ABCD") + value("ccc", "0123");
+  const std::string a = value("a", "efgh");
+  const std::string b = value("bb", "EFGH");
+  const std::string c = value("ccc", "4567");
+  const std::string step = TensorValue("step", "Int8", {1}, "s");
+  for (const std::string& rank_1 : {a + b + c, c + a + b, step + a + b + c, b + step + c + a}) {
+    ConversionFolder folder(rows, columns);
+    folder.WriteRank(0, rank_0);
+    folder.WriteRank(1, rank_1);
+    const auto column = [](std::string_view name, std::string_view bytes) {
+      return TensorValue(name, "Int8", {2, 2}, bytes);
+    };
+    const std::string planned = Planned(folder.options(), 1);
+    for (const std::string& expected :
+         {column("a", "cdgh"), column("bb", "CDGH"), column("ccc", "2367")}) {
+      EXPECT_NE(planned.find(expected), std::string::npos) << expected;
+    }
+  }
 }
 
 // A tensor above 512 MiB is cut at multiples of it, whatever the cuts of the source.
