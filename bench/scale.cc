@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "format/mindspore_checkpoint/parameter_grouping.h"
-#include "format/mindspore_checkpoint/value_header.h"
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
@@ -134,7 +134,9 @@ struct Tally {
 
   void Add(const TargetPlan& plan) {
     ++plans;
+    size_t memory = sizeof(TargetPlan) + plan.names.memory();
     for (const Segment& segment : plan.segments) {
+      memory += MemoryBytes(segment);
       const auto* content = std::get_if<Content>(&segment);
       if (content == nullptr) continue;
       ++contents;
@@ -142,7 +144,7 @@ struct Tally {
     }
     sources += plan.sources.size();
     bytes += plan.size;
-    largest = std::max(largest, plan.MemoryBytes());
+    largest = std::max(largest, memory);
   }
   std::string Words() const {
     return fmt::format("{} parameters, {} copies from {} files, {} KiB of memory", contents / plans,

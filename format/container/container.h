@@ -1,12 +1,77 @@
-// Container: how a checkpoint file is written down, whatever it holds.
+// Container: how a checkpoint file is written down, whatever it holds; and what the readers and the
+// encoders of all containers are given.
+//
+// Plain values and pure functions.
 #ifndef RESHARD_FORMAT_CONTAINER_CONTAINER_H_
 #define RESHARD_FORMAT_CONTAINER_CONTAINER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
 enum class Container {
   kMindSpore,  // protobuf: Values one behind the other (format/mindspore_checkpoint)
 };
+
+// The bytes that ContainerOf looks at.
+inline constexpr size_t kSignatureBytes = 9;
+
+// Returns the container of a file of `file_size` bytes that begins with `head`: its first
+// kSignatureBytes bytes or more, or all of a smaller one. A checkpoint of MindSpore has no
+// signature: whatever is not known for something else is taken for one.
+// Errors: kUnsupported for an encrypted checkpoint (naming the mode) and a safetensors file,
+// kCorrupt for JSON text and an empty file.
+Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
+
+// A file whose headers are read. Ranges have to lie in the file. Errors of both functions name it.
+struct FileBytes {
+  std::string_view path;  // for messages
+  uint64_t size = 0;
+  // Copies bytes at an offset, touching only their pages.
+  std::function<Status(uint64_t offset, std::span<std::byte> out)> read;
+  // Starts reading bytes that are going to be read soon, and does not wait for them.
+  std::function<Status(ByteRange range)> prefetch;
+};
+
+// Readers read ahead to multiples of this, a page of most machines: what is read beyond the bytes
+// that are needed lies in a page that holds one of them.
+inline constexpr uint64_t kHeaderPage = 4096;
+
+// Returns `status`, which does not say so, as one about the file at `path`.
+Status InFile(std::string_view path, const Status& status, std::string_view hint = {});
+
+// What the headers of a file say of one of its arrays.
+struct ArrayHeader {
+  std::string_view name;
+  DType dtype = DType::kFloat32;
+  const Shape* shape = nullptr;
+  uint64_t bytes = 0;  // of its content
+  // A text or a MapTensor, which only its own container understands, as a file of that container
+  // holds it; then the rest, but the name, has no meaning. Null for a tensor.
+  const StoredArray* opaque = nullptr;
+};
+
+// Encoded bytes, and the content that follows them, which may be empty.
+struct Frame {
+  std::string literal;
+  // Of the row-major bytes of a tensor; for what is opaque, of the file that holds it.
+  ByteRange content;
+};
+
+// Returns an array of the file by its number; valid until the next call.
+using ArrayHeaderAt = std::function<Result<ArrayHeader>(size_t array)>;
+// Takes what comes next in the file. Contents are those of the array that was asked for last.
+using TakeFrames = std::function<Status(std::vector<Frame> frames)>;
 
 }  // namespace reshard
 

@@ -1,17 +1,20 @@
-// FileTable: what a checkpoint file holds, in file order and by name.
+// FileTable: what a checkpoint file holds, in file order and by name; TableOfFile: what reading a
+// file yields.
 //
-// Says nothing of one file only: files of one stage ordinarily have equal tables, so that one may
-// stand for many (TableCache). Immutable, so any number of threads may read it.
+// A table says nothing of one file only: files of one stage ordinarily have equal tables, so that
+// one may stand for many (TableCache). Immutable, so any number of threads may read it.
 #ifndef RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 #define RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "format/container/container.h"
-#include "reshard/stored_array.h"
+#include "reshard/byte_range.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
@@ -51,6 +54,20 @@ class FileTable {
   std::vector<StoredArray> arrays_;
   std::vector<uint32_t> by_name_;
   size_t memory_;
+};
+
+// A CRC-32 that a file states of itself.
+struct StatedCrc {
+  uint64_t value = 0;
+  ByteRange covered;
+  // In file order; some writers leave these bytes out of the number.
+  std::vector<ByteRange> may_lack;
+};
+
+// What reading a file yields: its table, and what is the file's own.
+struct TableOfFile {
+  FileTable table;
+  std::optional<StatedCrc> crc;  // not checked
 };
 
 }  // namespace reshard

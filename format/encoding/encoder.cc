@@ -8,9 +8,9 @@ Status Encode(Container container, size_t arrays, const ArrayHeaderAt& header_at
               const TakeFrames& take) {
   switch (container) {
     case Container::kMindSpore:
-      return EncodeMindSpore(arrays, header_at, take);
+      break;
   }
-  return InternalError("a container that nothing writes");
+  return EncodeMindSpore(arrays, header_at, take);
 }
 
 }  // namespace reshard

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 
-#include "format/container/array_frames.h"
 #include "format/container/container.h"
 #include "reshard/status.h"
 

@@ -1,13 +1,35 @@
-// Encoding of a checkpoint of MindSpore: headers between contents (SPEC.md, "The bytes").
+// Encoding of a checkpoint of MindSpore: the headers between contents (SPEC.md, "The bytes").
+//
+// Pure functions, for any thread.
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_CHECKPOINT_ENCODER_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_CHECKPOINT_ENCODER_H_
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
-#include "format/container/array_frames.h"
+#include "format/container/container.h"
+#include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
+
+// A tensor with more content bytes than this is written as several Values, cut at multiples of it.
+inline constexpr uint64_t kValueContentBytes = uint64_t{512} << 20;
+
+// Returns everything of a Value up to the first content byte, for `content_bytes` bytes of content
+// that follow. Content is the last field, so the next Value may begin right behind it.
+std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,
+                              uint64_t content_bytes);
+
+// Returns what stands before each of the three contents of a Value of a MapTensor; the last content
+// ends the Value.
+std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
+    std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
 
 // As Encode (format/encoding/encoder.h). A tensor becomes Values of up to kValueContentBytes, each
 // with a header. Texts and MapTensors are taken as they stand, headers included, where they keep

@@ -10,7 +10,7 @@
 
 #include "format/mindspore_checkpoint/parameter_grouping.h"
 #include "format/mindspore_checkpoint/value_parser.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 

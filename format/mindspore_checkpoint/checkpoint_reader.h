@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "format/container/file_reading.h"
+#include "format/container/container.h"
+#include "format/container/file_table.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

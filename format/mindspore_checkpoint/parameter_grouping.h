@@ -17,7 +17,7 @@
 #include "format/container/file_table.h"
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -30,9 +30,9 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

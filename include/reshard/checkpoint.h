@@ -8,8 +8,10 @@
 // first. A rank of a new cluster opens the old checkpoint and reads just its own slice of each
 // parameter, from whichever files hold it.
 //
-// Opening reads headers only. Both are move-only; const member functions may be called from any
-// number of threads.
+// ListRankFiles: which checkpoint file each rank folder contributes.
+//
+// Opening reads headers only. The classes are move-only; const member functions may be called from
+// any number of threads.
 //
 // Implemented in src/api.
 #ifndef RESHARD_CHECKPOINT_H_
@@ -24,10 +26,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
-#include "reshard/tensor_info.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
@@ -112,6 +112,22 @@ class ShardedCheckpoint {
   explicit ShardedCheckpoint(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+struct RankFileSummary {
+  int64_t rank = 0;
+  std::string path;
+};
+
+struct RankFiles {
+  std::vector<RankFileSummary> files;  // by rank
+  std::vector<std::string> warnings;
+};
+
+// Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
+// {rank} names (ConvertOptions::source, reshard/convert.h): that of the greatest (epoch, step), or
+// the one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors: kNotFound,
+// kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
+Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
 }  // namespace reshard
 

@@ -21,7 +21,7 @@
 #include "reshard/differences.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/tensor_info.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -1,12 +1,14 @@
-// Convert: a sharded checkpoint laid out again, and Plan: what that would do.
+// Convert: a sharded checkpoint laid out again; Plan: what that would do; CommitWorkers: the
+// publication of what several processes have staged.
 //
-// Both functions may run in several threads at once; each call uses its own threads and state. They
+// All functions may run in several threads at once; each call uses its own threads and state. They
 // print nothing. Two conversions into one target folder exclude each other by a lock.
 //
 // Implemented in src/convert.
 #ifndef RESHARD_CONVERT_H_
 #define RESHARD_CONVERT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,19 +17,13 @@
 #include <string>
 #include <vector>
 
-#include "reshard/check_replicas.h"
+#include "reshard/conversion_options.h"
 #include "reshard/differences.h"
-#include "reshard/io_choice.h"
-#include "reshard/lock_waiting.h"
 #include "reshard/parameter_count.h"
 #include "reshard/progress.h"
-#include "reshard/resume.h"
 #include "reshard/status.h"
-#include "reshard/tensor_info.h"
-#include "reshard/timeline.h"
-#include "reshard/unmatched_policy.h"
+#include "reshard/tensor.h"
 #include "reshard/used_paths.h"
-#include "reshard/worker_share.h"
 
 namespace reshard {
 
@@ -69,9 +65,10 @@ struct ConvertOptions {
   // Without a value as kCopy, but refused where the names show that a strategy is not the files':
   // they differ by a prefix, or what it has no layout for holds over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched;
-  std::vector<std::string> include;  // patterns (reshard/glob.h): only parameters whose names in
-                                     // the source one of them matches; empty: all
-  std::vector<std::string> exclude;  // and of those none that one of these matches
+  // Patterns (reshard/parameter_names.h): only parameters whose names in the source one of them
+  // matches; empty: all.
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;            // and of those none that one of these matches
   std::map<std::string, std::string> renames;  // from names in the source to names in the target
   std::string reference;  // a file of full tensors of the same model: what is written has to have
                           // the dtype and full shape that it has there; empty: none
@@ -94,6 +91,39 @@ struct WorkerReport {
   bool published = false;             // the whole set is in place
   bool already_published = false;     // and was before, so that there was nothing to do
   std::vector<uint64_t> outstanding;  // shards that have not finished, where it is not
+};
+
+// Files, by how they were reached.
+struct IoUsed {
+  uint64_t sources_mapped = 0;
+  uint64_t sources_read = 0;
+  uint64_t targets_direct = 0;
+  uint64_t targets_buffered = 0;
+};
+
+// The most samples of a timeline: those of a long run are farther apart.
+inline constexpr size_t kMostTimelineSamples = 512;
+
+// Times are seconds since the call began. Bytes are sums from the beginning on.
+struct TimelineSample {
+  double seconds = 0;
+  uint64_t bytes_read = 0;      // of the sources, brought into windows
+  uint64_t bytes_gathered = 0;  // of the targets, put together in memory
+  uint64_t bytes_written = 0;   // of the targets, given to the system
+  uint64_t memory = 0;          // held at the moment, as ConvertReport::memory_peak counts
+};
+
+// "plan", "check", "write" or "publish".
+struct TimelinePhase {
+  std::string name;
+  double begin_seconds = 0;
+  double end_seconds = 0;
+};
+
+// How a run went. Recorded where ConvertOptions::record_timeline asks for it.
+struct Timeline {
+  std::vector<TimelinePhase> phases;    // in order, without gaps
+  std::vector<TimelineSample> samples;  // in order
 };
 
 struct ConvertReport {
@@ -171,7 +201,6 @@ struct PlanReport {
   uint64_t runs = 0;           // contiguous stretches that are copied
   uint64_t shortest_run = 0;   // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t largest_plan_bytes = 0;           // of memory, for one target file
   uint64_t memory_limit = 0;                 // that Convert would keep
   uint64_t memory_bytes = 0;                 // about what it would hold of it at the most
   std::optional<uint64_t> free_space_bytes;  // where the target folder is or would be; nothing
@@ -182,6 +211,29 @@ struct PlanReport {
 // Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert
 // would begin to write. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
+
+struct CommitOptions {
+  std::string target;
+  std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
+  LockWaiting waiting = {};   // for workers that begin or publish
+};
+
+struct CommitReport {
+  bool already_published = false;  // there was nothing left to do
+  std::vector<std::string> warnings;
+};
+
+// Publishes what workers have staged. The last worker that ends does so by itself; this is for when
+// it was killed just then. May run while workers do; needs neither sources nor strategies. Errors:
+// kNotFound when workers have not finished, which are named, or where there is nothing to publish;
+// kAlreadyExists for another run that is writing there; kCorrupt, kIo, kCancelled.
+Result<CommitReport> CommitWorkers(const CommitOptions& options);
+
+// Returns the map of a JSON object {"old name": "new name", ...} (format/rename_map/SPEC.md), as
+// ConvertOptions and AgainstOptions take it.
+// Errors: kNotFound; kCorrupt for what is no flat object of strings, and for names that stand there
+// twice; kInvalidArgument for names that no parameter may have, and for two of one new name; kIo.
+Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);
 
 // Returns the files that Convert and Plan read and write.
 UsedPaths PathsOf(const ConvertOptions& options);

@@ -1,4 +1,5 @@
-// What comparisons of checkpoints find: in values, in files, between replicas.
+// What comparisons of checkpoints find: in values, in files, between replicas, and damage, what in
+// a target folder is not as its manifests say.
 //
 // Plain values; no locking.
 //
@@ -10,6 +11,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "reshard/byte_range.h"
 
 namespace reshard {
 
@@ -71,6 +74,17 @@ struct ReplicaReport {
   std::vector<ReplicaDifference> differences;  // in the order of the strategy, at most 20
 };
 
+// What a sample of replicas read.
+struct ReplicaSample {
+  uint64_t parameters = 0;    // sampled, in each stage
+  uint64_t comparisons = 0;   // of a rank's part of a parameter with a replica of it
+  uint64_t files = 0;         // sampled
+  uint64_t files_opened = 0;  // of these, only for the sample
+  uint64_t reads = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
 // What the ranks of one checkpoint hold of the same parameters.
 struct RankFindings {
   ReplicaReport replicas;
@@ -78,6 +92,44 @@ struct RankFindings {
   // in one that does not cut them, in the order of the files, and accumulated gradients
   // (accu_grads*) whose replicas differ.
   std::vector<std::string> own_values;
+};
+
+enum class DamageKind {
+  kManifest,  // it is damaged: what it lists was not looked at
+  kRecord,    // a part record is missing or damaged: its file was compared without it
+  kMissing,   // there is no such file
+  kNoFile,    // something else is in its place, or on the way to it; links are not followed
+  kSize,      // shorter or longer
+  kContent,   // of the right size, but with other bytes
+};
+
+// A stretch of a file that has a digest of its own.
+struct DamagedBlock {
+  uint64_t index = 0;
+  ByteRange range;
+};
+
+// One thing that is wrong.
+struct Damage {
+  // Relative to the target folder: of a target file, part record, manifest or list of checksums.
+  std::string path;
+  DamageKind kind = DamageKind::kContent;
+  std::string detail = {};                 // what was expected and found, in words
+  std::optional<DamagedBlock> block = {};  // the first that is bad or cut off, where that is known
+  uint64_t bad_blocks = 0;
+  // Those whose content in a bad block is not what it was; where no content is, those whose header
+  // lies in a bad block. In file order, at most 20.
+  std::vector<std::string> parameters = {};
+  uint64_t parameter_count = 0;  // all of them
+};
+
+struct DamageReport {
+  std::vector<std::string> manifests;  // their names, sorted
+  uint64_t files = 0;                  // that the manifests list
+  uint64_t bytes = 0;                  // that were read of them
+  uint64_t files_without_digest = 0;   // of which nothing but the size is known
+  std::vector<Damage> damages;         // by manifest, then by path
+  std::vector<std::string> notes;      // lists of checksums that are missing
 };
 
 }  // namespace reshard

@@ -15,10 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/convert.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "reshard/used_paths.h"
 
 namespace reshard {

@@ -18,7 +18,7 @@ namespace reshard {
 // Of the floating-point tensors of more than one element, each name once.
 struct ParameterTotals {
   uint64_t weights = 0;
-  uint64_t optimizer = 0;  // of its copies of parameters (reshard/optimizer_names.h)
+  uint64_t optimizer = 0;  // of its copies of parameters (reshard/parameter_names.h)
 
   friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
 };

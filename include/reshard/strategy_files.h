@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -17,11 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "reshard/damage.h"
+#include "reshard/conversion_options.h"
 #include "reshard/differences.h"
 #include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/unmatched_policy.h"
 
 namespace reshard {
 

@@ -14,6 +14,7 @@
 #include "src/io/byte_source.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/rank_folder.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
@@ -186,6 +187,16 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
     return files.VerifyUnchanged(used);
+  });
+}
+
+Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
+  return CatchOutOfMemory([&]() -> Result<RankFiles> {
+    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
+    RankFiles files;
+    for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
+    files.warnings = std::move(found.warnings);
+    return files;
   });
 }
 

@@ -12,8 +12,7 @@
 #include <utility>
 
 #include "reshard/checkpoint.h"
-#include "reshard/optimizer_names.h"
-#include "reshard/rank_files.h"
+#include "reshard/parameter_names.h"
 #include "src/api/layout_sums.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/dtype.h"
 #include "reshard/layout_report.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/plan/plan_notes.h"
 #include "src/plan/target_plan.h"

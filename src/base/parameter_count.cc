@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 
-#include "reshard/optimizer_names.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 
@@ -49,15 +48,6 @@ std::optional<RoundedCount> Parse(std::string_view text) {
 }
 
 }  // namespace
-
-std::string_view OptimizerGroup(std::string_view name) {
-  constexpr std::string_view kGroups[] = {"adam_m",  "adam_v",  "accu_grads",
-                                          "moments", "moment1", "moment2"};
-  for (const std::string_view group : kGroups) {
-    if (name.starts_with(group) && name.substr(group.size()).starts_with('.')) return group;
-  }
-  return {};
-}
 
 Result<RoundedCount> ParseParameterCount(std::string_view text) {
   if (const auto stated = Parse(text)) return *stated;

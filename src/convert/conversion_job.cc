@@ -72,7 +72,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
     const auto identity = IdentityOf(path);
     if (identity.ok()) inputs.emplace(key(*identity), Escape(path) + ", which is read");
   }
-  for (const TargetWork& target : work.targets) {
+  for (const TargetFileSummary& target : work.targets) {
     const std::string path = fmt::format("{}/{}", target_folder, target.path);
     const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
@@ -195,7 +195,7 @@ std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
 
 std::set<int64_t> RanksRead(const WorkList& work) {
   std::set<int64_t> ranks;
-  for (const SourceWork& file : work.sources) ranks.insert(file.rank);
+  for (const SourceFileSummary& file : work.sources) ranks.insert(file.rank);
   return ranks;
 }
 
@@ -211,7 +211,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
-  for (const TargetWork& file : work.targets) spec.files.push_back({file.path, file.size});
+  for (const TargetFileSummary& file : work.targets) spec.files.push_back({file.path, file.size});
   const Strategy* source_strategy = source.rule().source();
   const Strategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);

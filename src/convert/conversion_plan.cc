@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "reshard/optimizer_names.h"
+#include "reshard/parameter_names.h"
 #include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
 #include "src/convert/source_checks.h"
@@ -28,7 +28,7 @@ constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
 // What is kept of the plan of one target rank.
 struct PlanSums {
-  TargetWork target;
+  TargetFileSummary target;
   std::vector<FileId> sources;
   uint64_t bytes_read = 0;
   uint64_t shortest_run = 0;
@@ -85,7 +85,7 @@ class TargetPlanning {
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
-        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetWork)));
+        CheckMemory(source_.tensors().memory(), ranks.size() * sizeof(TargetFileSummary)));
     work_.targets.reserve(ranks.size());
     std::optional<int64_t> stage;  // whose first rank has been planned, for the others to follow
     while (!ranks.empty()) {
@@ -306,15 +306,8 @@ PlanReport ReportOf(ConversionPlan plan) {
   PlanFindings& findings = plan.findings;
   PlanReport report;
   report.warnings = std::move(findings.warnings);
-  report.sources.reserve(work.sources.size());
-  for (SourceWork& source : work.sources) {
-    report.sources.push_back({source.rank, std::move(source.path), source.size});
-  }
-  report.targets.reserve(work.targets.size());
-  for (TargetWork& target : work.targets) {
-    report.targets.push_back({target.rank, std::move(target.path), target.size, target.parameters,
-                              target.runs, std::move(target.source_ranks)});
-  }
+  report.sources = std::move(work.sources);
+  report.targets = std::move(work.targets);
   report.largest = std::move(findings.largest);
   report.largest_shapes = std::move(findings.largest_shapes);
   report.totals = findings.totals;
@@ -327,7 +320,6 @@ PlanReport ReportOf(ConversionPlan plan) {
   report.runs = work.runs;
   report.shortest_run = work.shortest_run;
   report.longest_run = work.longest_run;
-  report.largest_plan_bytes = work.largest_plan_bytes;
   report.sample = findings.sample;
   return report;
 }

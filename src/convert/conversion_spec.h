@@ -13,15 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "reshard/check_replicas.h"
+#include "reshard/conversion_options.h"
 #include "reshard/convert.h"
-#include "reshard/lock_waiting.h"
 #include "reshard/parameter_count.h"
 #include "reshard/progress.h"
-#include "reshard/resume.h"
 #include "reshard/status.h"
-#include "reshard/unmatched_policy.h"
-#include "reshard/worker_share.h"
 #include "src/convert/opened_source.h"
 #include "src/os/staged_file.h"
 

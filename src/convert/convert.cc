@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/commit.h"
 #include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -52,7 +51,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
                            CheckTotals(source, checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> target_ranks;
   target_ranks.reserve(plan.work.targets.size());
-  for (const TargetWork& file : plan.work.targets) target_ranks.push_back(file.rank);
+  for (const TargetFileSummary& file : plan.work.targets) target_ranks.push_back(file.rank);
   RESHARD_ASSIGN_OR_RETURN(
       StrategyFindings findings,
       CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
@@ -102,7 +101,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   share.parts = SharesOf(conversion.plan.work, files, parts);
   share.staged = job.already_staged();
   if (share.staged) return share;
-  for (const TargetWork& target : conversion.plan.work.targets) {
+  for (const TargetFileSummary& target : conversion.plan.work.targets) {
     // A finished file may turn out not to be what was recorded.
     const bool trusted = job.spec().resume != Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
@@ -223,7 +222,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {
-      const TargetWork& target = list.targets[number];
+      const TargetFileSummary& target = list.targets[number];
       report.files.push_back({target.path, part.range.length});
       report.bytes_written += part.range.length;
       ranks.insert(target.source_ranks.begin(), target.source_ranks.end());

@@ -57,11 +57,11 @@ struct Needs {
 
 Needs NeedsOf(const WorkList& work) {
   Needs needs;
-  for (const TargetWork& target : work.targets) {
+  for (const TargetFileSummary& target : work.targets) {
     needs.largest = std::max(needs.largest, target.size);
     needs.publication += kOfTarget + kTargetPaths * target.path.size();
   }
-  for (const SourceWork& source : work.sources) {
+  for (const SourceFileSummary& source : work.sources) {
     needs.sources = SaturatingAdd(needs.sources, source.size);
     needs.publication += kOfSource + kSourcePaths * source.path.size();
   }

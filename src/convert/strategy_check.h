@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/check_replicas.h"
+#include "reshard/conversion_options.h"
+#include "reshard/differences.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
 #include "src/plan/parameter_choice.h"

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reshard/timeline.h"
+#include "reshard/convert.h"
 
 namespace reshard {
 

@@ -5,35 +5,19 @@
 #define RESHARD_SRC_CONVERT_WORK_LIST_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "reshard/convert.h"
 
 namespace reshard {
 
-// A source file that is read.
-struct SourceWork {
-  int64_t rank = 0;
-  std::string path;
-  uint64_t size = 0;
-};
-
-// A target file that is written.
-struct TargetWork {
-  int64_t rank = 0;
-  std::string path;  // relative to the target folder
-  uint64_t size = 0;
-  uint64_t parameters = 0;
-  uint64_t runs = 0;
-  std::vector<int64_t> source_ranks;  // ascending
-};
-
 struct WorkList {
-  std::vector<SourceWork> sources;  // by rank
-  std::vector<TargetWork> targets;  // by rank
-  uint64_t bytes_read = 0;          // content bytes taken from the sources
-  uint64_t bytes_written = 0;       // the sum of the target sizes
-  uint64_t runs = 0;                // contiguous stretches that are copied
-  uint64_t shortest_run = 0;        // bytes; 0 when there is no run
+  std::vector<SourceFileSummary> sources;  // that are read, by rank
+  std::vector<TargetFileSummary> targets;  // that are written, by rank
+  uint64_t bytes_read = 0;                 // content bytes taken from the sources
+  uint64_t bytes_written = 0;              // the sum of the target sizes
+  uint64_t runs = 0;                       // contiguous stretches that are copied
+  uint64_t shortest_run = 0;               // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t largest_plan_bytes = 0;  // of memory, for one target file
 };

@@ -74,7 +74,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
     targets[share.part.file] = share.target;
   }
   work.plan = [&](size_t file) -> Result<TargetPlan> {
-    const TargetWork& expected = list.targets[targets[file]];
+    const TargetFileSummary& expected = list.targets[targets[file]];
     PlanNotes notes;
     notes.silent = true;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, notes));
@@ -113,7 +113,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
 
 Status CheckPublication(const WorkList& list, const TargetJob& job, const SharedWork& shared) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
-    const TargetWork& file = list.targets[i];
+    const TargetFileSummary& file = list.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool as_recorded, job.IsAsRecorded(file.path, stop));
     if (shared.progress) shared.progress(file.size);
     if (as_recorded) return {};

@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
-#include "reshard/worker_share.h"
 #include "src/job/job_spec.h"
 #include "src/os/job_lock.h"
 #include "src/os/memory_usage.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/conversion_options.h"
 #include "reshard/version.h"
-#include "reshard/worker_share.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 

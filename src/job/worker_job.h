@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
-#include "reshard/worker_share.h"
 #include "src/job/file_shares.h"
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reshard/glob.h"
+#include "reshard/parameter_names.h"
 #include "src/base/quote.h"
 
 namespace reshard {

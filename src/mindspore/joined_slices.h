@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/mindspore/parameter_layout.h"
 
 namespace reshard {

@@ -21,12 +21,10 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
-#include "reshard/dtype.h"
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
-#include "reshard/unmatched_policy.h"
+#include "reshard/tensor.h"
 #include "src/base/name_arena.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reshard/optimizer_names.h"
+#include "reshard/parameter_names.h"
 
 namespace reshard {
 

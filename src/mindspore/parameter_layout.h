@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "reshard/box.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

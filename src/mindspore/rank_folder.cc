@@ -10,8 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/rank_files.h"
-#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/rank_pattern.h"
@@ -225,16 +223,6 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
   RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("--source", "", ranks, options.suffix));
   for (RankFile& file : taken.files) file.path = paths.at(file.rank);
   return taken;
-}
-
-Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
-  return CatchOutOfMemory([&]() -> Result<RankFiles> {
-    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
-    RankFiles files;
-    for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
-    files.warnings = std::move(found.warnings);
-    return files;
-  });
 }
 
 }  // namespace reshard

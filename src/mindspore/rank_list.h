@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/source/shard_grid.h"
 

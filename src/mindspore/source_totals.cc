@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/optimizer_names.h"
+#include "reshard/parameter_names.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

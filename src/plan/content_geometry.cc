@@ -36,11 +36,6 @@ Box ContentGeometry::target_box() const {
   return {Numbers(kCounts + dims(), dims()), Numbers(kCounts + 2 * dims(), dims())};
 }
 
-size_t ContentGeometry::shards() const {
-  if (numbers_.empty()) return 0;
-  return (numbers_.size() - kCounts - 3 * dims()) / (2 * static_cast<size_t>(numbers_[1]) + 1);
-}
-
 void ContentGeometry::MoveShards(int64_t bytes) {
   const size_t of_shard = 2 * static_cast<size_t>(numbers_[1]) + 1;
   for (size_t end = kCounts + 3 * dims() + of_shard; end <= numbers_.size(); end += of_shard) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reshard/box.h"
+#include "reshard/tensor.h"
 #include "src/tensor/block_copy.h"
 
 namespace reshard {
@@ -24,7 +24,6 @@ class ContentGeometry {
   Shape full_shape() const;
   Box target_box() const;
   PlacedBox shard(size_t copy) const;
-  size_t shards() const;
   // Moves all shards in their files.
   void MoveShards(int64_t bytes);
 

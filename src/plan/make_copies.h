@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/source/placement.h"
 #include "src/source/source.h"
 #include "src/tensor/block_copy.h"

@@ -10,9 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/placement.h"
 

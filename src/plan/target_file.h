@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "reshard/box.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/placement.h"
 #include "src/tensor/piece.h"

@@ -46,13 +46,4 @@ size_t MemoryBytes(const Segment& segment) {
          (literal != nullptr ? HeapBytes(literal->bytes) : HeapBytes(std::get<Content>(segment)));
 }
 
-size_t TargetPlan::MemoryBytes() const {
-  size_t bytes = sizeof(TargetPlan) + HeapBytes(path) + HeapBytes(segments) + HeapBytes(sources) +
-                 names.memory();
-  for (const Segment& segment : segments) {
-    bytes += reshard::MemoryBytes(segment) - sizeof(Segment);
-  }
-  return bytes;
-}
-
 }  // namespace reshard

@@ -12,9 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 #include "src/base/name_arena.h"
 #include "src/io/source_files.h"
 #include "src/plan/content_geometry.h"
@@ -52,9 +51,6 @@ struct TargetPlan {
   std::vector<FileId> sources;  // files whose bytes it reads, ascending
   NameArena names;              // that contents refer to
   uint64_t making_bytes = 0;    // of memory, about, that was held besides to make it
-
-  // About the bytes of memory that the plan holds; looks at each copy once.
-  size_t MemoryBytes() const;
 };
 
 // About the bytes of memory that a segment holds.

@@ -16,9 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/digest/xxh3.h"
 #include "src/record/manifest_codec.h"
 

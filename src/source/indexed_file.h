@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "format/container/file_reading.h"
+#include "format/container/container.h"
 #include "format/container/file_table.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 
 namespace reshard {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/placement.h"
 

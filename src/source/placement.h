@@ -18,12 +18,9 @@
 #include <vector>
 
 #include "format/container/file_table.h"
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
-#include "reshard/tensor_info.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/shard_grid.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "format/container/file_reading.h"
 #include "format/mindspore_checkpoint/checkpoint_reader.h"
 #include "src/base/status_macros.h"
 
@@ -32,9 +31,9 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory)
   RESHARD_RETURN_IF_ERROR(InFile(bytes.path, container.status()));
   switch (*container) {
     case Container::kMindSpore:
-      return ReadMindSporeTable(bytes, std::move(head), memory);
+      break;
   }
-  return InternalError("a container that nothing reads");
+  return ReadMindSporeTable(bytes, std::move(head), memory);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

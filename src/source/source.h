@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 #include "src/source/placement.h"

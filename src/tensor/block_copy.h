@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -9,9 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/byte_range.h"
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

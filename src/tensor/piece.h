@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "reshard/box.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -10,11 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/differences.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/digest/digest128.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/strategy.h"

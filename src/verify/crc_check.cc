@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "format/container/file_reading.h"
+#include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

@@ -4,7 +4,7 @@
 #ifndef RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 #define RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 
-#include "reshard/damage.h"
+#include "reshard/differences.h"
 #include "reshard/status.h"
 #include "src/verify/shared_work.h"
 #include "src/verify/stored_set.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "reshard/differences.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/merge_plan.h"
 #include "src/plan/make_copies.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/digest/digest128.h"
 #include "src/io/source_files.h"
 #include "src/source/source.h"

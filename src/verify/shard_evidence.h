@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/layout_inference.h"
 #include "src/plan/make_copies.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/check_replicas.h"
+#include "reshard/differences.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/strategy.h"

@@ -14,7 +14,7 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"

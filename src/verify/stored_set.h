@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/damage.h"
+#include "reshard/differences.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/os/output_directory.h"

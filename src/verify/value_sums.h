@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/source.h"
 #include "src/verify/shared_work.h"

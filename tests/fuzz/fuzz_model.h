@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/unmatched_policy.h"
+#include "reshard/conversion_options.h"
 #include "src/mindspore/strategy.h"
 #include "tests/support/test_tensor.h"
 

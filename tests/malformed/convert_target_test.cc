@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/convert.h"
 #include "tests/malformed/good_folder.h"
 #include "tests/support/folder_contents.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "reshard/renames.h"
+#include "reshard/convert.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

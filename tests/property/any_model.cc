@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/pick.h"
 #include "tests/support/strategy_bytes.h"

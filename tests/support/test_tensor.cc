@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/checkpoint.h"
 
 namespace reshard {

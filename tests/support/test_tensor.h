@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

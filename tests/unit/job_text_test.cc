@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/worker_share.h"
+#include "reshard/conversion_options.h"
 
 namespace reshard {
 namespace {

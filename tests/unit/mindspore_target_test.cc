@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "src/convert/opened_source.h"
 #include "src/write/gather.h"
 #include "tests/support/checkpoint_bytes.h"

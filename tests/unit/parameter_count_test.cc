@@ -1,5 +1,5 @@
 // Names of the optimizer's copies, and numbers of parameters as people state them.
-#include "reshard/optimizer_names.h"
+#include "reshard/parameter_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

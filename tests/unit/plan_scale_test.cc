@@ -13,7 +13,6 @@
 #include <string>
 
 #include "reshard/checkpoint.h"
-#include "reshard/rank_files.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/grid_placement.h"

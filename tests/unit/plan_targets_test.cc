@@ -33,10 +33,9 @@ SampleModel ModelOf(int64_t hidden, int64_t tp, int64_t dp, int64_t pp) {
 }
 
 std::string Summary(const PlanReport& report) {
-  std::string text =
-      fmt::format("{} parameters, {} read, {} written, {} runs of {} to {}, plans of {}\n",
-                  report.parameters, report.bytes_read, report.bytes_written, report.runs,
-                  report.shortest_run, report.longest_run, report.largest_plan_bytes);
+  std::string text = fmt::format("{} parameters, {} read, {} written, {} runs of {} to {}\n",
+                                 report.parameters, report.bytes_read, report.bytes_written,
+                                 report.runs, report.shortest_run, report.longest_run);
   for (const std::string& warning : report.warnings) text += warning + '\n';
   for (const auto& source : report.sources) {
     text += fmt::format("source {} {} {}\n", source.rank, source.path, source.size);

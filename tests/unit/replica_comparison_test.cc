@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/convert.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"

@@ -10,7 +10,7 @@
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "reshard/checkpoint.h"
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 #include "src/mindspore/strategy_codec.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/gen/sample_model.h"

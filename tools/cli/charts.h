@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/convert.h"
 #include "reshard/layout_report.h"
-#include "reshard/timeline.h"
 
 namespace reshard {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/commit.h"
+#include "reshard/convert.h"
 #include "tools/cli/charts.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"

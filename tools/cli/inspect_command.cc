@@ -9,11 +9,9 @@
 #include <utility>
 #include <variant>
 
-#include "reshard/box.h"
 #include "reshard/checkpoint.h"
-#include "reshard/glob.h"
-#include "reshard/optimizer_names.h"
-#include "reshard/rank_files.h"
+#include "reshard/parameter_names.h"
+#include "reshard/tensor.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/stop_on_signal.h"

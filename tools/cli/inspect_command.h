@@ -13,8 +13,8 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/status.h"
-#include "reshard/stored_array.h"
 #include "reshard/strategy_files.h"
+#include "reshard/tensor.h"
 #include "tools/cli/command.h"
 #include "tools/cli/text_format.h"
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
-#include "reshard/worker_share.h"
 
 namespace reshard {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "reshard/lock_waiting.h"
-#include "reshard/renames.h"
+#include "reshard/conversion_options.h"
+#include "reshard/convert.h"
+#include "reshard/progress.h"
 #include "reshard/status.h"
-#include "reshard/unmatched_policy.h"
 
 namespace reshard {
 

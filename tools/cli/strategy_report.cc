@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/glob.h"
+#include "reshard/parameter_names.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {

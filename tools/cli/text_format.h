@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/stored_array.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

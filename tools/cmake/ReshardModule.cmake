@@ -6,7 +6,7 @@ target_compile_options(
   reshard_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
 
 # Include paths inside the tree: public headers as "reshard/x.h", internal ones from the root
-# ("src/tensor/box.h"), protobuf's generated ones as "format/<name>/x.pb.h".
+# ("src/tensor/byte_box.h"), protobuf's generated ones as "format/<name>/x.pb.h".
 add_library(reshard_internal INTERFACE)
 target_include_directories(
   reshard_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include

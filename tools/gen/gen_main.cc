@@ -6,8 +6,8 @@
 #include <exception>
 #include <string>
 
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "tools/gen/sample_files.h"
 #include "tools/gen/sample_model.h"
 

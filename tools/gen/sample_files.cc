@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/os/output_directory.h"

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/box.h"
-#include "reshard/dtype.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 #include "src/mindspore/parameter_layout.h"
 
 namespace reshard {

@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "reshard/dtype.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 

@@ -1,4 +1,4 @@
-#include "format/container/file_reading.h"
+#include "format/container/container.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

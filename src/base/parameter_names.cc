@@ -1,4 +1,4 @@
-#include "reshard/glob.h"
+#include "reshard/parameter_names.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -122,6 +122,15 @@ std::optional<size_t> GlobList::FirstMatch(std::string_view name) const {
     for (size_t begin = 0; begin <= last; ++begin) look(name.substr(begin, length));
   }
   return first;
+}
+
+std::string_view OptimizerGroup(std::string_view name) {
+  constexpr std::string_view kGroups[] = {"adam_m",  "adam_v",  "accu_grads",
+                                          "moments", "moment1", "moment2"};
+  for (const std::string_view group : kGroups) {
+    if (name.starts_with(group) && name.substr(group.size()).starts_with('.')) return group;
+  }
+  return {};
 }
 
 }  // namespace reshard

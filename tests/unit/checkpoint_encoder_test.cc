@@ -1,4 +1,4 @@
-#include "format/mindspore_checkpoint/value_header.h"
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,132 @@
+// What a tensor is: DType, Shape, a Box of it, TensorInfo; and StoredArray, one entry of a
+// checkpoint file.
+//
+// Shapes and boxes count elements, slowest dimension first (row-major); offsets and lengths are
+// bytes of the file. Plain values; no locking.
+//
+// Implemented in src/tensor.
+#ifndef RESHARD_TENSOR_H_
+#define RESHARD_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/byte_range.h"
+
+namespace reshard {
+
+// The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type").
+enum class DType : uint8_t {
+  kInt8,
+  kUInt8,
+  kInt16,
+  kUInt16,
+  kInt32,
+  kUInt32,
+  kInt64,
+  kUInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBFloat16,
+  kBool,
+  kComplex64,
+  kComplex128,
+  kInt4,  // two values in a byte; dims count bytes
+  kFloat8E4M3FN,
+  kFloat8E5M2,
+  kHiFloat8,
+  kString,  // UTF-32LE code points
+};
+
+// Returns the name that MindSpore writes, such as "Float32" ("str" for kString).
+std::string_view DTypeName(DType dtype);
+
+// Returns the dtype with exactly this name, or nothing.
+std::optional<DType> ParseDType(std::string_view name);
+
+// Returns the bytes of what one unit of a dim counts: an element; for kInt4 a byte of two values.
+uint64_t ItemBytes(DType dtype);
+
+// The sizes of a tensor's dimensions; empty for a scalar. No size is negative.
+using Shape = std::vector<int64_t>;
+
+// The most dimensions that a tensor may have.
+inline constexpr size_t kMaxDims = 64;
+
+// Returns the number of elements (1 for a scalar), or nothing when a size is negative or a partial
+// product does not fit, even if a later size is 0.
+std::optional<uint64_t> ElementCount(const Shape& shape);
+
+// Returns "[2, 3]".
+std::string ToString(const Shape& shape);
+
+// The elements with begin[d] <= index[d] < begin[d] + extent[d] in each dimension d of a tensor.
+struct Box {
+  std::vector<int64_t> begin;
+  std::vector<int64_t> extent;
+
+  // The box of a whole tensor.
+  static Box Whole(const Shape& shape);
+
+  size_t dims() const { return begin.size(); }
+  bool empty() const;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+// Returns the number of elements of a box that lies in a tensor whose ElementCount is known to fit.
+uint64_t Volume(const Box& box);
+
+// Returns the elements that lie in both boxes, which have equally many dims, or nothing where there
+// are none.
+std::optional<Box> Intersect(const Box& a, const Box& b);
+
+// Returns "[0:2, 4:8]".
+std::string ToString(const Box& box);
+
+enum class ArrayKind {
+  kTensor,
+  kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
+  kMapTensor,  // keys, values, status
+};
+
+// What a parameter of a checkpoint is, however it is cut.
+struct TensorInfo {
+  std::string name;
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
+  Shape shape;                    // of the full tensor; empty for text entries and MapTensors
+  uint64_t bytes = 0;             // of the full tensor; of a text or MapTensor those in its file
+};
+
+// One of the three tensors (keys, values, status) of one Value of a MapTensor.
+struct MapTensorPart {
+  std::string type;  // as written: a lower-case numpy name such as "int32"
+  Shape shape;
+  ByteRange content;
+
+  friend bool operator==(const MapTensorPart&, const MapTensorPart&) = default;
+};
+
+// One entry of a checkpoint file: its name, type and shape, and where its bytes are.
+struct StoredArray {
+  std::string name;
+  ArrayKind kind = ArrayKind::kTensor;
+  DType dtype = DType::kFloat32;  // without meaning for a MapTensor
+  Shape shape;         // as the file means it: a scalar's is empty; without meaning for a MapTensor
+  uint64_t bytes = 0;  // content bytes in all
+  std::vector<ByteRange> framed;  // the whole messages, key and length included, one for each Value
+  std::vector<ByteRange>
+      content;  // the content of each Value, in file order; empty for a MapTensor
+  std::vector<MapTensorPart> map_tensor;  // the parts of its Values one after the other
+
+  friend bool operator==(const StoredArray&, const StoredArray&) = default;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TENSOR_H_
