@@ -122,7 +122,7 @@ Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened,
   return PlanSlices(files, &strategy);
 }
 
-// Those with a CRC trailer.
+// Those that state a CRC.
 std::vector<const IndexedFile*> FilesWithCrc(const OpenedFiles& opened) {
   std::vector<const IndexedFile*> found;
   for (const TableHandle& index : opened.indexes) {
@@ -218,7 +218,8 @@ Result<MergeReport> Merge(const MergeOptions& options) {
     for (const IndexedFile* index : checked) bytes += index->file_size();
     const CountedWork work(options.jobs, options.stop, options.progress, bytes);
     const auto check_crc = [&](size_t i, const std::stop_token& stop) {
-      return CheckCrc(opened.files, *checked[i], work.work().progress, stop);
+      const IndexedFile& file = *checked[i];
+      return CheckCrc(opened.files, file.file(), *file.crc(), work.work().progress, stop);
     };
     RESHARD_RETURN_IF_ERROR(
         RunWorkers(work.work().workers, checked.size(), check_crc, options.stop));

@@ -30,8 +30,8 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token&
 
 // What there is to read.
 struct Reading {
-  CrcFiles crc;        // the files with a trailer, of those that are to be read
-  uint64_t bytes = 0;  // of files or shards, and once more of those with a trailer
+  CrcFiles crc;        // of the files that are to be read
+  uint64_t bytes = 0;  // of files or shards, and once more of those that state a CRC
 };
 // Returns the files of all ranks, or one replica of each shard. Errors: those of FindCrcFiles and
 // CopiesOf.

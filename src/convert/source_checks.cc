@@ -90,7 +90,8 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.indexes().Get(files.files[i]));
-    return CheckCrc(source.files(), *index, work.progress, stop);
+    const std::optional<StatedCrc>& crc = index->crc();
+    return crc ? CheckCrc(source.files(), index->file(), *crc, work.progress, stop) : Status();
   };
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }

@@ -29,8 +29,8 @@ struct CrcFiles {
   uint64_t bytes = 0;  // that a check of all reads
 };
 
-// Returns those of the files chosen for `ranks` that state a CRC of themselves. Reads the last
-// bytes of each. Errors: those of SourceFiles.
+// Returns those of the files chosen for `ranks` that state a CRC of themselves. Errors: those of
+// CoveredByCrc.
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks);
 
 // Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.

@@ -46,7 +46,18 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
 
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
   RESHARD_ASSIGN_OR_RETURN(const FileBytes bytes, BytesOf(files, file));
-  return CoveredByTrailer(bytes);
+  // Before the container, which is told by another place of the file: most files have no trailer.
+  Result<std::optional<ByteRange>> trailer = CoveredByTrailer(bytes);
+  if (trailer.ok() && !*trailer) return trailer;
+  std::vector<std::byte> head(std::min<uint64_t>(bytes.size, kSignatureBytes));
+  RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
+  const Result<Container> container = ContainerOf(head, bytes.size);
+  if (!container.ok()) return std::optional<ByteRange>();
+  switch (*container) {
+    case Container::kMindSpore:
+      return trailer;
+  }
+  return InternalError("a container that nothing reads");
 }
 
 }  // namespace reshard

@@ -20,9 +20,11 @@ namespace reshard {
 // `memory`, which is asked now and then.
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
 
-// Returns the bytes of which the file states a CRC-32, where it does. Reads the last bytes of the
-// file only, so that thousands of files need not be indexed for it. Any thread.
-// Errors: kCorrupt; those of SourceFiles.
+// Returns the bytes of which the file states a CRC-32, where its container has one and the file
+// does: what its table's reader returns as StatedCrc::covered. Thousands of files need not be
+// indexed for it: it reads the last bytes of the file, and where these may state one the first
+// ones, which tell the container. A file of no known container states none. Any thread.
+// Errors: kCorrupt for a number that is no CRC-32; those of SourceFiles.
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard

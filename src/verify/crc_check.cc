@@ -50,15 +50,13 @@ class CrcWithout {
 
 }  // namespace
 
-Status CheckCrc(SourceFiles& files, const IndexedFile& index,
+Status CheckCrc(SourceFiles& files, FileId file, const StatedCrc& stated,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
-  const StatedCrc& stated = *index.crc();
   const bool may_lack = !stated.may_lack.empty();
   Crc32 crc;
   CrcWithout crc_without(stated.may_lack, stated.covered.offset);
   const auto add = [&](ByteRange part) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const Window window,
-                             files.Open(index.file(), part.offset, part.length));
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
     return window.Read([&](const std::byte* data) {
       crc.Update({data, part.length});
       if (may_lack) crc_without.Update({data, part.length});
@@ -70,7 +68,7 @@ Status CheckCrc(SourceFiles& files, const IndexedFile& index,
   return CorruptError(fmt::format(
       "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
       "damaged: take another copy of it",
-      Escape(files.path(index.file())), stated.value, stated.covered.length, crc.value()));
+      Escape(files.path(file)), stated.value, stated.covered.length, crc.value()));
 }
 
 }  // namespace reshard

@@ -107,7 +107,7 @@ TEST(CheckpointGoldenTest, MindSporesOwnCrcIsRight) {
   const FileId file = files.Add((kData / "apis" / "files" / "crc.ckpt").string());
   const auto index = ReadFileTable(files, file);
   ASSERT_TRUE(index.ok()) << index.status().message();
-  const Status status = CheckCrc(files, *index, {}, {});
+  const Status status = CheckCrc(files, index->file(), *index->crc(), {}, {});
   EXPECT_TRUE(status.ok()) << status.message();
 }
 

@@ -38,9 +38,10 @@ Status Check(const std::string& bytes, std::vector<uint64_t>* read = nullptr,
   const FileId file = files.Add(folder.Write("a.ckpt", bytes));
   const auto index = ReadFileTable(files, file);
   if (!index.ok()) return index.status();
+  if (!index->crc()) return InternalError("the file states no CRC");
   std::function<void(uint64_t)> progress;
   if (read != nullptr) progress = [read](uint64_t length) { read->push_back(length); };
-  return CheckCrc(files, *index, progress, stop);
+  return CheckCrc(files, file, *index->crc(), progress, stop);
 }
 
 std::string Tensor(const std::string& name, size_t bytes = 12) {

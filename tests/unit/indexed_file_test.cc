@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/mindspore_checkpoint/value_parser.h"
+#include "tests/support/bytes_read.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/index_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -138,6 +139,49 @@ TEST(IndexedFileTest, TrailerIsNoValue) {
   EXPECT_EQ(index->crc()->value, 0x37ce13aaU);
   EXPECT_EQ(index->parameters().size(), 1U);
   EXPECT_EQ(index->file_size(), value.size() + 17);
+}
+
+Result<std::optional<ByteRange>> Covered(std::string_view bytes) {
+  const TemporaryFolder folder;
+  SourceFiles files(1);
+  return CoveredByCrc(files, files.Add(folder.Write("a", bytes)));
+}
+
+TEST(CoveredByCrcTest, IsWhatTheTrailerIsOf) {
+  const std::string value = TensorValue("w", "Int8", {1}, "x");
+  const auto with = Covered(value + CrcTrailer(0x37ce13aa));
+  ASSERT_TRUE(with.ok()) << with.status().message();
+  EXPECT_EQ(*with, (ByteRange{0, value.size()}));
+  for (const std::string_view without : {std::string_view(value), std::string_view()}) {
+    const auto covered = Covered(without);
+    ASSERT_TRUE(covered.ok()) << covered.status().message();
+    EXPECT_EQ(*covered, std::nullopt);
+  }
+  EXPECT_EQ(Covered(value + CrcTrailer(uint64_t{1} << 32)).status().code(), StatusCode::kCorrupt);
+}
+
+// What looks like a trailer there is content.
+TEST(CoveredByCrcTest, OtherContainersHaveNoTrailer) {
+  const std::string safetensors = std::string("\x7f\0\0\0\0\0\0\0{", 9) + std::string(200, ' ');
+  const std::string encrypted = "\xd8\x5e\x3a\x7f" + std::string(200, 'x');
+  for (const std::string& file : {safetensors, encrypted}) {
+    for (const uint64_t number : {uint64_t{0}, uint64_t{1} << 32}) {
+      const auto covered = Covered(file + CrcTrailer(number));
+      ASSERT_TRUE(covered.ok()) << covered.status().message();
+      EXPECT_EQ(*covered, std::nullopt);
+    }
+  }
+}
+
+// So that it costs little of thousands of files, wherever they lie.
+TEST(CoveredByCrcTest, ReadsTheLastBytesOnlyWhereTheyAreNoTrailer) {
+  const TemporaryFolder folder;
+  SourceFiles files(1);
+  const FileId file = files.Add(folder.Write("a", TensorValue("w", "Int8", {9}, "123456789")));
+  constexpr uint64_t kTimes = 1000;  // so that what BytesRead itself reads does not count
+  const uint64_t before = BytesRead();
+  for (uint64_t i = 0; i < kTimes; ++i) ASSERT_TRUE(CoveredByCrc(files, file).ok());
+  EXPECT_EQ((BytesRead() - before) / kTimes, 17U);
 }
 
 TEST(IndexedFileTest, UnknownFieldsAreHoppedOver) {
