@@ -4,7 +4,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "src/os/storage_kind.h"
 
 namespace reshard {

@@ -16,9 +16,8 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
-#include "src/os/file_map.h"
+#include "src/os/file_pages.h"
 #include "src/os/input_file.h"
-#include "src/os/page_residency.h"
 #include "src/os/paths.h"
 
 namespace reshard {
@@ -76,7 +75,7 @@ class ByteSource {
   Status Populate(ByteRange range) const;
   // Gives the map's pages back that lie wholly within `range`; touching them brings them back.
   void Unmap(ByteRange range) const;
-  // As FindUncached and DropCached of page_residency.h.
+  // As FindUncached and DropCached of file_pages.h.
   Residency FindUncached(ByteRange range, const std::function<void(ByteRange)>& visit) const;
   bool DropCached(ByteRange range) const;
 

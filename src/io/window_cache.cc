@@ -7,8 +7,7 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
-#include "src/os/map_advice.h"
-#include "src/os/page_residency.h"
+#include "src/os/file_pages.h"
 
 namespace reshard {
 namespace {

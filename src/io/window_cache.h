@@ -5,7 +5,7 @@
 // somebody asks for them and stay until the budget is needed for others: the window not used for
 // longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
-// tell which these are (page_residency.h), all pages stay. A page of our own that stays when it is
+// tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is
 // to leave, because the kernel is using it for a moment or a process has mapped it, remains our own
 // and is tried again: when its window goes the next time, and when the file is closed.
 //

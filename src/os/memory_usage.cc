@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "src/base/out_of_memory.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "src/os/system_call.h"
 
 namespace reshard {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "src/io/byte_source.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 

@@ -13,7 +13,7 @@
 
 #include "src/io/byte_source.h"
 #include "src/os/fault_guard.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/temporary_folder.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/io/source_files.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "src/os/paths.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"

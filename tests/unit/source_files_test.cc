@@ -12,7 +12,7 @@
 #include <fstream>
 #include <vector>
 
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"

@@ -17,7 +17,7 @@
 
 #include "src/io/byte_source.h"
 #include "src/io/source_files.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/source_content.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/io/source_files.h"
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

@@ -1,5 +1,5 @@
 // Pages of a map: read exactly those that are asked for, and given back.
-#include "src/os/map_advice.h"
+#include "src/os/file_pages.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace reshard {
 namespace {
 
-TEST(MapAdvice, PopulatesExactlyThePagesAskedFor) {
+TEST(FilePagesTest, PopulatesExactlyThePagesAskedFor) {
   // Holes are not in the page cache before they are read.
   const TemporaryFolder folder;
   const size_t page = PageSize();
@@ -30,7 +30,7 @@ TEST(MapAdvice, PopulatesExactlyThePagesAskedFor) {
   EXPECT_EQ(CachedPages(path), 5U);
 }
 
-TEST(MapAdvice, RandomReadsNothingAroundATouchedPage) {
+TEST(FilePagesTest, RandomReadsNothingAroundATouchedPage) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
@@ -41,7 +41,7 @@ TEST(MapAdvice, RandomReadsNothingAroundATouchedPage) {
   EXPECT_EQ(CachedPages(path), 1U);
 }
 
-TEST(MapAdvice, PopulateTellsWhatIsGone) {
+TEST(FilePagesTest, PopulateTellsWhatIsGone) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(4 * page, 'x'));
@@ -55,7 +55,7 @@ TEST(MapAdvice, PopulateTellsWhatIsGone) {
   EXPECT_EQ(Populate(map + 4 * page - 1, 1), 0U);
 }
 
-TEST(MapAdvice, DropsWholePagesOnly) {
+TEST(FilePagesTest, DropsWholePagesOnly) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(64 * page, 'x'));
