@@ -1,6 +1,7 @@
 #include "src/io/window_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <chrono>
 #include <thread>
@@ -17,6 +18,103 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
+
+// Granules of a window, and their pages: sets, and what they are in the file.
+
+constexpr uint64_t kPageUnit = 4096;
+constexpr uint64_t kUnits = kGranuleBytes / kPageUnit;
+
+// Returns the granules with bytes of `range`, which is not empty and lies within a window.
+Granules GranulesOf(ByteRange range) {
+  const uint64_t first = range.offset % kWindowBytes / kGranuleBytes;
+  const uint64_t last = (range.end() - 1) % kWindowBytes / kGranuleBytes;
+  return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
+}
+
+// Returns the lowest `count` of `granules`.
+Granules Lowest(Granules granules, uint64_t count) {
+  Granules lowest = 0;
+  for (; granules != 0 && count > 0; --count) {
+    lowest |= granules & -granules;
+    granules &= granules - 1;
+  }
+  return lowest;
+}
+
+uint64_t BytesIn(Granules granules) {
+  return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
+}
+
+// Calls visit(i) for each granule, ascending.
+template <typename Visit>
+void ForEachGranule(Granules granules, const Visit& visit) {
+  for (; granules != 0; granules &= granules - 1) {
+    visit(static_cast<size_t>(std::countr_zero(granules)));
+  }
+}
+
+// Calls visit(range) for each run of granules of window number `number`, with its bytes in the
+// file.
+template <typename Visit>
+void ForEachRun(uint64_t number, Granules granules, const Visit& visit) {
+  for (uint64_t at = 0; granules != 0;) {
+    const int gap = std::countr_zero(granules);
+    granules >>= gap;
+    at += static_cast<uint64_t>(gap);
+    const int count = std::countr_one(granules);
+    visit(ByteRange{number * kWindowBytes + at * kGranuleBytes,
+                    static_cast<uint64_t>(count) * kGranuleBytes});
+    granules = count == 64 ? 0 : granules >> count;
+    at += static_cast<uint64_t>(count);
+  }
+}
+
+// The same for each run of pages that are set.
+template <typename Visit>
+void ForEachRunOfPages(uint64_t number, const GranulePages& pages, const Visit& visit) {
+  const auto is_set = [&pages](uint64_t unit) {
+    return (pages[unit / kUnits] >> (unit % kUnits) & 1) != 0;
+  };
+  constexpr uint64_t kAll = 64 * kUnits;
+  for (uint64_t begin = 0, end = 0; begin < kAll; begin = end) {
+    while (begin < kAll && !is_set(begin)) ++begin;
+    for (end = begin; end < kAll && is_set(end);) ++end;
+    if (end == begin) break;
+    visit(ByteRange{number * kWindowBytes + begin * kPageUnit, (end - begin) * kPageUnit});
+  }
+}
+
+// Calls visit(granule, bit) for each unit of `range`, as far as it lies in the window in which the
+// range begins.
+template <typename Visit>
+void ForEachUnit(ByteRange range, const Visit& visit) {
+  const uint64_t first = range.offset % kWindowBytes / kPageUnit;
+  const uint64_t end = std::min(first + range.length / kPageUnit, 64 * kUnits);
+  for (uint64_t unit = first; unit < end; ++unit) {
+    visit(unit / kUnits, static_cast<uint16_t>(1U << (unit % kUnits)));
+  }
+}
+
+// Set and clear the pages of `range`, as far as they lie in the window in which it begins.
+void SetPages(ByteRange range, GranulePages& pages) {
+  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) { pages[granule] |= bit; });
+}
+void ClearPages(ByteRange range, GranulePages& pages) {
+  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) {
+    pages[granule] &= static_cast<uint16_t>(~bit);
+  });
+}
+
+bool AnyPage(const GranulePages& pages) { return pages != GranulePages{}; }
+
+// Returns those of `granules` of which any page is set.
+Granules AnyOf(Granules granules, const GranulePages& pages) {
+  Granules any = 0;
+  ForEachGranule(granules, [&](size_t i) {
+    if (pages[i] != 0) any |= Granules{1} << i;
+  });
+  return any;
+}
 
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const ByteSource& source) {
@@ -65,7 +163,7 @@ void WindowCache::Unpin(Place entry) {
   list.splice(list.end(), pinned_, entry);
   if (entry->held != 0) return;
   entry->asked = 0;
-  const bool stayed = Any(entry->own);
+  const bool stayed = AnyPage(entry->own);
   if (stayed && stayed_.size() <= kMostStayed) return;
   const Place gone = stayed ? stayed_.begin() : entry;
   gone->file->entries_.erase(gone->number);
@@ -121,7 +219,7 @@ FileWindows::~FileWindows() {
     entry.own = Drop(entry.number, entry.held, entry.own);
     entry.buffer = ReservedMemory();
     held += BytesIn(entry.held);
-    any_stayed = any_stayed || Any(entry.own);
+    any_stayed = any_stayed || AnyPage(entry.own);
   }
   lock.lock();
   cache_.held_ -= held;

@@ -5,8 +5,8 @@
 // somebody asks for them and stay until the budget is needed for others: the window not used for
 // longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
-// tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is
-// to leave, because the kernel is using it for a moment or a process has mapped it, remains our own
+// tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is to
+// leave, because the kernel is using it for a moment or a process has mapped it, remains our own
 // and is tried again: when its window goes the next time, and when the file is closed.
 //
 // Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
@@ -16,6 +16,8 @@
 #ifndef RESHARD_SRC_IO_WINDOW_CACHE_H_
 #define RESHARD_SRC_IO_WINDOW_CACHE_H_
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +29,21 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/io/byte_source.h"
-#include "src/io/granules.h"
 #include "src/os/memory_usage.h"
 
 namespace reshard {
+
+// Windows begin at multiples of this.
+inline constexpr uint64_t kWindowBytes = uint64_t{4} << 20;
+
+inline constexpr uint64_t kGranuleBytes = uint64_t{64} << 10;
+
+// Granules of a window, a bit each.
+using Granules = uint64_t;
+static_assert(kWindowBytes / kGranuleBytes == 64);
+
+// Pages of each granule, a bit for 4096 bytes; no page is smaller.
+using GranulePages = std::array<uint16_t, 64>;
 
 class FileWindows;
 

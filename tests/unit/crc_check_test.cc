@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/io/window.h"
+#include "src/io/source_files.h"
 #include "src/source/read_file_table.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
