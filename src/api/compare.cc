@@ -10,7 +10,7 @@
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
-#include "src/convert/counted_work.h"
+#include "src/io/shared_work.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/verify/value_sums.h"

@@ -16,7 +16,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/convert/counted_work.h"
+#include "src/io/shared_work.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/layout_inference.h"
 #include "src/mindspore/optimizer_copy.h"

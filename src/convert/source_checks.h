@@ -16,11 +16,11 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/conversion_spec.h"
 #include "src/convert/opened_source.h"
+#include "src/io/shared_work.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_notes.h"
 #include "src/verify/shard_sample.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

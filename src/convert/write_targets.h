@@ -14,10 +14,10 @@
 #include "src/convert/opened_source.h"
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/work_list.h"
+#include "src/io/shared_work.h"
 #include "src/job/target_job.h"
 #include "src/os/storage_kind.h"
 #include "src/plan/target.h"
-#include "src/verify/shared_work.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
 

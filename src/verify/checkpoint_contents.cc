@@ -15,7 +15,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"

@@ -14,11 +14,11 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/digest/digest128.h"
+#include "src/io/shared_work.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/plan_notes.h"
 #include "src/source/source.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

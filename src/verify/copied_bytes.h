@@ -21,6 +21,14 @@
 
 namespace reshard {
 
+// A piece of a parameter is planned by the thread that reads it, so that few plans are in memory at
+// a time.
+inline constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
+// What is read at a time: to compare it, whole elements of every dtype that a core's cache holds;
+// to digest it, what is soon done with when the work is to stop.
+inline constexpr uint64_t kComparisonStepBytes = uint64_t{1} << 20;
+inline constexpr uint64_t kDigestStepBytes = uint64_t{32} << 20;
+
 // Equally long runs at equal distances.
 struct CopyRow {
   const std::byte* bytes = nullptr;  // of the first run

@@ -10,7 +10,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 
 namespace reshard {
 namespace {

@@ -15,7 +15,7 @@
 #include "reshard/byte_range.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/os/threads.h"
 #include "src/record/part_record.h"

@@ -6,7 +6,7 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
-#include "src/verify/shared_work.h"
+#include "src/io/shared_work.h"
 #include "src/verify/stored_set.h"
 
 namespace reshard {

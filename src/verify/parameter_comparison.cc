@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/plan/make_copies.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/float_bits.h"

@@ -14,11 +14,11 @@
 #include "reshard/differences.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/merge_plan.h"
 #include "src/plan/make_copies.h"
 #include "src/source/source.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

@@ -8,7 +8,7 @@
 
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/os/threads.h"
 #include "src/verify/copied_bytes.h"
 

@@ -14,10 +14,11 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/digest/digest128.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/source/source.h"
 #include "src/tensor/block_copy.h"
-#include "src/verify/shared_work.h"
+#include "src/verify/copied_bytes.h"
 
 namespace reshard {
 

@@ -24,6 +24,7 @@
 #include "reshard/differences.h"
 #include "reshard/status.h"
 #include "src/digest/digest128.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"
@@ -31,7 +32,6 @@
 #include "src/tensor/block_copy.h"
 #include "src/verify/copied_bytes.h"
 #include "src/verify/rank_file_digests.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

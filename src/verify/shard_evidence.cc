@@ -10,7 +10,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/os/threads.h"
 #include "src/plan/make_copies.h"
 #include "src/source/shard_grid.h"

@@ -9,11 +9,11 @@
 
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/layout_inference.h"
 #include "src/plan/make_copies.h"
 #include "src/source/table_cache.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

@@ -20,11 +20,11 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/source.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

@@ -12,7 +12,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/os/output_directory.h"
 
 namespace reshard {

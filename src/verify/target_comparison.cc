@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "src/base/status_macros.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/os/paths.h"
 #include "src/verify/copied_bytes.h"
 

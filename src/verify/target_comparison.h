@@ -12,9 +12,9 @@
 
 #include "reshard/differences.h"
 #include "reshard/status.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 

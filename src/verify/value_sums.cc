@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "src/base/status_macros.h"
-#include "src/io/in_steps.h"
+#include "src/io/shared_work.h"
 #include "src/plan/make_copies.h"
 #include "src/tensor/float_bits.h"
 #include "src/verify/copied_bytes.h"

@@ -14,9 +14,9 @@
 
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/source/source.h"
-#include "src/verify/shared_work.h"
 
 namespace reshard {
 
