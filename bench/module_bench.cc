@@ -23,7 +23,6 @@
 #include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "src/write/gather.h"
 #include "tools/gen/sample_files.h"
 #include "tools/gen/sample_model.h"

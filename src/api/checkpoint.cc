@@ -18,7 +18,6 @@
 #include "src/mindspore/unmatched_names.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "src/tensor/byte_box.h"
 #include "src/write/gather.h"
 

@@ -14,7 +14,6 @@
 #include "src/mindspore/source_totals.h"
 #include "src/os/threads.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "src/verify/crc_check.h"
 #include "src/verify/replica_comparison.h"
 

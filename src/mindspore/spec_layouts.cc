@@ -25,7 +25,6 @@
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 
 namespace reshard {
 namespace {

@@ -1,4 +1,5 @@
-// IndexedFile: one checkpoint file and its table.
+// IndexedFile: one checkpoint file and what it holds, whichever container it is. The one place that
+// knows all containers that are read.
 //
 // Immutable once made, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_INDEXED_FILE_H_
@@ -14,7 +15,10 @@
 
 #include "format/container/container.h"
 #include "format/container/file_table.h"
+#include "reshard/byte_range.h"
+#include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 
 namespace reshard {
@@ -59,6 +63,20 @@ class IndexedFile {
   std::unique_ptr<const FileTable> own_;  // null where the table is another's
   const FileTable* table_;
 };
+
+// Looks at the file's first bytes, which tell its container, and has that one's reader read the
+// table. Reads headers only. Any thread.
+// Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
+// safetensors file, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
+// `memory`, which is asked now and then.
+Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
+
+// Returns the bytes of which the file states a CRC-32, where its container has one and the file
+// does: what its table's reader returns as StatedCrc::covered. Thousands of files need not be
+// indexed for it: it reads the last bytes of the file, and where these may state one the first
+// ones, which tell the container. A file of no known container states none. Any thread.
+// Errors: kCorrupt for a number that is no CRC-32; those of SourceFiles.
+Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard
 

@@ -23,6 +23,7 @@
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/shard_grid.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 
@@ -46,8 +47,15 @@ struct SourceTensor {
   std::optional<int64_t> rank;
 
   // Of all its elements.
-  uint64_t Bytes() const;
-  TensorInfo Info() const;
+  uint64_t Bytes() const {
+    if (!rank) return TensorBytes(full_shape, dtype).value_or(0);
+    uint64_t bytes = 0;
+    for (const ByteRange& range : content) bytes += range.length;
+    return bytes;
+  }
+  TensorInfo Info() const {
+    return {name, kind, dtype, kind == ArrayKind::kTensor ? full_shape : Shape(), Bytes()};
+  }
 };
 
 // A box of a tensor and where its bytes lie.
@@ -60,10 +68,6 @@ struct PlacedPiece {
   // in the file where the table says.
   bool as_told = false;
 };
-
-// Returns the tensor of a parameter as it stands in `file`, that of `rank`.
-SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64_t rank,
-                              FileId file);
 
 class Placement {
  public:

@@ -8,9 +8,28 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/tensor/byte_box.h"
 
 namespace reshard {
+namespace {
+
+// Returns the tensor of a parameter as it stands in `file`, that of `rank`.
+SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64_t rank,
+                              FileId file) {
+  SourceTensor tensor;
+  tensor.name = parameter.name;
+  tensor.kind = parameter.kind;
+  tensor.dtype = parameter.dtype;
+  tensor.full_shape = parameter.shape;
+  tensor.shard_shape = parameter.shape;
+  tensor.stage = stage;
+  tensor.file = file;
+  tensor.content = parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content;
+  tensor.grid = WholeGrid(parameter.shape.size());
+  tensor.rank = rank;
+  return tensor;
+}
+
+}  // namespace
 
 Source::Source(SourceFiles& files, TableCache& indexes, const Placement& placement,
                MemoryCheck memory)

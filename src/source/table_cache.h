@@ -22,7 +22,6 @@
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 
 namespace reshard {
 

@@ -16,7 +16,6 @@
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 
 namespace reshard {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"
 #include "tests/support/memory_file.h"

@@ -11,7 +11,6 @@
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "src/verify/crc_check.h"
 #include "tests/support/temporary_folder.h"
 

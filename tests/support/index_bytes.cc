@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "src/source/read_file_table.h"
+#include "src/source/indexed_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {

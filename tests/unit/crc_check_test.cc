@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/io/source_files.h"
-#include "src/source/read_file_table.h"
+#include "src/source/indexed_file.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"

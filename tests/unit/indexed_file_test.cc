@@ -1,5 +1,4 @@
 #include "src/source/indexed_file.h"
-#include "src/source/read_file_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

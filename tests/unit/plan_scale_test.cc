@@ -18,7 +18,7 @@
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/strategy_loader.h"
-#include "src/source/read_file_table.h"
+#include "src/source/indexed_file.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
 #include "tests/support/bytes_read.h"

@@ -1,5 +1,5 @@
 #include "src/source/table_cache.h"
-#include "src/source/read_file_table.h"
+#include "src/source/indexed_file.h"
 
 #include <gtest/gtest.h>
 

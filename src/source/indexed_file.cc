@@ -1,4 +1,4 @@
-#include "src/source/read_file_table.h"
+#include "src/source/indexed_file.h"
 
 #include <algorithm>
 #include <cstddef>
