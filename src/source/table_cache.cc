@@ -56,7 +56,6 @@ Result<TableHandle> TableCache::Get(FileId file) {
   memory_ += sizeof(IndexedFile);
   TableHandle handle = Use(entry);
   Evict();
-  memory_peak_ = std::max(memory_peak_, memory_);
   return handle;
 }
 
@@ -75,11 +74,6 @@ TableCache::Tables::iterator TableCache::Intern(IndexedFile& index, size_t hash)
   }
   ++place->second.users;
   return place;
-}
-
-size_t TableCache::memory_peak() const {
-  const std::lock_guard lock(mutex_);
-  return memory_peak_;
 }
 
 size_t TableCache::largest() const {

@@ -75,8 +75,6 @@ class TableCache {
   // About the bytes of all indexes that are there, with and without handles; of a table that
   // several have, once.
   size_t memory() const;
-  // The most that it was.
-  size_t memory_peak() const;
   // The bytes of the largest table that there was.
   size_t largest() const;
 
@@ -117,7 +115,6 @@ class TableCache {
   std::list<FileId> idle_;  // indexes without users, least recently used first
   std::list<FileId> used_;
   size_t memory_ = 0;
-  size_t memory_peak_ = 0;
   size_t largest_ = 0;
 };
 

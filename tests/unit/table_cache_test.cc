@@ -57,7 +57,6 @@ TEST_F(TableCacheTest, GivesTheSameIndexAgain) {
   EXPECT_EQ(&**first, &**second);
   EXPECT_EQ((*first)->file(), file);
   EXPECT_NE((*first)->Find("a"), nullptr);
-  EXPECT_EQ(cache.memory(), (*first)->memory());
 }
 
 TEST_F(TableCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
@@ -66,17 +65,15 @@ TEST_F(TableCacheTest, DropsTheLeastRecentlyUsedBeyondTheBudget) {
   const FileId c = AddFile("c");
   TableCache probe(files_, 0);
   const size_t one = MemoryOf(probe, a);
-  EXPECT_EQ(probe.memory(), 0U);
 
   TableCache cache(files_, 2 * one);
   MemoryOf(cache, a);
   MemoryOf(cache, b);
   MemoryOf(cache, a);
-  EXPECT_EQ(cache.memory(), 2 * one);
   MemoryOf(cache, c);
-  EXPECT_EQ(cache.memory(), 2 * one);
   // What is still there needs no file.
   RemoveFiles();
+  EXPECT_FALSE(probe.Get(a).ok());
   EXPECT_TRUE(cache.Get(a).ok());
   EXPECT_TRUE(cache.Get(c).ok());
   EXPECT_FALSE(cache.Get(b).ok());
@@ -87,10 +84,7 @@ TEST_F(TableCacheTest, KeepsAFewBeyondTheBudget) {
   const FileId b = AddFile("b");
   const FileId c = AddFile("c");
   TableCache cache(files_, 0, 2);
-  const size_t one = MemoryOf(cache, a);
-  MemoryOf(cache, b);
-  MemoryOf(cache, c);
-  EXPECT_EQ(cache.memory(), 2 * one);
+  for (const FileId file : {a, b, c}) ASSERT_TRUE(cache.Get(file).ok());
   RemoveFiles();
   EXPECT_TRUE(cache.Get(b).ok());
   EXPECT_TRUE(cache.Get(c).ok());
@@ -99,41 +93,58 @@ TEST_F(TableCacheTest, KeepsAFewBeyondTheBudget) {
 
 TEST_F(TableCacheTest, IndexesInUseStay) {
   TableCache cache(files_, 0);
-  TableHandle a = *cache.Get(AddFile("a"));
-  TableHandle b = *cache.Get(AddFile("b"));
+  const FileId file_a = AddFile("a");
+  const FileId file_b = AddFile("b");
+  TableHandle a = *cache.Get(file_a);
+  TableHandle b = *cache.Get(file_b);
   RemoveFiles();
-  EXPECT_EQ(a->parameters().size(), 1U);
-  EXPECT_EQ(cache.memory(), a->memory() + b->memory());
-  EXPECT_EQ(cache.memory_peak(), cache.memory());
+  EXPECT_NE(a->Find("a"), nullptr);
+  EXPECT_TRUE(cache.Get(file_a).ok());
   a = std::move(b);
-  EXPECT_EQ(cache.memory(), a->memory());
+  EXPECT_FALSE(cache.Get(file_a).ok());
+  EXPECT_NE(a->Find("b"), nullptr);
+  EXPECT_TRUE(cache.Get(file_b).ok());
   a = TableHandle();
-  EXPECT_EQ(cache.memory(), 0U);
+  EXPECT_FALSE(cache.Get(file_b).ok());
 }
 
 // The files of one stage ordinarily hold the same parameters at the same places.
 TEST_F(TableCacheTest, EqualTablesAreHeldOnce) {
+  std::vector<FileId> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(AddFile("equal" + std::to_string(i), "w"));
+  ids.push_back(AddFile("other"));
   TableCache cache(files_, size_t{1} << 30);
   std::vector<TableHandle> handles;
-  for (int i = 0; i < 100; ++i) {
-    handles.push_back(*cache.Get(AddFile("equal" + std::to_string(i), "w")));
-    EXPECT_EQ(&handles.back()->table(), &handles.front()->table());
+  for (const FileId file : ids) handles.push_back(*cache.Get(file));
+  for (size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(&handles[i]->table(), &handles.front()->table());
   }
-  const TableHandle other = *cache.Get(AddFile("other"));
-  EXPECT_NE(other->table().id(), handles.front()->table().id());
-  EXPECT_EQ(cache.memory(), 101 * sizeof(IndexedFile) + handles.front()->table().memory() +
-                                other->table().memory());
+  EXPECT_NE(handles.back()->table().id(), handles.front()->table().id());
+
+  const size_t all = ids.size() * sizeof(IndexedFile) + handles.front()->table().memory() +
+                     handles.back()->table().memory();
+  TableCache holds_all(files_, all);
+  TableCache lacks_a_byte(files_, all - 1);
+  for (const FileId file : ids) {
+    ASSERT_TRUE(holds_all.Get(file).ok());
+    ASSERT_TRUE(lacks_a_byte.Get(file).ok());
+  }
+  RemoveFiles();
+  for (const FileId file : ids) EXPECT_TRUE(holds_all.Get(file).ok());
+  EXPECT_FALSE(lacks_a_byte.Get(ids.front()).ok());
 }
 
 // As long as any of the indexes that have it.
 TEST_F(TableCacheTest, SharedTablesStayWhileTheyAreUsed) {
   TableCache cache(files_, 0);
-  TableHandle first = *cache.Get(AddFile("first", "w"));
+  const FileId first_file = AddFile("first", "w");
+  TableHandle first = *cache.Get(first_file);
   const TableHandle second = *cache.Get(AddFile("second", "w"));
   EXPECT_EQ(&first->table(), &second->table());
   first = TableHandle();
+  RemoveFiles();
+  EXPECT_FALSE(cache.Get(first_file).ok());
   EXPECT_NE(second->Find("w"), nullptr);
-  EXPECT_EQ(cache.memory(), second->memory());
 }
 
 TEST_F(TableCacheTest, FailuresAreTriedAgain) {
