@@ -6,7 +6,7 @@
 #include <functional>
 #include <stop_token>
 
-#include "format/container/file_reading.h"
+#include "format/container/container.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 
