@@ -1,7 +1,6 @@
 #include "src/mindspore/group_info.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
@@ -16,12 +15,12 @@
 #include "src/mindspore/group_info.pb.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy.h"
+#include "src/mindspore/strategy_wire.h"
 
 namespace reshard {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
 
 // Keys (number << 3 | wire type) of a ParallelGroupMap.
 constexpr uint32_t kGroupKey = 0x0a;
@@ -32,50 +31,31 @@ constexpr int kLastForeignField = 3;
 // A list of kMaxRanks ranks has fewer, in every form that it may be written in.
 constexpr uint64_t kMaxListBytes = uint64_t{8} << 20;
 
-Status NotGroupInfo(const std::string& path, uint64_t offset, std::string_view what) {
-  return CorruptError(fmt::format("{}: expected a group_info file, found {} at offset {}",
-                                  Escape(path), what, offset));
-}
-
 // Adds the ranks of every list of the file to `ranks`; there is one, ordinarily.
 Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroupRanks& ranks) {
-  const auto size = static_cast<int>(bytes.size());
-  CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()), size);
-  while (input.CurrentPosition() < size) {
-    const auto offset = static_cast<uint64_t>(input.CurrentPosition());
-    const uint32_t key = input.ReadTag();
-    if (WireFormatLite::GetTagFieldNumber(key) == 0) {
-      return NotGroupInfo(path, offset, "bytes that begin no field");
-    }
+  WireReader reader(path, "a group_info file", bytes);
+  while (!reader.AtEnd()) {
+    RESHARD_ASSIGN_OR_RETURN(const uint32_t key, reader.ReadKey());
     if (key != kGroupKey && key != kRestoreListKey) {
-      if (WireFormatLite::GetTagFieldNumber(key) > kLastForeignField &&
-          WireFormatLite::SkipField(&input, key)) {
+      if (WireFormatLite::GetTagFieldNumber(key) > kLastForeignField && reader.Skip().ok()) {
         continue;
       }
-      return NotGroupInfo(path, offset, fmt::format("a field {} that it does not have", key >> 3));
+      return reader.Unexpected(fmt::format("a field {} that it does not have", key >> 3));
     }
-    uint64_t length = 0;
-    if (!input.ReadVarint64(&length)) return NotGroupInfo(path, offset, "a malformed length");
-    const auto begin = static_cast<uint64_t>(input.CurrentPosition());
-    if (length > bytes.size() - begin) {
-      return NotGroupInfo(path, offset,
-                          fmt::format("a field of {} bytes where {} are left; is the file cut off?",
-                                      length, bytes.size() - begin));
-    }
-    input.Skip(static_cast<int>(length));
+    RESHARD_ASSIGN_OR_RETURN(const std::string_view field, reader.ReadBytes());
     if (key == kGroupKey) continue;
-    if (length > kMaxListBytes) {
-      return NotGroupInfo(path, offset,
-                          fmt::format("a list of {} bytes (more than {})", length, kMaxListBytes));
+    if (field.size() > kMaxListBytes) {
+      return reader.Unexpected(
+          fmt::format("a list of {} bytes (more than {})", field.size(), kMaxListBytes));
     }
     ParallelGroupRanks list;
-    if (!list.ParsePartialFromArray(bytes.data() + begin, static_cast<int>(length)) ||
+    if (!list.ParsePartialFromArray(field.data(), static_cast<int>(field.size())) ||
         !list.unknown_fields().empty()) {
-      return NotGroupInfo(path, offset, "a field 2 that is no list of ranks");
+      return reader.Unexpected("a field 2 that is no list of ranks");
     }
     ranks.MergeFrom(list);
     if (ranks.dim_size() > kMaxRanks) {
-      return NotGroupInfo(path, offset, fmt::format("a list of more than {} ranks", kMaxRanks));
+      return reader.Unexpected(fmt::format("a list of more than {} ranks", kMaxRanks));
     }
   }
   return {};

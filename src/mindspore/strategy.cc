@@ -107,11 +107,6 @@ void NoteSkipped(const FirstFew& paths, std::string_view reason, std::vector<std
 
 }  // namespace
 
-LayoutTable::LayoutTable(const std::vector<NamedLayout>& layouts) {
-  entries_.reserve(layouts.size());
-  for (const NamedLayout& named : layouts) push_back(named);
-}
-
 void LayoutTable::push_back(const LayoutEntry& entry) {
   const uint32_t layout = Intern(entry.layout);
   const std::string_view name = names_.Keep(entry.name);
@@ -133,10 +128,6 @@ uint32_t LayoutTable::Intern(const ParameterLayout& layout) {
   const auto place = static_cast<uint32_t>(layouts_.size() - 1);
   by_value_.emplace(layouts_.back().get(), place);
   return place;
-}
-
-bool operator==(const LayoutTable& a, const LayoutTable& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
 StrategyStage::StrategyStage(std::string path, LayoutTable layouts)
@@ -300,13 +291,6 @@ std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string
   const auto parsed = std::from_chars(name.data(), name.data() + digits, stage);
   if (parsed.ec != std::errc()) stage = std::numeric_limits<int64_t>::max();
   return std::pair(stage, name.substr(digits + 1));
-}
-
-bool IsMerged(const LayoutTable& layouts) {
-  return !layouts.empty() &&
-         std::all_of(layouts.begin(), layouts.end(), [](const LayoutEntry& named) {
-           return SplitStagePrefix(named.name).has_value();
-         });
 }
 
 }  // namespace reshard

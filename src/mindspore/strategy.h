@@ -5,10 +5,10 @@
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -84,12 +84,6 @@ class LayoutTable {
   using iterator = Iterator;
   using const_iterator = Iterator;
 
-  LayoutTable() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): both say the same
-  LayoutTable(const std::vector<NamedLayout>& layouts);
-  LayoutTable(std::initializer_list<NamedLayout> layouts)
-      : LayoutTable(std::vector<NamedLayout>(layouts)) {}
-
   void push_back(const LayoutEntry& entry);
   void push_back(const NamedLayout& named) { push_back(LayoutEntry{named.name, named.layout}); }
   // Gives the entry at `place` the layout `layout`.
@@ -105,11 +99,6 @@ class LayoutTable {
   LayoutEntry front() const { return (*this)[0]; }
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }
-
-  friend bool operator==(const LayoutTable& a, const LayoutTable& b);
-  friend bool operator==(const LayoutTable& a, const std::vector<NamedLayout>& b) {
-    return a == LayoutTable(b);
-  }
 
  private:
   struct Entry {
@@ -225,10 +214,15 @@ class Strategy {
 // A number beyond 63 bits becomes the largest.
 std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name);
 
-// True when every name of a file's layouts begins with a stage number and a dash (only the first
-// dash counts): the strategy of a whole pipeline, as merge_pipeline_strategys writes it. False
-// where there are none.
-bool IsMerged(const LayoutTable& layouts);
+// True when every name of a file's layouts, a LayoutTable or a list of NamedLayouts, begins with a
+// stage number and a dash (only the first dash counts): the strategy of a whole pipeline, as
+// merge_pipeline_strategys writes it. False where there are none.
+template <typename Layouts>
+bool IsMerged(const Layouts& layouts) {
+  return !layouts.empty() && std::all_of(layouts.begin(), layouts.end(), [](const auto& named) {
+    return SplitStagePrefix(named.name).has_value();
+  });
+}
 
 }  // namespace reshard
 

@@ -13,23 +13,16 @@ namespace reshard {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-Status WireError(const std::string& path, uint64_t offset, std::string_view what) {
-  return CorruptError(
-      fmt::format("{}: expected a strategy file (protobuf or JSON), found {} at offset {}",
-                  Escape(path), what, offset));
-}
-
 template <typename Item>
-Status VisitItem(const std::string& path, uint64_t offset, std::string_view bytes,
+Status VisitItem(const WireReader& reader, std::string_view bytes,
                  const std::function<Status(uint64_t, Item&)>& visit) {
   Item item;
   if (!item.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return WireError(path, offset, "a malformed item");
+    return reader.Unexpected("a malformed item");
   }
-  return visit(offset, item);
+  return visit(reader.offset(), item);
 }
 
 template <typename Item>
@@ -42,48 +35,72 @@ void AppendField(char key, const Item& item, std::string* out) {
 
 }  // namespace
 
+WireReader::WireReader(const std::string& path, std::string_view kind, std::string_view bytes)
+    : path_(path),
+      kind_(kind),
+      bytes_(bytes),
+      input_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
+
+bool WireReader::AtEnd() { return input_.CurrentPosition() >= static_cast<int>(bytes_.size()); }
+
+Status WireReader::Unexpected(std::string_view what) const {
+  return CorruptError(
+      fmt::format("{}: expected {}, found {} at offset {}", Escape(path_), kind_, what, offset_));
+}
+
+Result<uint32_t> WireReader::ReadKey() {
+  offset_ = static_cast<uint64_t>(input_.CurrentPosition());
+  key_ = input_.ReadTag();
+  if (WireFormatLite::GetTagFieldNumber(key_) == 0) return Unexpected("bytes that begin no field");
+  return key_;
+}
+
+Result<uint64_t> WireReader::ReadNumber() {
+  uint64_t number = 0;
+  if (input_.ReadVarint64(&number)) return number;
+  return Unexpected(fmt::format("a malformed field {}", WireFormatLite::GetTagFieldNumber(key_)));
+}
+
+Result<std::string_view> WireReader::ReadBytes() {
+  uint64_t length = 0;
+  if (!input_.ReadVarint64(&length)) return Unexpected("a malformed length");
+  const auto begin = static_cast<uint64_t>(input_.CurrentPosition());
+  if (length > bytes_.size() - begin) {
+    return Unexpected(fmt::format("a field of {} bytes where {} are left; is the file cut off?",
+                                  length, bytes_.size() - begin));
+  }
+  input_.Skip(static_cast<int>(length));
+  return bytes_.substr(begin, length);
+}
+
+Status WireReader::Skip() {
+  if (WireFormatLite::SkipField(&input_, key_)) return {};
+  return Unexpected(fmt::format("a malformed field {}", WireFormatLite::GetTagFieldNumber(key_)));
+}
+
 Status VisitStrategyItems(const std::string& path, std::string_view bytes,
                           const StrategyItemVisitor& visitor) {
-  const auto size = static_cast<int>(bytes.size());
-  CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()), size);
-  while (input.CurrentPosition() < size) {
-    const auto offset = static_cast<uint64_t>(input.CurrentPosition());
-    const uint32_t key = input.ReadTag();
-    if (WireFormatLite::GetTagFieldNumber(key) == 0) {
-      return WireError(path, offset, "bytes that begin no field");
-    }
+  WireReader reader(path, "a strategy file (protobuf or JSON)", bytes);
+  while (!reader.AtEnd()) {
+    RESHARD_ASSIGN_OR_RETURN(const uint32_t key, reader.ReadKey());
     if (key == static_cast<uint32_t>(kCurrentStageKey)) {
-      uint64_t stage = 0;
-      if (!input.ReadVarint64(&stage)) return WireError(path, offset, "a malformed field 1");
+      RESHARD_ASSIGN_OR_RETURN(const uint64_t stage, reader.ReadNumber());
       if (visitor.on_current_stage) visitor.on_current_stage(stage);
       continue;
     }
     if (WireFormatLite::GetTagWireType(key) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-      if (WireFormatLite::SkipField(&input, key)) continue;
-      return WireError(path, offset, fmt::format("a malformed field {}", key >> 3));
-    }
-    uint64_t length = 0;
-    if (!input.ReadVarint64(&length)) return WireError(path, offset, "a malformed length");
-    const auto begin = static_cast<uint64_t>(input.CurrentPosition());
-    if (length > bytes.size() - begin) {
-      return WireError(path, offset,
-                       fmt::format("a field of {} bytes where {} are left; is the file cut off?",
-                                   length, bytes.size() - begin));
-    }
-    input.Skip(static_cast<int>(length));
-    if (key != static_cast<uint32_t>(kStrategyItemKey) &&
-        key != static_cast<uint32_t>(kLayoutItemKey)) {
+      RESHARD_RETURN_IF_ERROR(reader.Skip());
       continue;
     }
-    if (length > kMaxStrategyItemBytes) {
-      return WireError(
-          path, offset,
-          fmt::format("an item of {} bytes (more than {})", length, kMaxStrategyItemBytes));
+    RESHARD_ASSIGN_OR_RETURN(const std::string_view item, reader.ReadBytes());
+    const bool is_strategy = key == static_cast<uint32_t>(kStrategyItemKey);
+    if (!is_strategy && key != static_cast<uint32_t>(kLayoutItemKey)) continue;
+    if (item.size() > kMaxStrategyItemBytes) {
+      return reader.Unexpected(
+          fmt::format("an item of {} bytes (more than {})", item.size(), kMaxStrategyItemBytes));
     }
-    const std::string_view item = bytes.substr(begin, length);
-    RESHARD_RETURN_IF_ERROR(key == static_cast<uint32_t>(kStrategyItemKey)
-                                ? VisitItem(path, offset, item, visitor.on_strategy)
-                                : VisitItem(path, offset, item, visitor.on_layout));
+    RESHARD_RETURN_IF_ERROR(is_strategy ? VisitItem(reader, item, visitor.on_strategy)
+                                        : VisitItem(reader, item, visitor.on_layout));
   }
   return {};
 }

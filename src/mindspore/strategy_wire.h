@@ -1,7 +1,9 @@
-// Steps through the items of a strategy in protobuf, and writes them; shared by reading, merging
-// and writing.
+// Steps through the fields of protobuf that other programs wrote, and through the items of a
+// strategy, which it also writes; shared by reading, merging and writing.
 #ifndef RESHARD_SRC_MINDSPORE_STRATEGY_WIRE_H_
 #define RESHARD_SRC_MINDSPORE_STRATEGY_WIRE_H_
+
+#include <google/protobuf/io/coded_stream.h>
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +15,35 @@
 
 namespace reshard {
 
-// Keys (number << 3 | wire type) of a ParallelStrategyMap.
+// Reads the fields of a file of at most 2 GiB one after the other. Not for several threads.
+class WireReader {
+ public:
+  // `path` and `kind`, what the file is expected to be, are for messages; all have to stay.
+  WireReader(const std::string& path, std::string_view kind, std::string_view bytes);
+
+  bool AtEnd();
+  // Returns the key (number << 3 | wire type) of the next field, which one of the others takes.
+  // These errors and those of the others are kCorrupt.
+  Result<uint32_t> ReadKey();
+  Result<uint64_t> ReadNumber();
+  Result<std::string_view> ReadBytes();
+  Status Skip();
+
+  // Where the key of the field stands.
+  uint64_t offset() const { return offset_; }
+  // Returns kCorrupt: expected a file of this kind, found `what` at the offset of the field.
+  Status Unexpected(std::string_view what) const;
+
+ private:
+  const std::string& path_;
+  const std::string_view kind_;
+  const std::string_view bytes_;
+  google::protobuf::io::CodedInputStream input_;
+  uint32_t key_ = 0;
+  uint64_t offset_ = 0;
+};
+
+// Keys of a ParallelStrategyMap.
 inline constexpr char kCurrentStageKey = 0x08;
 inline constexpr char kStrategyItemKey = 0x12;
 inline constexpr char kLayoutItemKey = 0x1a;

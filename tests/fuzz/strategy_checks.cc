@@ -112,7 +112,8 @@ std::string MergeFault(std::string_view bytes, const Strategy& strategy) {
   const auto pipeline = Strategy::FromFile(*std::move(again));
   if (!pipeline.ok()) return "merged, it is refused: " + pipeline.status().message();
   if (!pipeline->is_pipeline() || pipeline->stages().size() != 1 ||
-      pipeline->stages()[0].layouts() != strategy.stages()[0].layouts()) {
+      !std::equal(pipeline->stages()[0].layouts().begin(), pipeline->stages()[0].layouts().end(),
+                  strategy.stages()[0].layouts().begin(), strategy.stages()[0].layouts().end())) {
     return "merged, it says something else";
   }
   return "";

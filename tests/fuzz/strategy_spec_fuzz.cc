@@ -168,7 +168,9 @@ std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
       return "made, it is of other stages";
     }
     for (size_t s = 0; s < layouts.stages.size(); ++s) {
-      if (strategy->stages()[s].layouts() != layouts.stages[s].layouts) {
+      if (!std::equal(strategy->stages()[s].layouts().begin(),
+                      strategy->stages()[s].layouts().end(), layouts.stages[s].layouts.begin(),
+                      layouts.stages[s].layouts.end())) {
         return "made, it says something else";
       }
     }

@@ -87,4 +87,13 @@ std::string JsonStrategy(int64_t stage, const std::vector<NamedLayout>& layouts)
       stage, items);
 }
 
+StrategyFile ParsedStrategy(std::string path, int64_t stage,
+                            const std::vector<NamedLayout>& layouts) {
+  StrategyFile file;
+  file.path = std::move(path);
+  file.first_item_stage = stage;
+  for (const NamedLayout& named : layouts) file.layouts.push_back(named);
+  return file;
+}
+
 }  // namespace reshard

@@ -25,6 +25,10 @@ ParameterLayout MakeLayout(std::vector<int64_t> device_matrix,
 std::string ProtobufStrategy(int64_t stage, const std::vector<NamedLayout>& layouts);
 std::string JsonStrategy(int64_t stage, const std::vector<NamedLayout>& layouts);
 
+// Returns what parsing one that has these layouts yields.
+StrategyFile ParsedStrategy(std::string path, int64_t stage,
+                            const std::vector<NamedLayout>& layouts);
+
 }  // namespace reshard
 
 #endif  // RESHARD_TESTS_SUPPORT_STRATEGY_BYTES_H_

@@ -17,11 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Strategy MakeStrategy(std::vector<NamedLayout> layouts) {
-  StrategyFile file;
-  file.path = "src.ckpt";
-  file.layouts = std::move(layouts);
-  return Strategy::FromFile(std::move(file)).value();
+Strategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
+  return Strategy::FromFile(ParsedStrategy("src.ckpt", 0, layouts)).value();
 }
 
 TEST(HolderGroupsTest, TakesEachListOnce) {

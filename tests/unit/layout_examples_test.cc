@@ -13,6 +13,7 @@
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
+#include "tests/support/strategy_bytes.h"
 
 namespace reshard {
 namespace {
@@ -29,11 +30,8 @@ ParameterLayout Layout(std::vector<int64_t> matrix, std::vector<int64_t> map, in
   return layout;
 }
 
-Strategy MakeStrategy(std::vector<NamedLayout> layouts) {
-  StrategyFile file;
-  file.path = "example";
-  file.layouts = std::move(layouts);
-  auto strategy = Strategy::FromFile(std::move(file));
+Strategy MakeStrategy(const std::vector<NamedLayout>& layouts) {
+  auto strategy = Strategy::FromFile(ParsedStrategy("example", 0, layouts));
   EXPECT_TRUE(strategy.ok()) << strategy.status().message();
   return *std::move(strategy);
 }

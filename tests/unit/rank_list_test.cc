@@ -19,8 +19,8 @@ using testing::HasSubstr;
 using Layouts = std::vector<NamedLayout>;
 using Ranks = std::vector<int64_t>;
 
-Strategy MakeStrategy(const std::string& path, Layouts layouts) {
-  return Strategy::FromFile({path, 0, std::move(layouts), {}}).value();
+Strategy MakeStrategy(const std::string& path, const Layouts& layouts) {
+  return Strategy::FromFile(ParsedStrategy(path, 0, layouts)).value();
 }
 
 ParameterLayout Sharded(ParameterLayout layout, int64_t step, int64_t size) {
@@ -134,7 +134,7 @@ TEST(RankListTest, IsTheLeastThatCovers) {
 // A stage of 8 devices that the file says is stage 3, converted alone.
 TEST(RankListTest, OneStageAloneCountsItsRanksFromItsOwn) {
   const Strategy source =
-      Strategy::FromFile({"src.ckpt", 3, {{"a", MakeLayout({8}, {{0}})}}, {}}).value();
+      Strategy::FromFile(ParsedStrategy("src.ckpt", 3, {{"a", MakeLayout({8}, {{0}})}})).value();
   const Strategy target =
       MakeStrategy("dst.ckpt", {{"a", MakeLayout({4}, {{0}})}, {"b", MakeLayout({4}, {{0}})}});
   EXPECT_EQ(*RankList(ConversionRule(&source, &target), 0), Ranks({24, 25}));

@@ -231,8 +231,8 @@ TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
 }
 
 TEST(StagesOfTest, AreThoseThatTheRanksNeed) {
-  const auto file = [](std::vector<NamedLayout> layouts) {
-    auto strategy = Strategy::FromFile({"s", 0, std::move(layouts), {}});
+  const auto file = [](const std::vector<NamedLayout>& layouts) {
+    auto strategy = Strategy::FromFile(ParsedStrategy("s", 0, layouts));
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     return *std::move(strategy);
   };

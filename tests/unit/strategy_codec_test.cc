@@ -12,6 +12,7 @@ namespace reshard {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 
 StrategyFile Parsed(const std::string& bytes) {
   auto file = ParseStrategy("s.ckpt", bytes);
@@ -50,7 +51,7 @@ TEST(StrategyCodecTest, ReadsBothEncodings) {
     const StrategyFile file = Parsed(bytes);
     EXPECT_EQ(file.path, "s.ckpt");
     EXPECT_EQ(file.first_item_stage, 7);
-    EXPECT_EQ(file.layouts, layouts);
+    EXPECT_THAT(file.layouts, ElementsAreArray(layouts));
   }
 }
 

@@ -16,6 +16,7 @@ namespace reshard {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -176,7 +177,7 @@ TEST(StrategyLoaderTest, LoadsAFileOfAnyNameAndEncoding) {
     EXPECT_EQ(strategy->path(), path);
     EXPECT_FALSE(strategy->is_pipeline());
     EXPECT_EQ(strategy->own_stage(), 3);
-    EXPECT_EQ(strategy->stages()[0].layouts(), kFirst);
+    EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAreArray(kFirst));
   }
 }
 
@@ -195,9 +196,9 @@ TEST(StrategyLoaderTest, JoinsTheStageFilesOfAFolder) {
   EXPECT_TRUE(strategy->is_pipeline());
   EXPECT_EQ(strategy->path(), folder.path().string());
   ASSERT_EQ(strategy->stages().size(), 2U);
-  EXPECT_EQ(strategy->stages()[0].layouts(), kFirst);
+  EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAreArray(kFirst));
   EXPECT_EQ(strategy->stages()[0].path(), (folder.path() / "z.json").string());
-  EXPECT_EQ(strategy->stages()[1].layouts(), kSecond);
+  EXPECT_THAT(strategy->stages()[1].layouts(), ElementsAreArray(kSecond));
   EXPECT_THAT(strategy->notes(),
               ElementsAre("skipped 1 strategy file, the same as another of their stage: " +
                           (folder.path() / "ckpt_strategy_rank_1.ckpt").string()));

@@ -12,19 +12,20 @@ namespace reshard {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-StrategyFile File(std::vector<NamedLayout> layouts) {
-  return {"s.ckpt", 0, std::move(layouts), {}};
+StrategyFile File(const std::vector<NamedLayout>& layouts) {
+  return ParsedStrategy("s.ckpt", 0, layouts);
+}
+
+StrategyFile StageFileOf(int64_t stage, const std::vector<NamedLayout>& layouts) {
+  return ParsedStrategy("stage" + std::to_string(stage) + ".ckpt", stage, layouts);
 }
 
 NamedLayout Cut(const std::string& name, std::vector<int64_t> device_matrix) {
   return {name, MakeLayout(std::move(device_matrix), {{0}})};
-}
-
-StrategyFile StageFileOf(int64_t stage, std::vector<NamedLayout> layouts) {
-  return {"stage" + std::to_string(stage) + ".ckpt", stage, std::move(layouts), {}};
 }
 
 TEST(StrategyTest, SplitsStagePrefixes) {
@@ -51,7 +52,8 @@ TEST(StrategyTest, OneStage) {
   EXPECT_EQ(strategy->ranks(), 8);
   EXPECT_EQ(strategy->own_stage(), 3);
   ASSERT_EQ(strategy->stages().size(), 1U);
-  EXPECT_EQ(strategy->stages()[0].layouts(), file.layouts);
+  EXPECT_THAT(strategy->stages()[0].layouts(),
+              ElementsAreArray(file.layouts.begin(), file.layouts.end()));
   EXPECT_EQ(*strategy->stages()[0].Find("0-c"), MakeLayout({8}, {{0}}));
   EXPECT_EQ(strategy->stages()[0].Find("c"), nullptr);
   EXPECT_TRUE(strategy->Contains("a-b"));

@@ -161,10 +161,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
   AddStrategyOptions(app, options_.source_strategy, options_.target_strategy);
   app.add_option("--prefix", options_.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
-  app.add_option("--suffix", options_.suffix,
-                 "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
-                 "the latest")
-      ->type_name("-E_S");
+  AddSuffixOption(app, options_.suffix);
   app.add_option("--rank", options_.ranks, "Write only target rank N; may be given several times")
       ->type_name("N")
       ->allow_extra_args(false)

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/rank_findings.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
@@ -126,11 +126,7 @@ DigestCommand::DigestCommand(CLI::App& parent)
       .add_option("--strategy", options_.strategy,
                   "Strategy file, or folder of stage files; without it PATH holds full tensors")
       ->type_name("S");
-  app()
-      .add_option("--suffix", options_.suffix,
-                  "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
-                  "the latest")
-      ->type_name("-E_S");
+  AddSuffixOption(app(), options_.suffix);
   app().add_flag(
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and of what no layout cuts the lowest rank's "
@@ -143,26 +139,24 @@ UsedPaths DigestCommand::Paths() const {
 }
 
 int DigestCommand::Run() {
-  const auto start = std::chrono::steady_clock::now();
-  const Result<DigestReport> report = CallStoppable(options_, progress_style(), DigestCheckpoint);
-  if (!report.ok()) return Fail(report.status());
-
-  PrintWarnings(report->warnings);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) {
-    PrintReport(*report, seconds.count());
-  } else {
-    PrintData(DigestTable(*report));
-    if (report->ranks) PrintData(ReplicaLines(report->ranks->replicas, ""));
-  }
-  if (!quiet()) {
-    if (report->ranks) PrintNotes(OwnValueNotes(*report->ranks, ""));
-    PrintWords(fmt::format("{}, {} read in {} ({}){}", FormatCount(NameCount(*report), "parameter"),
-                           FormatBytes(report->bytes_read), FormatSeconds(seconds.count()),
-                           FormatRate(report->bytes_read, seconds.count()),
-                           report->ranks ? "; " + ReplicasText(report->ranks->replicas) : ""));
-  }
-  return report->ranks && report->ranks->replicas.differing > 0 ? 1 : 0;
+  const auto print = [this](const DigestReport& report, double seconds) {
+    if (json()) {
+      PrintReport(report, seconds);
+    } else {
+      PrintData(DigestTable(report));
+      if (report.ranks) PrintData(ReplicaLines(report.ranks->replicas, ""));
+    }
+    if (!quiet()) {
+      if (report.ranks) PrintNotes(OwnValueNotes(*report.ranks, ""));
+      PrintWords(fmt::format("{}, {} read in {} ({}){}",
+                             FormatCount(NameCount(report), "parameter"),
+                             FormatBytes(report.bytes_read), FormatSeconds(seconds),
+                             FormatRate(report.bytes_read, seconds),
+                             report.ranks ? "; " + ReplicasText(report.ranks->replicas) : ""));
+    }
+    return report.ranks && report.ranks->replicas.differing > 0 ? 1 : 0;
+  };
+  return RunStoppable(options_, progress_style(), DigestCheckpoint, print);
 }
 
 void DigestCommand::PrintReport(const DigestReport& report, double seconds) const {
@@ -231,24 +225,21 @@ UsedPaths DiffCommand::Paths() const {
 }
 
 int DiffCommand::Run() {
-  const auto start = std::chrono::steady_clock::now();
-  const Result<DiffReport> report = CallStoppable(options_, progress_style(), Diff);
-  if (!report.ok()) return Fail(report.status());
-
-  PrintWarnings(report->warnings);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) {
-    PrintReport(*report, seconds.count());
-  } else {
-    PrintText(*report);
-  }
-  if (!quiet()) {
-    for (const auto& [side, findings] : {std::pair(" of A", &report->a), {" of B", &report->b}}) {
-      if (*findings) PrintNotes(OwnValueNotes(**findings, side));
+  const auto print = [this](const DiffReport& report, double seconds) {
+    if (json()) {
+      PrintReport(report, seconds);
+    } else {
+      PrintText(report);
     }
-    PrintSummary(*report, seconds.count());
-  }
-  return report->equal() ? 0 : 1;
+    if (!quiet()) {
+      for (const auto& [side, findings] : {std::pair(" of A", &report.a), {" of B", &report.b}}) {
+        if (*findings) PrintNotes(OwnValueNotes(**findings, side));
+      }
+      PrintSummary(report, seconds);
+    }
+    return report.equal() ? 0 : 1;
+  };
+  return RunStoppable(options_, progress_style(), Diff, print);
 }
 
 void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {

@@ -14,6 +14,7 @@
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/shard_report.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/text_format.h"
@@ -284,11 +285,7 @@ InspectCommand::InspectCommand(CLI::App& parent)
       .add_option("--filter", filter_,
                   "Only parameters whose names match a glob pattern; totals count only these")
       ->type_name("GLOB");
-  app()
-      .add_option("--suffix", suffix_,
-                  "Of a folder of ranks take the checkpoints that end in -EPOCH_STEP; without it "
-                  "the latest")
-      ->type_name("-E_S");
+  AddSuffixOption(app(), suffix_);
   app()
       .add_option("--strategy", strategy_,
                   "Strategy file of the checkpoint at PATH, or folder of stage files: for --param "

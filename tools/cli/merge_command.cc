@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <iterator>
 #include <limits>
 
@@ -42,30 +41,27 @@ UsedPaths MergeCommand::Paths() const {
 }
 
 int MergeCommand::Run() {
-  const auto start = std::chrono::steady_clock::now();
   options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
-  const Result<MergeReport> report = CallStoppable(options_, progress_style(), Merge);
-  if (!report.ok()) return Fail(report.status());
-
-  PrintWarnings(report->warnings);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) PrintReport(*report, seconds.count());
-  if (quiet()) return 0;
-  PrintWords(fmt::format("{}: {} of {}, {} written in {} ({})", options_.output,
-                         FormatCount(report->parameters, "parameter"),
-                         FormatCount(report->sources.size(), "file"),
-                         FormatBytes(report->bytes_written), FormatSeconds(seconds.count()),
-                         FormatRate(report->bytes_written, seconds.count())));
-  if (report->bytes_compared > 0) {
-    PrintWords(fmt::format("{} that had to be equal compared: all equal",
-                           FormatBytes(report->bytes_compared)));
-  }
-  if (verbose()) {
-    for (const std::string& source : report->sources) PrintWords("  " + source);
-  }
-  return 0;
+  const auto print = [this](const MergeReport& report, double seconds) {
+    if (json()) PrintReport(report, seconds);
+    if (quiet()) return 0;
+    PrintWords(fmt::format("{}: {} of {}, {} written in {} ({})", options_.output,
+                           FormatCount(report.parameters, "parameter"),
+                           FormatCount(report.sources.size(), "file"),
+                           FormatBytes(report.bytes_written), FormatSeconds(seconds),
+                           FormatRate(report.bytes_written, seconds)));
+    if (report.bytes_compared > 0) {
+      PrintWords(fmt::format("{} that had to be equal compared: all equal",
+                             FormatBytes(report.bytes_compared)));
+    }
+    if (verbose()) {
+      for (const std::string& source : report.sources) PrintWords("  " + source);
+    }
+    return 0;
+  };
+  return RunStoppable(options_, progress_style(), Merge, print);
 }
 
 void MergeCommand::PrintReport(const MergeReport& report, double seconds) const {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "reshard/strategy_files.h"
+#include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
@@ -160,16 +162,11 @@ RanksCommand::RanksCommand(CLI::App& parent)
   CLI::Option* const all =
       app().add_flag("--all", all_, "All target ranks, each with its list, instead of one");
   rank->required(false)->excludes(all);
-  app()
-      .add_option("--src-strategy", source_strategy_,
-                  "Strategy file of the source, or folder of stage files; without it the source "
-                  "holds full tensors")
-      ->type_name("S");
-  app()
-      .add_option("--dst-strategy", target_strategy_,
-                  "Strategy file of the target, or folder of stage files; without it the target "
-                  "holds full tensors")
-      ->type_name("D");
+  AddStrategyOptions(app(), source_strategy_, target_strategy_);
+  FindOption(app(), "--dst-strategy")
+      ->description(
+          "Strategy file of the target, or folder of stage files; without it the target holds full "
+          "tensors");
 }
 
 UsedPaths RanksCommand::Paths() const { return {.files = {source_strategy_, target_strategy_}}; }

@@ -20,10 +20,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
   AddPositional(app(), "SRC", conversion.source,
                 "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
   AddStrategyOptions(app(), conversion.source_strategy, conversion.target_strategy);
-  app()
-      .add_option("--suffix", conversion.suffix,
-                  "Take the checkpoints that end in -EPOCH_STEP; without it the latest")
-      ->type_name("-E_S");
+  AddSuffixOption(app(), conversion.suffix);
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; may be given several times (the largest one "

@@ -29,6 +29,14 @@ void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target)
       ->type_name("D");
 }
 
+CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix) {
+  return app
+      .add_option("--suffix", suffix,
+                  "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
+                  "the latest")
+      ->type_name("-E_S");
+}
+
 CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>& files) {
   const auto set = [&files](const std::vector<std::string>& entries) {
     for (const std::string& entry : entries) {

@@ -20,6 +20,9 @@ namespace reshard {
 // Adds --src-strategy and --dst-strategy to `app`; parsing sets the paths.
 void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target);
 
+// Adds --suffix, which chooses a checkpoint of each rank folder; parsing sets `suffix`.
+CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix);
+
 // Adds --source RANK=FILE, which names the file of a rank and may be given several times, each rank
 // once. `app` keeps a pointer to `files`.
 CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>& files);

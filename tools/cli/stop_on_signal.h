@@ -55,6 +55,18 @@ auto CallStoppable(Options options, ProgressStyle style, Call call) {
   return call(options);
 }
 
+// CallStoppable for a command: prints the report's warnings and returns finish(report, seconds), or
+// prints the error. Returns the exit code.
+template <typename Options, typename Call, typename Finish>
+int RunStoppable(const Options& options, ProgressStyle style, Call call, Finish finish) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto report = CallStoppable(options, style, call);
+  if (!report.ok()) return Fail(report.status());
+  PrintWarnings(report->warnings);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return finish(*report, seconds.count());
+}
+
 }  // namespace reshard
 
 #endif  // RESHARD_TOOLS_CLI_STOP_ON_SIGNAL_H_

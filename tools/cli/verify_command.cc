@@ -218,8 +218,7 @@ void VerifyCommand::AddAgainst() {
   add("--src-strategy", against_.source_strategy, "S", "Strategy of the source");
   add("--dst-strategy", against_.target_strategy, "D", "Strategy of the target");
   add("--prefix", against_.prefix, "P", "Names of the target files begin with P (checkpoint_)");
-  add("--suffix", against_.suffix, "-E_S",
-      "Take the checkpoints of SRC that end in -EPOCH_STEP; without it the latest");
+  AddSuffixOption(app(), against_.suffix)->group(kWithAgainst);
   add("--rank", against_.ranks, "N", "Prove only target rank N; may be given several times")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
@@ -293,34 +292,30 @@ void VerifyCommand::PrintText(const DamageReport& report) const {
 }
 
 int VerifyCommand::RunAgainst() const {
-  const auto start = std::chrono::steady_clock::now();
   AgainstOptions options = against_;
   options.target = options_.target;
   options.jobs = options_.jobs;
   if (const Status status = choice_.Fill(options); !status.ok()) return Fail(status);
-  const Result<AgainstReport> report = CallStoppable(options, progress_style(), VerifyAgainst);
-  if (!report.ok()) return Fail(report.status());
-
-  PrintWarnings(report->warnings);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (json()) {
-    PrintAgainst(*report, seconds.count());
-  } else {
-    PrintData(AgainstAsText(*report));
-  }
-  if (!quiet()) {
-    PrintWords(
-        fmt::format("{}, {} compared in {} ({}): {}; {}", FormatCount(report->files, "file"),
-                    FormatBytes(report->bytes), FormatSeconds(seconds.count()),
-                    FormatRate(report->bytes, seconds.count()),
-                    report->differences.empty()
-                        ? "all proved"
-                        : FormatCount(report->differences.size(), "file") + " with differences",
-                    ReplicasText(report->replicas)));
-    const std::string choice = ChoiceText(report->left_out, report->renamed);
-    if (!choice.empty()) PrintWords(choice);
-  }
-  return report->equal() ? 0 : 1;
+  const auto print = [this](const AgainstReport& report, double seconds) {
+    if (json()) {
+      PrintAgainst(report, seconds);
+    } else {
+      PrintData(AgainstAsText(report));
+    }
+    if (!quiet()) {
+      PrintWords(fmt::format(
+          "{}, {} compared in {} ({}): {}; {}", FormatCount(report.files, "file"),
+          FormatBytes(report.bytes), FormatSeconds(seconds), FormatRate(report.bytes, seconds),
+          report.differences.empty()
+              ? "all proved"
+              : FormatCount(report.differences.size(), "file") + " with differences",
+          ReplicasText(report.replicas)));
+      const std::string choice = ChoiceText(report.left_out, report.renamed);
+      if (!choice.empty()) PrintWords(choice);
+    }
+    return report.equal() ? 0 : 1;
+  };
+  return RunStoppable(options, progress_style(), VerifyAgainst, print);
 }
 
 void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {
