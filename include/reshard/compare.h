@@ -67,8 +67,6 @@ struct DiffSide {
   std::string path;  // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
                      // one .ckpt file when there is no strategy
   std::string strategy = {};  // a strategy file or a folder of stage files; empty: full tensors
-  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
-  std::string suffix = {};
 };
 
 struct DiffOptions {

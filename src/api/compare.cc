@@ -306,9 +306,8 @@ Result<DiffReport> Diff(const DiffOptions& options) {
     Side a;
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
-      RESHARD_ASSIGN_OR_RETURN(
-          side->opened,
-          OpenTensors({named->path, named->strategy, "", named->suffix}, options.stop));
+      RESHARD_ASSIGN_OR_RETURN(side->opened,
+                               OpenTensors({named->path, named->strategy, "", ""}, options.stop));
     }
     RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
     RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));

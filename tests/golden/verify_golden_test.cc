@@ -137,8 +137,8 @@ std::set<std::string> Converted(const AgainstOptions& options) {
 TEST_P(VerifyGoldenTest, BothSidesHoldTheSameParameters) {
   const AgainstOptions against = Options();
   DiffOptions options;
-  options.a = {against.source, against.source_strategy, ""};
-  options.b = {against.target, against.target_strategy, ""};
+  options.a = {against.source, against.source_strategy};
+  options.b = {against.target, against.target_strategy};
   const auto report = Diff(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::set<std::string> converted = Converted(against);

@@ -43,8 +43,8 @@ class CompareCrcTest : public testing::Test {
     against_.target_strategy = convert.target_strategy;
     digest_.path = convert.source;
     digest_.strategy = convert.source_strategy;
-    diff_.a = {convert.source, convert.source_strategy, ""};
-    diff_.b = {convert.target, convert.target_strategy, ""};
+    diff_.a = {convert.source, convert.source_strategy};
+    diff_.b = {convert.target, convert.target_strategy};
   }
 
   std::string PathOf(int64_t rank) const { return folder_.path() / "source" / RankPath(rank); }
@@ -111,7 +111,7 @@ TEST_F(CompareCrcTest, OfOneReplicaTheFilesThatAreReadAreChecked) {
 }
 
 TEST_F(CompareCrcTest, FilesOfFullTensorsAreChecked) {
-  diff_.a = diff_.b = {PathOf(0), "", ""};
+  diff_.a = diff_.b = {PathOf(0), ""};
   EXPECT_TRUE(Diff(diff_).ok());
   Damage(0);
   ExpectDamaged(Diff(diff_).status(), PathOf(0));

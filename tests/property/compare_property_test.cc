@@ -52,7 +52,7 @@ class BothSides {
   void WriteFullA(const Model& model) {
     std::vector<TestTensor> tensors = model.cut;
     for (const std::string& name : model.uncut) tensors.push_back(UncutTensor(name, 0));
-    a_ = {folder_.Write("full.ckpt", EncodeCheckpoint(tensors)), "", ""};
+    a_ = {folder_.Write("full.ckpt", EncodeCheckpoint(tensors)), ""};
   }
 
   DiffReport Compare(bool values = false, bool one_replica = false) const {

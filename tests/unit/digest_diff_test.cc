@@ -50,8 +50,8 @@ class DigestDiffTest : public testing::Test {
     WriteFull(tensors_);
     digest_.path = folder_.options().source;
     digest_.strategy = folder_.options().source_strategy;
-    diff_.a = {digest_.path, digest_.strategy, ""};
-    diff_.b = {full_, "", ""};
+    diff_.a = {digest_.path, digest_.strategy};
+    diff_.b = {full_, ""};
   }
 
   void WriteFull(const std::vector<TestTensor>& tensors) {
@@ -201,8 +201,8 @@ TEST_F(DigestDiffTest, NotesOfOtherLengthsAndMapsOfOtherTypesDiffer) {
                                                              TensorMessage("int32", {1}, "9012")}));
   };
   const std::string a(4, 'a');
-  diff_.a = {write("a.ckpt", a, "int32"), "", ""};
-  diff_.b = {write("b.ckpt", a + a, "uint32"), "", ""};
+  diff_.a = {write("a.ckpt", a, "int32"), ""};
+  diff_.b = {write("b.ckpt", a + a, "uint32"), ""};
   EXPECT_THAT(Relations(), ElementsAre("note !", "map !"));
   diff_.b = diff_.a;
   EXPECT_THAT(Relations(), ElementsAre("note =", "map ="));
@@ -296,7 +296,7 @@ TEST_F(DigestDiffTest, LargeTensorsInManyWindows) {
   std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat16, {1 << 16, 80})};
   columns.WriteStage(tensors, layouts, 4);
   WriteFull(tensors);
-  diff_.a = {columns.options().source, columns.options().source_strategy, ""};
+  diff_.a = {columns.options().source, columns.options().source_strategy};
   EXPECT_THAT(Relations(), ElementsAre("w ="));
   const auto report = DigestCheckpoint(OptionsFor(diff_.a.path, diff_.a.strategy));
   ASSERT_TRUE(report.ok()) << report.status().message();

@@ -66,7 +66,7 @@ class RankedCheckpoint {
     Write(rank);
   }
 
-  DiffSide side() const { return {folder_.options().source, strategy_, ""}; }
+  DiffSide side() const { return {folder_.options().source, strategy_}; }
 
  private:
   ConversionFolder folder_;

@@ -36,7 +36,7 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   against.target = source;
   against.source_strategy = strategy;
   DiffOptions diff;
-  diff.a = diff.b = {source, strategy, ""};
+  diff.a = diff.b = {source, strategy};
   DigestOptions digest;
   digest.path = source;
   digest.strategy = strategy;

@@ -333,7 +333,7 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
                               "such as \"layer5\", \"layer6\", \"layer7\"; most likely "),
                     HasSubstr("s.ckpt is not the strategy that this checkpoint was saved with")));
   EXPECT_FALSE(fs::exists(options.target));
-  const DiffSide side = {options.source, options.source_strategy, ""};
+  const DiffSide side = {options.source, options.source_strategy};
   const StageFolder right(0);
   ASSERT_TRUE(Convert(right.options()).ok());
   AgainstOptions against;

@@ -181,7 +181,7 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
   digest.path = options.source;
   digest.strategy = options.source_strategy;
   DiffOptions diff;
-  diff.a = {options.source, options.source_strategy, ""};
+  diff.a = {options.source, options.source_strategy};
   diff.b = diff.a;
   for (const Status& status :
        {VerifyAgainst(against).status(), DigestCheckpoint(digest).status(), Diff(diff).status(),

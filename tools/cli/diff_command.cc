@@ -200,12 +200,6 @@ DiffCommand::DiffCommand(CLI::App& parent)
                                 "holds full tensors",
                                 name))
         ->type_name("S");
-    app()
-        .add_option(fmt::format("--{}-suffix", letter), side.suffix,
-                    fmt::format("Take the checkpoints of {} that end in -EPOCH_STEP; without it "
-                                "the latest",
-                                name))
-        ->type_name("-E_S");
   };
   add_side(options_.a, "a", "A");
   add_side(options_.b, "b", "B");
