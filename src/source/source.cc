@@ -194,7 +194,7 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
     const auto holders = census->holders.find(std::string(name));
     if (holders == census->holders.end()) continue;
     RESHARD_ASSIGN_OR_RETURN(auto found, find(stage, holders->second.lowest));
-    return *std::move(found);
+    if (found) return *std::move(found);
   }
   return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
 }
