@@ -14,6 +14,7 @@
 namespace reshard {
 namespace {
 
+// Where a file is put.
 struct FilePlace {
   std::string folder;
   std::string name;
@@ -24,34 +25,46 @@ Result<FilePlace> FilePlaceOf(const std::string& path) {
   FilePlace place{whole.has_parent_path() ? whole.parent_path().string() : ".",
                   whole.filename().string()};
   if (!place.name.empty() && place.name != "." && place.name != "..") return place;
-  return InvalidArgumentError(fmt::format("{}: is no name of a file", path));
+  return InvalidArgumentError(fmt::format("{}: is no name of a file", Quote(path)));
 }
 
-Status CheckNameFree(const OutputDirectory& folder, const FilePlace& place, const std::string& path,
-                     bool replace) {
-  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look(place.name));
-  if (!entry || (replace && entry->type == OutputDirectory::EntryType::kFile)) return {};
-  return AlreadyExistsError(
-      fmt::format("{}: exists; choose another name or pass --force to replace a file", path));
+// Of `name` in `folder`, which `path` stands for.
+Status CheckFree(const OutputDirectory& folder, const std::string& name, const std::string& path,
+                 bool replace) {
+  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look(name));
+  if (!entry) return {};
+  if (entry->type != OutputDirectory::EntryType::kFile) {
+    return AlreadyExistsError(
+        fmt::format("{}: is {}; choose another name", Escape(path), DescribeType(entry->type)));
+  }
+  if (replace) return {};
+  return AlreadyExistsError(fmt::format(
+      "{}: exists; choose another name or pass --force to replace a file", Escape(path)));
+}
+
+// Where a file is until it is whole: beside its place.
+std::string StagedName(const std::string& name) { return name + ".reshard"; }
+
+// Puts `bytes` in place of what CheckFree has passed.
+Status WriteStaged(const OutputDirectory& folder, const std::string& name, const std::string& path,
+                   std::string_view bytes) {
+  const std::string staged = StagedName(name);
+  Status status = folder.WriteFile(staged, bytes);
+  if (status.code() == StatusCode::kAlreadyExists) {
+    return AlreadyExistsError(
+        fmt::format("{}: exists; another run is writing {}, or one was killed: then remove it",
+                    Escape(StagedName(path)), Escape(path)));
+  }
+  if (status.ok()) status = folder.Rename(staged, folder, name);
+  if (!status.ok()) {
+    (void)folder.RemoveFile(staged);
+    return status;
+  }
+  return folder.Sync();
 }
 
 // A lost attempt means that another run has just ended.
 constexpr int kNameAttempts = 100;
-
-std::string StagedName(const std::string& name) { return name + ".reshard"; }
-
-Status CheckFree(const OutputDirectory& folder, const std::string& name, bool replace) {
-  RESHARD_ASSIGN_OR_RETURN(const auto entry, folder.Look(name));
-  if (!entry) return {};
-  if (entry->type != OutputDirectory::EntryType::kFile) {
-    return AlreadyExistsError(fmt::format("{}: is {}; choose another name",
-                                          Escape(folder.PathOf(name)), DescribeType(entry->type)));
-  }
-  if (replace) return {};
-  return AlreadyExistsError(
-      fmt::format("{}: exists; pass --force to replace it, or choose another name",
-                  Escape(folder.PathOf(name))));
-}
 
 // Makes the staged file, empty, and locks it.
 Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& name) {
@@ -76,30 +89,21 @@ Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& n
 Status CheckWritable(const std::string& path, bool replace) {
   RESHARD_ASSIGN_OR_RETURN(const FilePlace place, FilePlaceOf(path));
   RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder, OutputDirectory::Open(place.folder));
-  return CheckNameFree(folder, place, path, replace);
+  return CheckFree(folder, place.name, path, replace);
 }
 
 Status WriteFile(const std::string& path, std::string_view bytes, bool replace) {
   RESHARD_ASSIGN_OR_RETURN(const FilePlace place, FilePlaceOf(path));
   std::vector<std::string> made;
-  RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder,
-                           OutputDirectory::Create(place.folder, made));
-  RESHARD_RETURN_IF_ERROR(CheckNameFree(folder, place, path, replace));
-  const std::string staged = place.name + ".reshard";
-  if (Status status = folder.WriteFile(staged, bytes); !status.ok()) {
-    if (status.code() == StatusCode::kAlreadyExists) {
-      return AlreadyExistsError(fmt::format(
-          "{}.reshard: exists; another run is writing {}, or one was killed: then remove it",
-          Escape(path), Escape(path)));
-    }
-    (void)folder.RemoveFile(staged);
-    return status;
-  }
-  if (Status status = folder.Rename(staged, folder, place.name); !status.ok()) {
-    (void)folder.RemoveFile(staged);
-    return status;
-  }
-  return folder.Sync();
+  const auto write = [&]() -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder,
+                             OutputDirectory::Create(place.folder, made));
+    RESHARD_RETURN_IF_ERROR(CheckFree(folder, place.name, path, replace));
+    return WriteStaged(folder, place.name, path, bytes);
+  };
+  Status status = write();
+  if (!status.ok()) OutputDirectory::RemoveMade(made);
+  return status;
 }
 
 SingleOutput::SingleOutput(OutputDirectory folder, std::vector<std::string> made, std::string name,
@@ -110,18 +114,13 @@ SingleOutput::SingleOutput(OutputDirectory folder, std::vector<std::string> made
       lock_(std::move(lock)) {}
 
 Result<SingleOutput> SingleOutput::Claim(const std::string& path, bool replace) {
-  const std::filesystem::path whole(path);
-  std::string name = whole.filename().string();
-  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
-  if (name.empty() || name == "." || name == "..") {
-    return InvalidArgumentError(fmt::format("{}: is no name of a file", Quote(path)));
-  }
+  RESHARD_ASSIGN_OR_RETURN(FilePlace place, FilePlaceOf(path));
   std::vector<std::string> made;
   const auto claim = [&]() -> Result<SingleOutput> {
-    RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create(parent, made));
-    RESHARD_RETURN_IF_ERROR(CheckFree(folder, name, replace));
-    RESHARD_ASSIGN_OR_RETURN(FileLock lock, ClaimStaged(folder, name));
-    return SingleOutput(std::move(folder), made, std::move(name), std::move(lock));
+    RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create(place.folder, made));
+    RESHARD_RETURN_IF_ERROR(CheckFree(folder, place.name, path, replace));
+    RESHARD_ASSIGN_OR_RETURN(FileLock lock, ClaimStaged(folder, place.name));
+    return SingleOutput(std::move(folder), made, std::move(place.name), std::move(lock));
   };
   auto claimed = claim();
   if (!claimed.ok()) OutputDirectory::RemoveMade(made);

@@ -1,4 +1,10 @@
-// Files that are put in place whole, or not at all: a small one, and a large one that is staged.
+// Files that are put in place whole, or not at all: staged beside their place as PATH.reshard,
+// flushed, renamed.
+//
+// In two ways. WriteFile takes bytes that are in memory: what it stages is there for a moment, so
+// it needs no locks, which some file systems do not have, and never removes what it did not make.
+// SingleOutput is a file that is worth a lock: its place is claimed before the work for it begins,
+// and what may be left of it when a run is killed is too much to be left.
 #ifndef RESHARD_SRC_OS_WRITE_FILE_H_
 #define RESHARD_SRC_OS_WRITE_FILE_H_
 
@@ -14,26 +20,25 @@
 
 namespace reshard {
 
-// Returns ok when there is nothing at `path`, or a file and `replace`.
-// Errors: kInvalidArgument where `path` is no name of a file; kAlreadyExists; kIo.
+// Returns ok when there is nothing at `path`, or a file and `replace`. Its folder has to be there.
+// Errors: kInvalidArgument where `path` is no name of a file; kAlreadyExists; kNotFound; kIo.
 Status CheckWritable(const std::string& path, bool replace);
 
 // Makes `path` a file of these bytes, durable when it returns; its folder is made where there is
-// none. The bytes stand under a name of their own (PATH.reshard) until they are whole. Errors:
-// kAlreadyExists when there is something at `path` and not `replace`, or when another run is
-// writing it; kIo.
+// none. Where it fails before the file is in place, nothing is left of it. Errors: those of
+// CheckWritable; kAlreadyExists when there is a PATH.reshard, of another run or of one that was
+// killed; kIo.
 Status WriteFile(const std::string& path, std::string_view bytes, bool replace);
 
-// SingleOutput: one large file to be put in place whole, or not at all.
+// SingleOutput: one large file to be put in place.
 //
-// It is staged beside its place, under PATH.reshard, whose lock keeps other runs out and ends with
-// the process, however that ends: what one that was killed leaves there, the next one for the same
-// place clears. Move-only; one thread at a time.
+// The lock of PATH.reshard keeps other runs out and ends with the process, however that ends: what
+// one that was killed leaves there, the next one for the same place clears. Move-only; one thread
+// at a time.
 class SingleOutput {
  public:
-  // Claims the place; its folder is made where there is none. Errors: kInvalidArgument where
-  // `path` is no name of a file; kAlreadyExists when there is something that is no file, or a file
-  // and not `replace`, or when another run has the place; kIo.
+  // Claims the place; its folder is made where there is none. Errors: those of CheckWritable;
+  // kAlreadyExists when another run has the place; kIo.
   static Result<SingleOutput> Claim(const std::string& path, bool replace);
 
   SingleOutput(SingleOutput&&) = default;
