@@ -21,6 +21,9 @@ namespace {
 constexpr std::string_view kCrcMark = "crc_num";
 constexpr size_t kCrcTrailerBytes = 17;
 
+// A disk reads what lies between headers as fast when these are no farther from each other.
+constexpr uint64_t kReadAheadDistance = uint64_t{64} << 10;
+
 // Returns the CRC-32 of the trailer when `tail`, the last bytes of a file, is one, or nothing.
 Result<std::optional<uint64_t>> ParseCrcTrailer(std::span<const std::byte, kCrcTrailerBytes> tail) {
   if (!std::equal(kCrcMark.begin(), kCrcMark.end(), tail.begin(),
@@ -72,6 +75,26 @@ uint64_t BeforeNextCheck(const std::vector<StoredArray>& arrays) {
   return room > kMemoryCheckInterval ? 0 : arrays.size() * sizeof(StoredArray);
 }
 
+// The end of the file's last Values, in which each begins less than `near` bytes behind the one
+// before it.
+class CloseHeaders {
+ public:
+  explicit CloseHeaders(uint64_t near) : near_(near) {}
+
+  // The header at `next` lies `distance` bytes behind the one before it, or behind what was read of
+  // the file.
+  void Pass(uint64_t next, uint64_t distance) {
+    if (distance >= near_) begin_ = next;
+  }
+
+  // How far the header at `offset` lies behind the first of them.
+  uint64_t SpanTo(uint64_t offset) const { return offset - std::min(begin_, offset); }
+
+ private:
+  const uint64_t near_;
+  uint64_t begin_ = 0;
+};
+
 // Reads ahead where headers lie so close together that a disk reads what is between them as fast:
 // never more than the stretch of close headers spans already, so that a few small parameters among
 // large ones cost nothing.
@@ -79,51 +102,93 @@ class HeaderReadAhead {
  public:
   explicit HeaderReadAhead(const FileBytes& file) : file_(file) {}
 
-  // Before the header at `offset` is read, which lies behind the one before it.
-  Status Reach(uint64_t offset) {
-    if (offset - last_ >= kClose) begin_ = ahead_ = offset;
-    last_ = offset;
-    const uint64_t span = std::min(offset - begin_, kMost);
-    if (span < kLeast || offset + span / 2 < ahead_) return {};
+  // Before bytes from `offset` on are read, which is `span` behind the first of the close headers.
+  Status Reach(uint64_t offset, uint64_t span) {
+    span = std::min(span, kMost);
+    if (span < kLeast) {
+      ahead_ = offset;
+      return {};
+    }
+    if (offset + span / 2 < ahead_) return {};
     const uint64_t begin = std::max(offset, ahead_);
-    ahead_ = offset + span;
-    return file_.prefetch({begin, ahead_ - begin});
+    const uint64_t end = offset + std::min(span, file_.size - offset);
+    if (end <= begin) return {};
+    ahead_ = end;
+    return file_.prefetch({begin, end - begin});
   }
 
  private:
-  static constexpr uint64_t kClose = uint64_t{64} << 10;
   static constexpr uint64_t kLeast = uint64_t{256} << 10;
-  static constexpr uint64_t kMost = uint64_t{4} << 20;
+  static constexpr uint64_t kMost = uint64_t{2} << 20;
 
   const FileBytes& file_;
-  uint64_t last_ = 0;   // header
-  uint64_t begin_ = 0;  // of the stretch of close headers
   uint64_t ahead_ = 0;  // the end of what is read ahead
 };
 
-// The header bytes that are being parsed; the file's first ones to begin with.
+// The header bytes that are being parsed; the file's first ones to begin with. What it reads is
+// stated in checkpoint_reader.h.
 class HeaderWindow {
  public:
   HeaderWindow(const FileBytes& file, std::vector<std::byte> head)
-      : file_(file), ahead_(file), bytes_(std::move(head)) {}
+      : file_(file),
+        near_(file.is_remote ? kRemoteHeaderDistance : kHeaderDistance),
+        dense_(near_),
+        close_(kReadAheadDistance),
+        ahead_(file),
+        bytes_(std::move(head)) {}
 
   uint64_t offset() const { return offset_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Covers `needed`, which lies in the file, and the rest of its last page.
-  Status Move(const ByteRange& needed) {
-    RESHARD_RETURN_IF_ERROR(ahead_.Reach(needed.offset));
-    const uint64_t last = needed.end() - 1;
-    const uint64_t page_left = kHeaderPage - last % kHeaderPage;
-    const uint64_t end = last + std::min(page_left, file_.size - last);
-    offset_ = needed.offset;
-    bytes_.resize(end - offset_);
-    return file_.read(offset_, bytes_);
+  // The Value is parsed.
+  void Pass(const ParsedValue& value) {
+    const ByteRange& message = value.message;
+    dense_.Pass(message.end(), message.length);
+    close_.Pass(message.end(), message.length);
+    const uint64_t content = value.tensors.front().content.offset;
+    if (content >= message.offset) longest_ = std::max(longest_, content - message.offset);
+  }
+
+  // Covers `needed`, which lies in the file, in or behind the message of the Value at hand.
+  Status Move(const ByteRange& needed, const ByteRange& message) {
+    const uint64_t read_end = offset_ + bytes_.size();
+    const uint64_t hop = needed.offset - std::min(needed.offset, read_end);
+    dense_.Pass(needed.offset, hop);
+    close_.Pass(needed.offset, hop);
+
+    const bool is_within = needed.offset < message.end();
+    const uint64_t value = is_within ? message.offset : needed.offset;
+    const uint64_t span = needed.offset < offset_ ? 0 : dense_.SpanTo(value);
+    const uint64_t block = span == 0 ? 0 : std::clamp(span, near_, kMostHeaderBlock);
+    // What was read already of a header that goes on behind the window is read again with it: its
+    // strings are read last.
+    const bool is_whole = needed.offset - value < std::max(block, kHeaderPage);
+    const uint64_t begin = is_whole ? value : needed.offset;
+    // As much as the longest header so far, so that one that crosses a page takes no second read.
+    const uint64_t header = std::min(longest_, kHeaderPage);
+    const uint64_t left = file_.size - begin;
+    const uint64_t length = std::min(left, std::max({needed.end() - begin, header, block}));
+    const uint64_t page_left = kHeaderPage - 1 - (begin + length - 1) % kHeaderPage;
+    const uint64_t end = begin + length + std::min(page_left, left - length);
+    if (!file_.is_remote) {
+      RESHARD_RETURN_IF_ERROR(ahead_.Reach(begin, close_.SpanTo(begin)));
+    }
+    offset_ = begin;
+    bytes_.resize(end - begin);
+    const Status status = file_.read(offset_, bytes_);
+    if (status.ok() || block == 0) return status;
+    // Bytes beside those that are needed may be to blame, which nobody needs.
+    dense_.Pass(needed.offset, near_);
+    return Move(needed, message);
   }
 
  private:
   const FileBytes& file_;
+  const uint64_t near_;
+  CloseHeaders dense_;  // are read in blocks
+  CloseHeaders close_;  // are read ahead of
   HeaderReadAhead ahead_;
+  uint64_t longest_ = 0;  // header of a Value, up to its content
   uint64_t offset_ = 0;
   std::vector<std::byte> bytes_;
 };
@@ -145,12 +210,13 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
                                    "checkpoint"));
     if (*event == ValueParser::Event::kDone) break;
     if (*event == ValueParser::Event::kValue) {
+      window.Pass(parser.value());
       RESHARD_RETURN_IF_ERROR(InFile(file.path, grouping.Add(parser.value())));
       if (++values % kMemoryCheckInterval == 0) {
         RESHARD_RETURN_IF_ERROR(CheckMemory(memory, BeforeNextCheck(grouping.arrays())));
       }
     } else {
-      RESHARD_RETURN_IF_ERROR(window.Move(parser.needed()));
+      RESHARD_RETURN_IF_ERROR(window.Move(parser.needed(), parser.message()));
     }
   }
   Result<FileTable> table = std::move(grouping).Finish();

@@ -15,9 +15,26 @@
 
 namespace reshard {
 
-// Reads the table of the file that begins with `head`, its first page or all of a smaller one:
-// reads the pages that hold headers and the last 17 bytes; where headers lie close together, ahead
-// of them.
+// Headers are *close* where each Value takes fewer bytes than this: then reading what is between
+// them costs less than another request.
+inline constexpr uint64_t kHeaderDistance = uint64_t{16} << 10;
+// The same on a network or FUSE file system, where a request waits for a server.
+inline constexpr uint64_t kRemoteHeaderDistance = uint64_t{256} << 10;
+
+// The most bytes of a block of close headers: about what file systems ask a server for at a time.
+inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
+
+// Reads the table of the file that begins with `head`, its first page or all of a smaller one.
+//
+// Besides `head` and the last 17 bytes it reads, each up to the end of a page,
+// - where headers are not close: a request for each Value, of its header;
+// - where they are: blocks of as many bytes as the Values since the last one that was not close
+//   take, but no fewer than the distance above and no more than kMostHeaderBlock. So the first
+//   block takes one distance, and each takes at most twice as many as the one before it.
+// A header that goes on behind what was read, because it is longer than all before it or crosses
+// the end of a block, is read once more, whole. A block that cannot be read is no error while the
+// bytes can that are needed.
+//
 // Errors: kCorrupt (path, parameter, offset, expected, found), kResourceExhausted beyond
 // kMaxTableBytes, and those of `file` and of `memory`, which is asked now and then.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,

@@ -76,6 +76,8 @@ class ValueParser {
   // After kNeedsBytes: what the next window has to cover, at most kMaxTagBytes, without a byte that
   // is not a header's. It may cover more.
   const ByteRange& needed() const { return needed_; }
+  // The message of the Value at hand, or of the last one; key and length included.
+  const ByteRange& message() const { return value_.message; }
   // After kValue, until the next Advance.
   const ParsedValue& value() const { return value_; }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -22,7 +25,7 @@ FileBytes BytesInMemory(std::string_view bytes) {
             std::memcpy(out.data(), bytes.data() + offset, out.size());
             return {};
           },
-          [](ByteRange) { return Status(); }};
+          [](ByteRange) { return Status(); }, false};
 }
 
 Result<TableOfFile> Read(std::string_view bytes) {
@@ -68,6 +71,109 @@ TEST(CrcTrailerTest, RefusesMoreThan32Bits) {
     EXPECT_EQ(CoveredByTrailer(BytesInMemory(bytes)).status().code(), StatusCode::kCorrupt);
     EXPECT_EQ(Read(bytes).status().code(), StatusCode::kCorrupt);
   }
+}
+
+// A file in memory that notes what is read of it, its head and trailer aside.
+struct RequestCount {
+  uint64_t requests = 0;
+  uint64_t bytes = 0;
+  uint64_t longest = 0;
+};
+
+class HeaderRequestsTest : public testing::TestWithParam<bool> {
+ protected:
+  uint64_t near() const { return GetParam() ? kRemoteHeaderDistance : kHeaderDistance; }
+
+  // Values of `lengths` bytes of content, named by their numbers from 10,000 on: all headers that
+  // say lengths of as many digits are as long.
+  static std::string Values(const std::vector<uint64_t>& lengths) {
+    std::string bytes;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      bytes += TensorValue(std::to_string(10'000 + i), "UInt8", {static_cast<int64_t>(lengths[i])},
+                           std::string(lengths[i], 'x'));
+    }
+    return bytes;
+  }
+
+  RequestCount Count(const std::string& bytes, size_t values) const {
+    RequestCount count;
+    FileBytes file = BytesInMemory(bytes);
+    file.is_remote = GetParam();
+    file.read = [&, read = file.read](uint64_t offset, std::span<std::byte> out) {
+      if (out.size() != 17) {
+        ++count.requests;
+        count.bytes += out.size();
+        count.longest = std::max<uint64_t>(count.longest, out.size());
+      }
+      return read(offset, out);
+    };
+    const auto head = std::as_bytes(std::span(bytes).first(std::min(bytes.size(), kHeaderPage)));
+    const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {});
+    EXPECT_TRUE(table.ok()) << table.status().message();
+    EXPECT_EQ(table.ok() ? table->table.arrays().size() : 0, values);
+    return count;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, HeaderRequestsTest, testing::Bool(), [](const auto& is_remote) {
+  return is_remote.param ? "Remote" : "Local";
+});
+
+// Blocks double from `near` on up to the longest; each may end in the middle of a header.
+TEST_P(HeaderRequestsTest, CloseHeadersAreReadInBlocks) {
+  const std::string bytes = Values(std::vector<uint64_t>(2500, 4096));
+  const RequestCount count = Count(bytes, 2500);
+  const auto doublings = static_cast<uint64_t>(std::bit_width(kMostHeaderBlock / near()));
+  EXPECT_LE(count.requests, doublings + 1 + bytes.size() / kMostHeaderBlock);
+  EXPECT_LE(count.longest, kMostHeaderBlock + 2 * kHeaderPage);
+  // A header at the end of a block is read twice.
+  EXPECT_LE(count.bytes, bytes.size() + count.requests * kHeaderPage);
+}
+
+TEST_P(HeaderRequestsTest, DistantHeadersAreReadOneByOne) {
+  const std::string bytes = Values(std::vector<uint64_t>(60, near()));
+  const RequestCount count = Count(bytes, 60);
+  EXPECT_LE(count.requests, 60U);
+  EXPECT_LE(count.bytes, 60 * 2 * kHeaderPage);
+}
+
+// A few small parameters among large ones: a block is never longer than they are, or `near`.
+TEST_P(HeaderRequestsTest, BlocksEndWhereContentsAreLarge) {
+  std::vector<uint64_t> lengths;
+  uint64_t close = 0;
+  for (int i = 0; i < 60; ++i) {
+    lengths.push_back(i % 3 == 0 ? near() + static_cast<uint64_t>(i) * 977 : 5000);
+    if (i % 3 != 0) close += 5000;
+  }
+  const RequestCount count = Count(Values(lengths), lengths.size());
+  EXPECT_LE(count.requests, lengths.size());
+  EXPECT_LE(count.bytes, lengths.size() * 2 * kHeaderPage + 20 * 2 * near() + close);
+}
+
+// No header costs a second request because it crosses a page, or the end of a block.
+TEST_P(HeaderRequestsTest, OneRequestForAHeaderThatCrossesPages) {
+  std::vector<uint64_t> lengths;
+  for (uint64_t i = 0; i < 100; ++i) lengths.push_back(near() + 1 + i * 53 % kHeaderPage);
+  EXPECT_LE(Count(Values(lengths), lengths.size()).requests, lengths.size());
+}
+
+// What a block holds besides headers may be damaged.
+TEST(HeaderBlocksTest, BytesThatNobodyNeedsMayBeUnreadable) {
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) {
+    bytes += TensorValue("p" + std::to_string(i), "UInt8", {9000}, std::string(9000, 'x'));
+  }
+  // Of a content, behind its first page.
+  const uint64_t bad = bytes.find(TensorValueHeader("p700", "UInt8", {9000}, 9000)) + 6000;
+  FileBytes file = BytesInMemory(bytes);
+  file.read = [bad, read = file.read](uint64_t offset, std::span<std::byte> out) {
+    if (offset <= bad && bad < offset + out.size()) return IoError("a.ckpt: bad");
+    return read(offset, out);
+  };
+  const auto head = std::as_bytes(std::span(bytes).first(kHeaderPage));
+  const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {});
+  ASSERT_TRUE(table.ok()) << table.status().message();
+  EXPECT_EQ(table->table.arrays().size(), 1000U);
 }
 
 }  // namespace
