@@ -10,6 +10,13 @@
 #include "src/os/system_call.h"
 
 namespace reshard {
+namespace {
+
+Status CheckGoesOn(const std::stop_token& stop) {
+  return stop.stop_requested() ? CancelledError("stopped on request") : Status();
+}
+
+}  // namespace
 
 Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t length) {
   assert(length <= kWindowBytes);
@@ -57,7 +64,7 @@ size_t SourceFiles::DefaultMaxOpen() {
 }
 
 Result<OpenFiles::Lease> SourceFiles::Acquire(FileId id) {
-  if (stop_.stop_requested()) return CancelledError("stopped on request");
+  RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
   return files_.Acquire(id);
 }
 
@@ -72,27 +79,43 @@ Result<FileIdentity> SourceFiles::Identity(FileId id) {
   return file->source.identity();
 }
 
-Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
+Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) const {
+  RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
+  RESHARD_RETURN_IF_ERROR(file_->source.CheckRange(offset, destination.size()));
   // By pread, although the file may be mapped: the kernel copies the same pages and, where the file
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
-  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
-  RESHARD_RETURN_IF_ERROR(file->source.CheckRange(offset, destination.size()));
   while (!destination.empty()) {
     const size_t length =
         std::min<uint64_t>(destination.size(), kWindowBytes - offset % kWindowBytes);
-    const FileWindows::Pin pin = file->windows.Touch({offset, length});
-    RESHARD_RETURN_IF_ERROR(file->source.ReadAt(offset, destination.first(length)));
+    const FileWindows::Pin pin = file_->windows.Touch({offset, length});
+    RESHARD_RETURN_IF_ERROR(file_->source.ReadAt(offset, destination.first(length)));
     offset += length;
     destination = destination.subspan(length);
   }
   return {};
 }
 
-Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
-  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
-  const uint64_t size = file->source.size();
-  if (offset < size) file->windows.Prefetch({offset, std::min(length, size - offset)});
+Status SourceReader::Prefetch(ByteRange range) const {
+  RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
+  if (range.offset < size()) {
+    file_->windows.Prefetch({range.offset, std::min(range.length, size() - range.offset)});
+  }
   return {};
+}
+
+Result<SourceReader> SourceFiles::OpenReader(FileId id) {
+  RESHARD_ASSIGN_OR_RETURN(OpenFiles::Lease file, Acquire(id));
+  return SourceReader(std::move(file), stop_);
+}
+
+Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader file, OpenReader(id));
+  return file.Read(offset, destination);
+}
+
+Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader file, OpenReader(id));
+  return file.Prefetch({offset, length});
 }
 
 Result<Window> SourceFiles::Open(FileId id, uint64_t offset, uint64_t length) {

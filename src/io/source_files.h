@@ -23,6 +23,7 @@
 #include <string>
 #include <utility>
 
+#include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/io/open_files.h"
 #include "src/io/window_cache.h"
@@ -78,6 +79,31 @@ class Window {
   const std::byte* data_ = nullptr;      // in the buffer or the map
 };
 
+// A source file of which headers are read, one after the other: it stays open, so that none of them
+// has to look for it. Move-only; must not outlive its SourceFiles. One thread at a time.
+class SourceReader {
+ public:
+  uint64_t size() const { return file_->source.size(); }
+  // As ByteSource::IsRemote.
+  bool IsRemote() const { return file_->source.IsRemote(); }
+
+  // Copies exactly `destination.size()` bytes at `offset`; touches only their pages, without
+  // read-ahead.
+  // Errors: kCorrupt when the range ends beyond the file; kChanged; kIo; kCancelled.
+  Status Read(uint64_t offset, std::span<std::byte> destination) const;
+
+  // As SourceFiles::Prefetch. Errors: kCancelled.
+  Status Prefetch(ByteRange range) const;
+
+ private:
+  friend class SourceFiles;
+  SourceReader(OpenFiles::Lease file, std::stop_token stop)
+      : file_(std::move(file)), stop_(std::move(stop)) {}
+
+  OpenFiles::Lease file_;
+  std::stop_token stop_;
+};
+
 class SourceFiles {
  public:
   // What max_open is for any number of files: 64, fewer where `ulimit -n` leaves no room for them
@@ -114,9 +140,10 @@ class SourceFiles {
   // Returns the identity that is pinned; opens the file when it is the first use. Errors: as Size.
   Result<FileIdentity> Identity(FileId id);
 
-  // Copies exactly `destination.size()` bytes at `offset`, for headers; touches only their pages,
-  // without read-ahead.
-  // Errors: as Size, and kCorrupt when the range ends beyond the file.
+  // Returns the file, for reading headers; it stays open meanwhile. Errors: as Size.
+  Result<SourceReader> OpenReader(FileId id);
+
+  // As SourceReader::Read, of a file that is open only for that. Errors: as Size and there.
   Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
 
   // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. Cheapest

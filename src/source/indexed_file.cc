@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,14 +15,11 @@
 namespace reshard {
 namespace {
 
-Result<FileBytes> BytesOf(SourceFiles& files, FileId file) {
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
-  return FileBytes{
-      files.path(file), size,
-      [&files, file](uint64_t offset, std::span<std::byte> out) {
-        return files.Read(file, offset, out);
-      },
-      [&files, file](ByteRange range) { return files.Prefetch(file, range.offset, range.length); }};
+// `reader` outlives what is returned.
+FileBytes BytesOf(const SourceReader& reader, std::string_view path) {
+  return {path, reader.size(),
+          [&reader](uint64_t offset, std::span<std::byte> out) { return reader.Read(offset, out); },
+          [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
 }
 
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory) {
@@ -39,13 +37,15 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory)
 }  // namespace
 
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const FileBytes bytes, BytesOf(files, file));
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(file));
+  const FileBytes bytes = BytesOf(reader, files.path(file));
   RESHARD_ASSIGN_OR_RETURN(TableOfFile read, ReadTable(bytes, memory));
   return IndexedFile(file, bytes.size, std::move(read));
 }
 
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
-  RESHARD_ASSIGN_OR_RETURN(const FileBytes bytes, BytesOf(files, file));
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(file));
+  const FileBytes bytes = BytesOf(reader, files.path(file));
   // Before the container, which is told by another place of the file: most files have no trailer.
   Result<std::optional<ByteRange>> trailer = CoveredByTrailer(bytes);
   if (trailer.ok() && !*trailer) return trailer;
@@ -57,7 +57,6 @@ Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
     case Container::kMindSpore:
       return trailer;
   }
-  return InternalError("a container that nothing reads");
 }
 
 }  // namespace reshard
