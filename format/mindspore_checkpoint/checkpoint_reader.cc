@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -135,7 +136,8 @@ class HeaderWindow {
         dense_(near_),
         close_(kReadAheadDistance),
         ahead_(file),
-        bytes_(std::move(head)) {}
+        buffer_(std::move(head)),
+        bytes_(buffer_) {}
 
   uint64_t offset() const { return offset_; }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -163,7 +165,9 @@ class HeaderWindow {
     // What was read already of a header that goes on behind the window is read again with it: its
     // strings are read last.
     const bool is_whole = needed.offset - value < std::max(block, kHeaderPage);
-    const uint64_t begin = is_whole ? value : needed.offset;
+    uint64_t begin = is_whole ? value : needed.offset;
+    // Reads that pass the page cache by want whole pages.
+    if (block > 0) begin -= begin % kHeaderPage;
     // As much as the longest header so far, so that one that crosses a page takes no second read.
     const uint64_t header = std::min(longest_, kHeaderPage);
     const uint64_t left = file_.size - begin;
@@ -173,8 +177,7 @@ class HeaderWindow {
     if (!file_.is_remote) {
       RESHARD_RETURN_IF_ERROR(ahead_.Reach(begin, close_.SpanTo(begin)));
     }
-    offset_ = begin;
-    bytes_.resize(end - begin);
+    Take(begin, end - begin);
     const Status status = file_.read(offset_, bytes_);
     if (status.ok() || block == 0) return status;
     // Bytes beside those that are needed may be to blame, which nobody needs.
@@ -183,6 +186,14 @@ class HeaderWindow {
   }
 
  private:
+  // Makes room, from the beginning of a page of memory on.
+  void Take(uint64_t offset, uint64_t length) {
+    offset_ = offset;
+    buffer_.resize(length + kHeaderPage);
+    const size_t in_page = reinterpret_cast<uintptr_t>(buffer_.data()) % kHeaderPage;
+    bytes_ = std::span(buffer_).subspan((kHeaderPage - in_page) % kHeaderPage, length);
+  }
+
   const FileBytes& file_;
   const uint64_t near_;
   CloseHeaders dense_;  // are read in blocks
@@ -190,7 +201,8 @@ class HeaderWindow {
   HeaderReadAhead ahead_;
   uint64_t longest_ = 0;  // header of a Value, up to its content
   uint64_t offset_ = 0;
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> buffer_;
+  std::span<std::byte> bytes_;  // in buffer_
 };
 
 }  // namespace

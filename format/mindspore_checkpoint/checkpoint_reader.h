@@ -29,8 +29,9 @@ inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 // Besides `head` and the last 17 bytes it reads, each up to the end of a page,
 // - where headers are not close: a request for each Value, of its header;
 // - where they are: blocks of as many bytes as the Values since the last one that was not close
-//   take, but no fewer than the distance above and no more than kMostHeaderBlock. So the first
-//   block takes one distance, and each takes at most twice as many as the one before it.
+//   take, but no fewer than the distance above and no more than kMostHeaderBlock, from the begin
+//   of a page on. So the first block takes one distance, and each takes at most twice as many as
+//   the one before it.
 // A header that goes on behind what was read, because it is longer than all before it or crosses
 // the end of a block, is read once more, whole. A block that cannot be read is no error while the
 // bytes can that are needed.

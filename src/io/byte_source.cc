@@ -36,6 +36,12 @@ Status ByteSource::ReadAt(uint64_t offset, std::span<std::byte> destination) con
       Escape(path_), size(), offset + count));
 }
 
+bool ByteSource::ReadPastCache(const FileDescriptor& opened, uint64_t offset,
+                               std::span<std::byte> destination) const {
+  const Result<size_t> count = ReadInputFile(opened.get(), path_, offset, destination);
+  return count.ok() && *count == destination.size();
+}
+
 void ByteSource::Prefetch(ByteRange range) const {
   if (map_) {
     reshard::Prefetch(map_->data() + range.offset, range.length);

@@ -19,6 +19,7 @@
 #include "src/os/file_pages.h"
 #include "src/os/input_file.h"
 #include "src/os/paths.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 
@@ -44,6 +45,14 @@ class ByteSource {
   // Copies exactly `destination.size()` bytes at `offset`.
   // Errors: as CheckRange; kChanged when the file has shrunk; kIo.
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const;
+
+  // The file, opened anew for ReadPastCache; owns nothing where the file system has no such reads.
+  FileDescriptor OpenPastCache() const { return ReopenDirect(file_.descriptor.get()); }
+  // As ReadAt, past the page cache: in as few requests to a server as its file system makes, and
+  // nothing is left to drop. Returns false where that does not work, or not for these bytes; ReadAt
+  // tells why.
+  bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
+                     std::span<std::byte> destination) const;
 
   // Starts reading these bytes, and does not wait for them. Where the system does not do that,
   // nothing happens.

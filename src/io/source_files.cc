@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/os/map_advice.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -79,9 +80,19 @@ Result<FileIdentity> SourceFiles::Identity(FileId id) {
   return file->source.identity();
 }
 
-Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) const {
+bool SourceReader::ReadPastCache(uint64_t offset, std::span<std::byte> destination) {
+  if (!is_remote_ || destination.size() <= kPrefetchBytes) return false;
+  if (!past_cache_) past_cache_ = file_->source.OpenPastCache();
+  if (past_cache_->get() < 0) return false;
+  if (file_->source.ReadPastCache(*past_cache_, offset, destination)) return true;
+  past_cache_ = FileDescriptor();
+  return false;
+}
+
+Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) {
   RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
   RESHARD_RETURN_IF_ERROR(file_->source.CheckRange(offset, destination.size()));
+  if (ReadPastCache(offset, destination)) return {};
   // By pread, although the file may be mapped: the kernel copies the same pages and, where the file
   // has shrunk, counts them exactly instead of reading zeros to the end of a page.
   while (!destination.empty()) {
@@ -109,7 +120,7 @@ Result<SourceReader> SourceFiles::OpenReader(FileId id) {
 }
 
 Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {
-  RESHARD_ASSIGN_OR_RETURN(const SourceReader file, OpenReader(id));
+  RESHARD_ASSIGN_OR_RETURN(SourceReader file, OpenReader(id));
   return file.Read(offset, destination);
 }
 

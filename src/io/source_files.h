@@ -28,6 +28,7 @@
 #include "src/io/open_files.h"
 #include "src/io/window_cache.h"
 #include "src/os/fault_guard.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 
@@ -85,12 +86,13 @@ class SourceReader {
  public:
   uint64_t size() const { return file_->source.size(); }
   // As ByteSource::IsRemote.
-  bool IsRemote() const { return file_->source.IsRemote(); }
+  bool IsRemote() const { return is_remote_; }
 
   // Copies exactly `destination.size()` bytes at `offset`; touches only their pages, without
-  // read-ahead.
+  // read-ahead. Of remote files, as many as the kernel asks a server for in several requests are
+  // read past the page cache, where that takes fewer.
   // Errors: kCorrupt when the range ends beyond the file; kChanged; kIo; kCancelled.
-  Status Read(uint64_t offset, std::span<std::byte> destination) const;
+  Status Read(uint64_t offset, std::span<std::byte> destination);
 
   // As SourceFiles::Prefetch. Errors: kCancelled.
   Status Prefetch(ByteRange range) const;
@@ -98,10 +100,14 @@ class SourceReader {
  private:
   friend class SourceFiles;
   SourceReader(OpenFiles::Lease file, std::stop_token stop)
-      : file_(std::move(file)), stop_(std::move(stop)) {}
+      : file_(std::move(file)), stop_(std::move(stop)), is_remote_(file_->source.IsRemote()) {}
+
+  bool ReadPastCache(uint64_t offset, std::span<std::byte> destination);
 
   OpenFiles::Lease file_;
   std::stop_token stop_;
+  bool is_remote_;
+  std::optional<FileDescriptor> past_cache_;  // when it was wanted; owns nothing when it failed
 };
 
 class SourceFiles {

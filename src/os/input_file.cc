@@ -89,6 +89,12 @@ Result<size_t> ReadInputFile(int descriptor, const std::string& path, uint64_t o
   return done;
 }
 
+FileDescriptor ReopenDirect(int descriptor) {
+  // By its descriptor: at its path may lie another file by now.
+  return FileDescriptor(open(fmt::format("/proc/self/fd/{}", descriptor).c_str(),
+                             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT));
+}
+
 void PrefetchInputFile(int descriptor, ByteRange range) {
   for (uint64_t at = 0; at < range.length; at += kPrefetchBytes) {
     static_cast<void>(posix_fadvise(descriptor, static_cast<off_t>(range.offset + at),

@@ -39,6 +39,10 @@ Result<FileIdentity> IdentityOfOpen(int descriptor, const std::string& path);
 Result<size_t> ReadInputFile(int descriptor, const std::string& path, uint64_t offset,
                              std::span<std::byte> destination);
 
+// Opens the file anew, for reads that pass the page cache by; owns nothing where that cannot be.
+// What may be read at a time depends on the file system; whole pages into whole pages do.
+FileDescriptor ReopenDirect(int descriptor);
+
 // Starts reading these bytes of the file, and does not wait for them. Where the system does not do
 // that, nothing happens.
 void PrefetchInputFile(int descriptor, ByteRange range);

@@ -16,7 +16,7 @@ namespace reshard {
 namespace {
 
 // `reader` outlives what is returned.
-FileBytes BytesOf(const SourceReader& reader, std::string_view path) {
+FileBytes BytesOf(SourceReader& reader, std::string_view path) {
   return {path, reader.size(),
           [&reader](uint64_t offset, std::span<std::byte> out) { return reader.Read(offset, out); },
           [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
@@ -37,14 +37,14 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory)
 }  // namespace
 
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(file));
+  RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
   RESHARD_ASSIGN_OR_RETURN(TableOfFile read, ReadTable(bytes, memory));
   return IndexedFile(file, bytes.size, std::move(read));
 }
 
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
-  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(file));
+  RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
   // Before the container, which is told by another place of the file: most files have no trailer.
   Result<std::optional<ByteRange>> trailer = CoveredByTrailer(bytes);

@@ -45,12 +45,34 @@ def test(options, folder, cut):
     assert asked <= 1.2 * held, "bytes are read more than once"
 
 
+def test_headers(options, folder):
+    """Headers that lie closely are read in blocks, as format/mindspore_checkpoint/checkpoint_reader.h
+    states: a file of 10 MiB takes 15 requests, four of them at most 64."""
+    source = folder / "small_4"
+    small = ("--matrices", "10000", "--rows", "32", "--columns", "32", "--dtype", "Float32",
+             "--no-optimizer", "--cut", "rows")
+    harness.generate(options.gen, source, *small, "--tp", "4")
+    place = folder / "src"
+    log = folder / "small_requests"
+    files = sorted(path.relative_to(source) for path in source.rglob("rank_*/*.ckpt"))
+    assert len(files) == 4
+    with mounted(options.fault_fs, source, place, range(0), str(MILLISECONDS), str(log)):
+        for path in files:
+            here, there = (harness.run([options.reshard, "inspect", "--json", path], cwd=root)
+                           for root in (source, place))
+            assert there.returncode == 0 and there.stdout == here.stdout, there.stderr
+    count = len(REQUEST.findall(log.read_text()))
+    print(f"headers of 10,000 parameters in {len(files)} files: {count} requests")
+    assert count <= 64, "headers that lie closely are not read in blocks"
+
+
 def main():
     options = harness.arguments("reshard", "gen", "fault_fs")
     if harness.can_mount_fuse("slow sources", options.fault_fs):
         with harness.scratch_in_memory() as folder:
             for cut in ("rows", "columns"):
                 test(options, pathlib.Path(folder), cut)
+            test_headers(options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
