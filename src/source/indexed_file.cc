@@ -55,8 +55,9 @@ Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
   if (!container.ok()) return std::optional<ByteRange>();
   switch (*container) {
     case Container::kMindSpore:
-      return trailer;
+      break;
   }
+  return trailer;
 }
 
 }  // namespace reshard
