@@ -11,6 +11,7 @@
 #include <cassert>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -59,13 +60,17 @@ using Entry = OutputDirectory::Entry;
 // Opens the folders on the way to `path` with `open(folder, name)`, and returns the last one.
 template <typename OpenFolder>
 Result<TargetPlace> Walk(const OutputDirectory& root, const std::string& path, OpenFolder open) {
-  RESHARD_ASSIGN_OR_RETURN(OutputDirectory folder, root.Again());
+  std::optional<OutputDirectory> folder;
   size_t begin = 0;
   for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', begin)) {
-    RESHARD_ASSIGN_OR_RETURN(folder, open(folder, path.substr(begin, slash - begin)));
+    RESHARD_ASSIGN_OR_RETURN(folder,
+                             open(folder ? *folder : root, path.substr(begin, slash - begin)));
     begin = slash + 1;
   }
-  return TargetPlace{.folder = std::move(folder), .name = path.substr(begin)};
+  if (!folder) {
+    RESHARD_ASSIGN_OR_RETURN(folder, root.Again());
+  }
+  return TargetPlace{.folder = *std::move(folder), .name = path.substr(begin)};
 }
 
 }  // namespace
