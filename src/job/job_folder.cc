@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <set>
 #include <string>
@@ -22,6 +23,8 @@ constexpr const char* kJob = "job";
 constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
+// Of part_records, whose folders hold records: what is deeper is not reshard's.
+constexpr int kFolderDepth = 1;
 
 std::string StagedPath(const std::string& path) { return fmt::format("{}/{}", kStaged, path); }
 
@@ -46,6 +49,42 @@ std::set<std::string> StagedFolders(const std::vector<ManifestFile>& files) {
     AddFolders(StagedPath(RecordPath(file.path)), folders);
   }
   return folders;
+}
+
+// Whether `path` is one of `files`, sorted by path, or the path of a part record of one.
+bool IsOneOf(const std::vector<ManifestFile>& files, std::string_view path) {
+  const std::string_view wanted = RecordedPath(path).value_or(path);
+  const auto found = std::lower_bound(
+      files.begin(), files.end(), wanted,
+      [](const ManifestFile& file, std::string_view other) { return file.path < other; });
+  return found != files.end() && found->path == wanted;
+}
+
+// Whether `folder`, staged for `path`, holds files of `files`, part records of them, folders of
+// such and nothing else.
+Result<bool> HoldsOnly(const std::vector<ManifestFile>& files, const OutputDirectory& folder,
+                       const std::string& path, int depth) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.Names());
+  for (const std::string& name : names) {
+    const std::string inner_path = fmt::format("{}/{}", path, name);
+    if (IsOneOf(files, inner_path)) continue;
+    if (depth == 0) return false;
+    const auto inner = folder.OpenFolder(name);
+    if (inner.status().code() == StatusCode::kAlreadyExists) return false;
+    if (!inner.ok()) return inner.status();
+    RESHARD_ASSIGN_OR_RETURN(const bool only, HoldsOnly(files, *inner, inner_path, depth - 1));
+    if (!only) return false;
+  }
+  return !names.empty();
+}
+
+// Whether one of `folders` is on the way to `path`.
+bool IsBelowAny(const std::set<std::string>& folders, const std::string& path) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    if (folders.contains(path.substr(0, slash))) return true;
+  }
+  return false;
 }
 
 // Moves what is at `from` of one folder to `to` of the other; ok where there is nothing.
@@ -217,7 +256,7 @@ Status JobFolder::WriteFinished(const WorkerShare& worker,
   std::set<std::string> folders = StagedFolders(files);
   for (const ManifestFile& file : files) AddFolders(BlockRecordPath(file.path, {}), folders);
   RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, folders));
-  RESHARD_RETURN_IF_ERROR(folder_.WriteFile(FinishedName(worker), ""));
+  RESHARD_RETURN_IF_ERROR(folder_.MakeFile(FinishedName(worker)));
   return folder_.Sync();
 }
 
@@ -299,9 +338,9 @@ Status JobFolder::ProveMoves(const OutputDirectory& target,
   return reshard::ProveMoves(folder_, target, files);
 }
 
-Status JobFolder::Commit(const std::vector<ManifestFile>& files, Manifest manifest,
+Status JobFolder::Commit(const std::vector<ManifestFile>& unflushed, Manifest manifest,
                          const std::string& manifest_name, const OutputDirectory& parent,
-                         const OutputDirectory& target) const {
+                         const OutputDirectory& target) {
   const std::string checksums_name = ChecksumsName(manifest_name);
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
   // What is written is not held any longer.
@@ -310,9 +349,10 @@ Status JobFolder::Commit(const std::vector<ManifestFile>& files, Manifest manife
   }
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
   RESHARD_RETURN_IF_ERROR(WriteManifest(std::move(manifest), manifest_name));
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(files)));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(unflushed)));
   RESHARD_RETURN_IF_ERROR(parent.Sync());
   RESHARD_RETURN_IF_ERROR(target.Sync());
+  target_flushed_ = true;
   RESHARD_RETURN_IF_ERROR(folder_.Rename(kJob, folder_, kJournal));
   return folder_.Sync();
 }
@@ -338,10 +378,53 @@ Result<bool> JobFolder::CanPublish(const std::vector<ManifestFile>& files,
   return true;
 }
 
+Status JobFolder::RemoveDurably(const std::vector<std::string>& names,
+                                const OutputDirectory& target) const {
+  // Where none is there, an interrupted run may have removed it and not come to flush that.
+  bool durable = target_flushed_;
+  for (const std::string& name : names) {
+    RESHARD_ASSIGN_OR_RETURN(const auto entry, target.Look(name));
+    if (!entry) continue;
+    durable = false;
+    RESHARD_RETURN_IF_ERROR(target.RemoveFile(name));
+  }
+  return durable ? Status() : target.Sync();
+}
+
+Status JobFolder::MoveFolders(const Manifest& manifest, const OutputDirectory& target,
+                              std::set<std::string>& moved) const {
+  for (const std::string_view parent : {std::string_view(), kRecordFolder}) {
+    const std::string prefix = parent.empty() ? "" : fmt::format("{}/", parent);
+    RESHARD_ASSIGN_OR_RETURN(const auto staged, FindPlace(folder_, StagedPath(prefix)));
+    RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(target, prefix));
+    if (!staged || !place) continue;
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, staged->folder.Names());
+    for (const std::string& name : names) {
+      RESHARD_ASSIGN_OR_RETURN(const auto in_place, place->folder.Look(name));
+      if (in_place) continue;
+      const auto folder = staged->folder.OpenFolder(name);
+      if (folder.status().code() == StatusCode::kAlreadyExists) continue;  // a file
+      if (!folder.ok()) return folder.status();
+      const std::string path = prefix + name;
+      RESHARD_ASSIGN_OR_RETURN(const bool only,
+                               HoldsOnly(manifest.files, *folder, path, kFolderDepth));
+      // File systems that move files need not move folders: then the files are moved.
+      if (only && staged->folder.Rename(name, place->folder, name).ok()) moved.insert(path);
+    }
+  }
+  return {};
+}
+
 Status JobFolder::MoveFiles(const Manifest& manifest, const OutputDirectory& target) const {
+  std::set<std::string> moved;
+  RESHARD_RETURN_IF_ERROR(MoveFolders(manifest, target, moved));
+  // Those that something was moved into, perhaps by a run that was interrupted here. What is in a
+  // folder that was moved whole was durable before.
   std::set<std::string> folders;
+  for (const std::string& path : moved) AddFolders(path, folders);
   for (const ManifestFile& file : manifest.files) {
     for (const std::string& path : {file.path, RecordPath(file.path)}) {
+      if (IsBelowAny(moved, path)) continue;
       // What is not staged was moved before, or written by an earlier run that this one joins.
       RESHARD_RETURN_IF_ERROR(Move(folder_, StagedPath(path), target, path));
       AddFolders(path, folders);
@@ -356,25 +439,24 @@ Status JobFolder::Publish(const OutputDirectory& target) const {
   assert(journal);
   const std::string& name = journal->manifest_name;
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, ReadManifest(*journal));
-  if (!manifest) return {};  // the last step was done
+  if (!manifest) return target.Sync();  // the last step was done, but perhaps not flushed
   RESHARD_RETURN_IF_ERROR(ProveMoves(target, manifest->files));
   RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, manifest->files, name));
+  std::vector<std::string> old;
   for (const auto& [other, listed] : others) {
-    RESHARD_RETURN_IF_ERROR(target.RemoveFile(other));
-    RESHARD_RETURN_IF_ERROR(target.RemoveFile(ChecksumsName(other)));
+    old.push_back(other);
+    old.push_back(ChecksumsName(other));
   }
-  RESHARD_RETURN_IF_ERROR(target.RemoveFile(name));
+  old.push_back(name);
   const std::string checksums = ChecksumsName(name);
   RESHARD_ASSIGN_OR_RETURN(const auto staged_checksums, folder_.Look(checksums));
   // Those in the target folder are old, unless an interrupted publication has moved its own there.
-  if (staged_checksums || EncodeChecksums(*manifest).empty()) {
-    RESHARD_RETURN_IF_ERROR(target.RemoveFile(checksums));
-  }
-  // Durable before anything that they list is replaced.
-  RESHARD_RETURN_IF_ERROR(target.Sync());
+  if (staged_checksums || EncodeChecksums(*manifest).empty()) old.push_back(checksums);
+  RESHARD_RETURN_IF_ERROR(RemoveDurably(old, target));
   RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
-  RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
   RESHARD_RETURN_IF_ERROR(target.Sync());
+  // These two last in their order, as changes of one folder do.
+  RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
   RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));
   return target.Sync();
 }

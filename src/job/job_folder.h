@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -140,12 +141,13 @@ class JobFolder {
   // Proves that what is staged for `files` can be moved into `target` (target_place.h).
   Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
 
-  // Makes the staged `files`, for which CheckStaged is ok, publishable: writes `manifest` under
+  // Makes the staged files, for which CheckStaged is ok, publishable: writes `manifest` under
   // `manifest_name` and its checksums, and turns the job into the journal, all durable in this
-  // order. `parent` and `target` are the folders above.
-  Status Commit(const std::vector<ManifestFile>& files, Manifest manifest,
+  // order. `unflushed` are those of the files that no WriteFinished has made durable with their
+  // folders; `parent` and `target` are the folders above.
+  Status Commit(const std::vector<ManifestFile>& unflushed, Manifest manifest,
                 const std::string& manifest_name, const OutputDirectory& parent,
-                const OutputDirectory& target) const;
+                const OutputDirectory& target);
 
   // Returns whether each of `files`, those of the manifest to come, and each part record is whole,
   // here or in `target`.
@@ -162,7 +164,15 @@ class JobFolder {
 
   Result<std::optional<JobText>> ReadJobText(const char* name) const;
   Status WriteManifest(Manifest manifest, const std::string& name) const;
-  // Moves the staged files and part records of `manifest` into place.
+  // Removes those of `names`, manifests and their checksums, that are in `target`: durably, before
+  // anything that they list is replaced.
+  Status RemoveDurably(const std::vector<std::string>& names, const OutputDirectory& target) const;
+  // Moves those staged folders of `manifest` that the target folder lacks, each with all that is in
+  // it, and adds them to `moved`: of them no entry needs to be flushed again.
+  Status MoveFolders(const Manifest& manifest, const OutputDirectory& target,
+                     std::set<std::string>& moved) const;
+  // Moves the staged files and part records of `manifest` into place, durably but for the entries
+  // of the target folder itself.
   Status MoveFiles(const Manifest& manifest, const OutputDirectory& target) const;
 
   void Look() const {
@@ -171,6 +181,7 @@ class JobFolder {
 
   OutputDirectory folder_;
   MemoryMeter* meter_ = nullptr;
+  bool target_flushed_ = false;  // by Commit, and since then this run has removed nothing there
 };
 
 }  // namespace reshard

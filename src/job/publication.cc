@@ -113,7 +113,8 @@ Manifest ManifestBuilder::Finish() {
   return std::move(manifest_);
 }
 
-Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const JobFolder& folder,
+Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
+                       const std::vector<ManifestFile>& unflushed, JobFolder& folder,
                        const OutputDirectory& parent, const OutputDirectory& target,
                        PublishReport& report) {
   RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
@@ -122,7 +123,7 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const 
   for (const std::string& fingerprint : superseded.abandoned_jobs) {
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
   }
-  return folder.Commit(spec.files, std::move(manifest), spec.manifest_name, parent, target);
+  return folder.Commit(unflushed, std::move(manifest), spec.manifest_name, parent, target);
 }
 
 void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,

@@ -55,8 +55,9 @@ struct Superseded {
 };
 
 // Makes the spec's files, all staged in `folder`, publishable: from here on the publication can be
-// completed by any process. Errors: kIo.
-Status MakePublishable(const JobSpec& spec, const Superseded& superseded, const JobFolder& folder,
+// completed by any process. `unflushed`: as for JobFolder::Commit. Errors: kIo.
+Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
+                       const std::vector<ManifestFile>& unflushed, JobFolder& folder,
                        const OutputDirectory& parent, const OutputDirectory& target,
                        PublishReport& report);
 

@@ -90,7 +90,7 @@ Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& fol
     RESHARD_ASSIGN_OR_RETURN(const std::optional<TargetPlace> place, FindPlace(root, folder + "/"));
     if (place) RESHARD_RETURN_IF_ERROR(place->folder.Sync());
   }
-  return root.Sync();
+  return {};
 }
 
 Result<std::string> ReadFileAt(const OutputDirectory& root, const std::string& path,

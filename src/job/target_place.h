@@ -29,7 +29,7 @@ bool ShareAny(const std::vector<ManifestFile>& a, const std::vector<ManifestFile
 // Adds all folders on the way to `path`.
 void AddFolders(std::string_view path, std::set<std::string>& folders);
 
-// Makes the entries of `root` and of those of `folders` that exist durable. Errors: as FindPlace.
+// Makes the entries of those of `folders`, below `root`, that exist durable. Errors: as FindPlace.
 Status SyncFolders(const OutputDirectory& root, const std::set<std::string>& folders);
 
 // The most bytes of a part record that is read back whole.

@@ -359,13 +359,16 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
   } else {
     RESHARD_ASSIGN_OR_RETURN(report.outstanding, folder_->Outstanding(spec_.workers));
     if (!report.outstanding.empty()) return report;
+    std::vector<ManifestFile> joined;
     for (size_t i = 0; i < parts_.size(); ++i) {
-      if (parts_[i].size() > 1) RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
+      if (parts_[i].size() == 1) continue;
+      RESHARD_RETURN_IF_ERROR(JoinFile(i, true, patience));
+      joined.push_back(spec_.files[i]);
     }
     RESHARD_RETURN_IF_ERROR(folder_->CheckStaged(spec_.files));
     RESHARD_ASSIGN_OR_RETURN(const Superseded superseded, FindSuperseded());
     RESHARD_RETURN_IF_ERROR(
-        MakePublishable(spec_, superseded, *folder_, lock_.folder(), target_, report));
+        MakePublishable(spec_, superseded, joined, *folder_, lock_.folder(), target_, report));
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   report.published = true;

@@ -19,6 +19,7 @@ constexpr std::string_view kManifest = "manifest";
 constexpr std::string_view kManifestEnd = ".json";
 constexpr std::string_view kChecksums = "checksums";
 constexpr std::string_view kChecksumsEnd = ".xxh128";
+constexpr std::string_view kRecordEnding = ".jsonl";
 
 // Whether `name` is BASE + END, or BASE + "_part" + digits + END.
 bool IsOfStage(std::string_view name, std::string_view base, std::string_view end) {
@@ -239,7 +240,15 @@ std::string ChecksumsName(std::string_view manifest_name) {
 }
 
 std::string RecordPath(std::string_view path) {
-  return fmt::format("{}/{}.jsonl", kRecordFolder, path);
+  return fmt::format("{}/{}{}", kRecordFolder, path, kRecordEnding);
+}
+
+std::optional<std::string_view> RecordedPath(std::string_view record_path) {
+  if (!record_path.starts_with(kRecordFolder) || !record_path.ends_with(kRecordEnding)) return {};
+  record_path.remove_prefix(kRecordFolder.size());
+  record_path.remove_suffix(kRecordEnding.size());
+  if (!record_path.starts_with('/')) return {};
+  return record_path.substr(1);
 }
 
 std::optional<std::string> ReservedFor(std::string_view path) {

@@ -27,6 +27,8 @@ std::string ChecksumsName(std::string_view manifest_name);
 
 // Returns where the part record of the target file at `path` lies, relative to the target folder.
 std::string RecordPath(std::string_view path);
+// Returns the path of the file whose part record is at `record_path`; nothing where no record is.
+std::optional<std::string_view> RecordedPath(std::string_view record_path);
 
 // Returns what of reshard's own lies at `path`, relative to a target folder, in words; nothing
 // where target files may lie.

@@ -133,7 +133,7 @@ TEST_F(InterruptedTest, StartsAgainWhenAStagedFileIsLost) {
 }
 
 TEST_F(InterruptedTest, StartsAgainWhenAPartRecordIsLost) {
-  fs::remove(Target() / ".reshard/aaaa/files/part_records/rank_1/a.ckpt.jsonl");
+  ASSERT_TRUE(fs::remove(Target() / "part_records/rank_1/a.ckpt.jsonl"));
   const auto job = TargetJob::Begin(Spec(both_));
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_FALSE(job->already_staged());

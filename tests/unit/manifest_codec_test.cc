@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -173,6 +174,11 @@ TEST(ManifestPaths, NamesWhatLiesBeside) {
   EXPECT_EQ(ChecksumsName("manifest.json"), "checksums.xxh128");
   EXPECT_EQ(ChecksumsName("manifest_part12.json"), "checksums_part12.xxh128");
   EXPECT_EQ(RecordPath("rank_0/a.ckpt"), "part_records/rank_0/a.ckpt.jsonl");
+  EXPECT_EQ(RecordedPath("part_records/rank_0/a.ckpt.jsonl"), "rank_0/a.ckpt");
+  for (const char* other : {"rank_0/a.ckpt", "part_records/rank_0/a.ckpt", "part_records.jsonl",
+                            "part_recordsx/a.ckpt.jsonl", ""}) {
+    EXPECT_EQ(RecordedPath(other), std::nullopt) << other;
+  }
 }
 
 }  // namespace

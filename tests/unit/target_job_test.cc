@@ -263,5 +263,34 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
   EXPECT_EQ(Listed().size(), 1U);
 }
 
+// Staged folders are moved whole where the target folder lacks them.
+TEST_F(TargetJobTest, MovesOnlyItsOwnFiles) {
+  auto job = TargetJob::Begin(Spec(both_));
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  ASSERT_TRUE(Stage(*job, both_).ok());
+  for (const std::string path : {"rank_0/b.ckpt", "rank_1/inner/b.ckpt", "rank_2/b.ckpt",
+                                 "part_records/rank_0/b.ckpt.jsonl", "part_records/b"}) {
+    folder_.Write("above/target/.reshard/aaaa/files/" + path, "not ours");
+  }
+  fs::create_directory(Target() / ".reshard/aaaa/files/rank_3");
+  const auto report = job->Publish();
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_FALSE(fs::exists(Target() / "part_records/rank_0/b.ckpt.jsonl"));
+  EXPECT_FALSE(fs::exists(Target() / "part_records/b"));
+  EXPECT_FALSE(fs::exists(Target() / "rank_3"));
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(TargetJobTest, MovesFilesIntoFoldersThatAreThere) {
+  folder_.Write("above/target/rank_0/mine", "stays");
+  folder_.Write("above/target/part_records/rank_1/mine", "stays");
+  ASSERT_TRUE(Run(both_).ok());
+  Contents expected = both_;
+  expected["rank_0/mine"] = "stays";
+  EXPECT_EQ(Outputs(Target()), expected);
+  EXPECT_EQ(ReadFile(Target() / "part_records/rank_1/mine"), "stays");
+}
+
 }  // namespace
 }  // namespace reshard
