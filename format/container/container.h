@@ -41,6 +41,7 @@ struct FileBytes {
   std::function<Status(uint64_t offset, std::span<std::byte> out)> read;
   // Starts reading bytes that are going to be read soon, and does not wait for them.
   std::function<Status(ByteRange range)> prefetch;
+  bool is_remote = false;  // on a network or FUSE file system: each read waits for a server
 };
 
 // Readers read ahead to multiples of this, a page of most machines: what is read beyond the bytes

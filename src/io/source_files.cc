@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
-#include "src/os/map_advice.h"
 #include "src/os/system_call.h"
 
 namespace reshard {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <stop_token>
 
-#include "format/container/container.h"
+#include "format/container/file_table.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 
