@@ -52,9 +52,9 @@ Status PrintCopies(const SourceSpec& spec) {
   }
   const MindSporeTarget target(source->tensors(), source->rule(), "checkpoint_",
                                UnmatchedPolicy::kCopy);
-  PlanNotes notes;
+  PlanFindings findings;
   for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, findings));
     fmt::print("target {} {}\n", plan.size, plan.path);
     for (const Segment& segment : plan.segments) {
       if (const auto* literal = std::get_if<Literal>(&segment)) {

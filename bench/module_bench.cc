@@ -78,7 +78,7 @@ void IndexFile(benchmark::State& state, const Workplace& place) {
     SourceFiles files(SourceFiles::DefaultMaxOpen());
     const auto index = ReadFileTable(files, files.Add(path));
     if (!index.ok()) return state.SkipWithError(index.status().message().c_str());
-    benchmark::DoNotOptimize(index->parameters().data());
+    benchmark::DoNotOptimize(index->arrays().data());
   }
   CountItems(state, count);
 }
@@ -123,8 +123,8 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
-    PlanNotes notes;
-    const auto plan = target.Plan(0, notes);
+    PlanFindings findings;
+    const auto plan = target.Plan(0, findings);
     if (!plan.ok()) return state.SkipWithError(plan.status().message().c_str());
     parameters = plan->parameters;
   }

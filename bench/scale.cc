@@ -154,12 +154,12 @@ struct Tally {
 
 Status PlanRanks(const MindSporeTarget& target, const ConversionRule& rule, int64_t step,
                  std::string_view what, size_t& indexed) {
-  PlanNotes notes;
+  PlanFindings findings;
   Tally tally;
   const size_t before = indexed;
   const Stopwatch watch;
   for (int64_t rank = 0; rank < rule.target_ranks(); rank += step) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, findings));
     tally.Add(plan);
   }
   const double seconds = watch.Seconds();
@@ -188,7 +188,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
     rank_files.emplace(rank, files.Add(fmt::format("source/rank_{}/llama-1_100.ckpt", rank)));
   }
   size_t indexed = 0;
-  TableCache indexes(
+  TableCache tables(
       [&](FileId file) {
         ++indexed;
         return MakeIndex(source_stages[file / static_cast<size_t>(source.devices_per_stage())],
@@ -196,7 +196,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       },
       size_t{256} << 20);
   const GridPlacement placement(rule, std::move(rank_files));
-  const Source shards(files, indexes, placement);
+  const Source shards(files, tables, placement);
   const MindSporeTarget target(shards, rule, "checkpoint_", UnmatchedPolicy::kCopy);
   const int64_t ranks = rule.target_ranks();
   RESHARD_RETURN_IF_ERROR(PlanRanks(target, rule, ranks, "plan one target rank, first", indexed));
@@ -207,7 +207,7 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       target, rule, step, fmt::format("plan {} {} target ranks", which, ranks / step), indexed));
   RESHARD_RETURN_IF_ERROR(
       PlanRanks(target, rule, step, fmt::format("the same, again", ranks / step), indexed));
-  fmt::print("  indexes held: {} KiB; peak memory so far (VmHWM): {} MiB\n", indexes.memory() >> 10,
+  fmt::print("  indexes held: {} KiB; peak memory so far (VmHWM): {} MiB\n", tables.memory() >> 10,
              PeakMiB());
   return {};
 }

@@ -67,9 +67,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
 
 const std::string& Checkpoint::path() const { return state_->path; }
 uint64_t Checkpoint::file_size() const { return state_->index.file_size(); }
-const std::vector<StoredArray>& Checkpoint::parameters() const {
-  return state_->index.parameters();
-}
+const std::vector<StoredArray>& Checkpoint::parameters() const { return state_->index.arrays(); }
 const StoredArray* Checkpoint::Find(std::string_view name) const {
   return state_->index.Find(name);
 }
@@ -110,14 +108,14 @@ Status ShardedCheckpoint::State::List() {
       const std::vector<std::string> names,
       MindSporeTarget(source->tensors(), source->rule(), "", UnmatchedPolicy::kCopy)
           .NamesInOrder(0));
-  PlanNotes notes;
+  PlanFindings findings;
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
-    notes.Add(tensor);
+    findings.Add(tensor);
     if (tensor.kind != ArrayKind::kTensor) continue;
     tensors.push_back({tensor.Info(), tensor.stage, !tensor.rank});
   }
-  RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), notes));
+  RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), findings));
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
 }

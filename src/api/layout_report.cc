@@ -26,18 +26,18 @@
 #include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
 #include "src/os/write_file.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/source/shard_grid.h"
 
 namespace reshard {
 namespace {
 
 // By its name in the target; strategies and files have its name in the source.
-using Parameter = std::pair<const std::string, PlanNotes::Parameter>;
+using Parameter = std::pair<const std::string, PlanFindings::Parameter>;
 
 // The grid of a layout, or of whole tensors where there is none.
 Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
-  const PlanNotes::Parameter& what = parameter.second;
+  const PlanFindings::Parameter& what = parameter.second;
   const std::string& name = what.source_name;
   const ParameterLayout* layout =
       strategy == nullptr ? nullptr : strategy->stages()[static_cast<size_t>(stage)].Find(name);
@@ -97,7 +97,7 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
     if (in_strategy) {
       has = rule.source()->stages()[static_cast<size_t>(stage)].Find(name) != nullptr;
     } else if (rule.source() != nullptr) {  // no layout cuts it: the files tell
-      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().IndexOf(stage, 0));
+      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().TableOf(stage, 0));
       has = index && index->Find(name) != nullptr;
     }
     if (!has) continue;
@@ -123,9 +123,9 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget&
       rule.target() == nullptr ? 1 : static_cast<int64_t>(rule.target()->stages().size());
   GridBuilder builder(stages, rule.target_ranks() / stages, parameter.second.full_shape);
   for (const auto& [stage, rank] : PlannedStages(plan, rule)) {
-    PlanNotes notes;  // all has been said
+    PlanFindings findings;  // all has been said
     RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection,
-                             target.Select(rank, notes));
+                             target.Select(rank, findings));
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();
     };
@@ -149,11 +149,11 @@ bool IsCut(const Strategy* strategy, const Parameter& parameter) {
 
 // The first that counts of what tells most: that it is cut, that it is no optimizer's copy, its
 // size. Null where there is no parameter.
-const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) {
+const Parameter* LargestCut(const ConversionRule& rule, const PlanFindings& findings) {
   using Worth = std::tuple<bool, bool, uint64_t>;
   const Parameter* largest = nullptr;
   Worth most;
-  for (const Parameter& parameter : notes.parameters) {
+  for (const Parameter& parameter : findings.parameters) {
     const bool cut = IsCut(rule.source(), parameter) || IsCut(rule.target(), parameter);
     const Worth worth(cut, OptimizerGroup(parameter.second.source_name).empty(),
                       parameter.second.bytes);
@@ -166,30 +166,31 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanNotes& notes) 
 
 // Returns the grids of the parameters `names`, or of one: of those that are cut on either side (of
 // all where none is), of those that are no optimizer's copies (of all where none is), the largest.
-// `notes` are those of the plans of `plan`. Errors: kNotFound for a
+// `findings` are those of the plans of `plan`. Errors: kNotFound for a
 // name that none of them writes; those of MakeGrid and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const MindSporeTarget& target,
-                                                    const PlanReport& plan, const PlanNotes& notes,
+                                                    const PlanReport& plan,
+                                                    const PlanFindings& findings,
                                                     const std::vector<std::string>& names) {
   std::vector<const Parameter*> chosen;
   for (const std::string& name : names) {
-    const auto found = notes.parameters.find(name);
-    if (found == notes.parameters.end()) {
+    const auto found = findings.parameters.find(name);
+    if (found == findings.parameters.end()) {
       return NotFoundError(
           fmt::format("none of the {} parameters that are written is {}; `reshard inspect` lists "
                       "the names",
-                      notes.parameters.size(), Quote(name)));
+                      findings.parameters.size(), Quote(name)));
     }
     chosen.push_back(&*found);
   }
   if (names.empty()) {
-    const Parameter* largest = LargestCut(source.rule(), notes);
+    const Parameter* largest = LargestCut(source.rule(), findings);
     if (largest != nullptr) chosen.push_back(largest);
   }
   std::vector<ParameterGrids> grids;
   for (const Parameter* parameter : chosen) {
-    const PlanNotes::Parameter& what = parameter->second;
+    const PlanFindings::Parameter& what = parameter->second;
     ParameterGrids both{
         {parameter->first, what.kind, what.dtype, what.full_shape, what.bytes}, {}, {}};
     RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *parameter));
@@ -226,15 +227,15 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
 
   LayoutReport report;
   report.planned = true;
-  PlanNotes notes;
+  PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       ConversionPlan plan,
       PlanConversion(*source, target, spec.selection, spec.checks.reference, budget, spec.run.stop,
-                     notes, [&](const TargetPlan& made) { sums.Add(made, notes); }));
+                     findings, [&](const TargetPlan& made) { sums.Add(made, findings); }));
   report.plan = ReportOf(std::move(plan));
-  sums.Finish(notes, report);
-  RESHARD_ASSIGN_OR_RETURN(
-      report.parameters, MakeDeviceGrids(*source, target, report.plan, notes, options.parameters));
+  sums.Finish(findings, report);
+  RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeDeviceGrids(*source, target, report.plan,
+                                                              findings, options.parameters));
   report.source.strategy = options.conversion.source_strategy;
   report.target.strategy = options.conversion.target_strategy;
   return report;

@@ -31,7 +31,7 @@ void AddTo(FileBin& bin, uint64_t size) {
 }
 
 // The dtype of a parameter; text entries and MapTensors, which have none, are planned as bytes.
-std::string_view TypeOf(const PlanNotes::Parameter& parameter) {
+std::string_view TypeOf(const PlanFindings::Parameter& parameter) {
   return parameter.kind == ArrayKind::kTensor ? DTypeName(parameter.dtype) : kAsTheyStand;
 }
 
@@ -100,13 +100,13 @@ LayoutSums::LayoutSums(SideSums source, SideSums target, std::map<FileId, int64_
       ranks_(std::move(ranks)),
       flow_(source_.bins() * target_.bins()) {}
 
-void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
+void LayoutSums::Add(const TargetPlan& plan, const PlanFindings& findings) {
   target_.AddFile(plan.rank, plan.size);
   const size_t column = target_.BinOf(plan.rank);
   for (const Segment& segment : plan.segments) {
     const auto* content = std::get_if<Content>(&segment);
     if (content == nullptr) continue;
-    dtypes_.AddStored(TypeOf(notes.parameters.at(std::string(content->target_name))),
+    dtypes_.AddStored(TypeOf(findings.parameters.at(std::string(content->target_name))),
                       content->target.length);
     prefixes_.AddStored(PrefixOf(content->target_name), content->target.length);
     target_.AddContent(plan.rank, content->target.length);
@@ -122,10 +122,10 @@ void LayoutSums::Add(const TargetPlan& plan, const PlanNotes& notes) {
   }
 }
 
-void LayoutSums::Finish(const PlanNotes& notes, LayoutReport& report) {
-  for (const auto& [name, parameter] : notes.parameters) {
+void LayoutSums::Finish(const PlanFindings& findings, LayoutReport& report) {
+  for (const auto& [name, parameter] : findings.parameters) {
     const bool tensor = parameter.kind == ArrayKind::kTensor;
-    const uint64_t bytes = tensor ? parameter.bytes : 0;  // notes have no shape
+    const uint64_t bytes = tensor ? parameter.bytes : 0;  // findings have no shape
     dtypes_.AddFull(TypeOf(parameter), bytes);
     prefixes_.AddFull(PrefixOf(name), bytes);
   }

@@ -15,13 +15,13 @@
 #include "reshard/layout_report.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/plan/target_plan.h"
 
 namespace reshard {
 
 // The dtype of bytes that stand as they do in the source's files: text entries and MapTensors.
-inline constexpr std::string_view kAsTheyStand = "notes, maps";
+inline constexpr std::string_view kAsTheyStand = "findings, maps";
 
 // Files by rank and by stage, in at most kMostRankBins bins each.
 class SideSums {
@@ -66,10 +66,10 @@ class LayoutSums {
   // `ranks` tells whose files the sources are.
   LayoutSums(SideSums source, SideSums target, std::map<FileId, int64_t> ranks);
 
-  // `notes` are those of the plans so far, this one among them.
-  void Add(const TargetPlan& plan, const PlanNotes& notes);
-  // Writes the sums to `report`, with the parameters of `notes`.
-  void Finish(const PlanNotes& notes, LayoutReport& report);
+  // `findings` are those of the plans so far, this one among them.
+  void Add(const TargetPlan& plan, const PlanFindings& findings);
+  // Writes the sums to `report`, with the parameters of `findings`.
+  void Finish(const PlanFindings& findings, LayoutReport& report);
 
  private:
   static constexpr size_t kLengths = 64;  // bin b: 2^b to 2^(b+1) - 1 bytes

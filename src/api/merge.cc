@@ -100,21 +100,21 @@ struct OpenedFiles {
 
   SourceFiles files;
   TableCache cache;
-  std::vector<TableHandle> indexes;  // in the order of the files
+  std::vector<TableHandle> tables;  // in the order of the files
 };
 
 Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
   for (const std::string& path : paths) {
     const FileId file = opened.files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(TableHandle index, opened.cache.Get(file));
-    opened.indexes.push_back(std::move(index));
+    opened.tables.push_back(std::move(index));
   }
   return {};
 }
 
 Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened,
                             std::vector<std::string>& warnings) {
-  const MergeFiles files{opened.indexes, opened.files, opened.cache, options.output};
+  const MergeFiles files{opened.tables, opened.files, opened.cache, options.output};
   if (options.kind == MergeKind::kSegments) return PlanSegments(files);
   if (options.strategy.empty()) return PlanSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.strategy));
@@ -125,7 +125,7 @@ Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened,
 // Those that state a CRC.
 std::vector<const IndexedFile*> FilesWithCrc(const OpenedFiles& opened) {
   std::vector<const IndexedFile*> found;
-  for (const TableHandle& index : opened.indexes) {
+  for (const TableHandle& index : opened.tables) {
     if (index->crc()) found.push_back(&*index);
   }
   return found;

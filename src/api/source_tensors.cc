@@ -9,7 +9,7 @@
 #include "src/convert/strategy_check.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/plan/make_copies.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 
 namespace reshard {
 namespace {
@@ -56,16 +56,16 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token&
   SourceTensors opened;
   RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {.stop = stop}));
   OpenedSource& source = *opened.source;
-  PlanNotes notes;
-  RESHARD_ASSIGN_OR_RETURN(opened.tensors, ListTensors(source.tensors(), source.rule(), notes));
-  for (const SourceTensor& tensor : opened.tensors) notes.Add(tensor);
-  RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), notes));
+  PlanFindings findings;
+  RESHARD_ASSIGN_OR_RETURN(opened.tensors, ListTensors(source.tensors(), source.rule(), findings));
+  for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
+  RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
   RESHARD_ASSIGN_OR_RETURN(
-      const StrategyFindings findings,
+      const StrategyFindings of_strategy,
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
                     {.only_wrong_strategy = true, .stop = stop}));
   opened.warnings = source.warnings();
-  for (const auto& warnings : {findings.warnings, notes.Warnings()}) {
+  for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const std::string& warning : warnings) {
       opened.warnings.push_back(fmt::format("{}: {}", Escape(spec.path), warning));
     }

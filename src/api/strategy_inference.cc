@@ -187,7 +187,7 @@ struct Inference {
   explicit Inference(const std::stop_token& stop) : files({.stop = stop}) {}
 
   SourceFiles files;
-  TableCache indexes{files, kIndexBytes, kLeastIndexes};
+  TableCache tables{files, kIndexBytes, kLeastIndexes};
   std::vector<FileId> ranks;
   std::optional<ListedPlacement> each_alone;
   std::optional<Source> source;  // of the files of the ranks
@@ -212,7 +212,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
     ranks.push_back(files.Add(file.path));
   }
   each_alone.emplace(ranks);
-  source.emplace(files, indexes, *each_alone);
+  source.emplace(files, tables, *each_alone);
   RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({options.reference, "", "", ""}, options.stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
@@ -229,10 +229,10 @@ Result<int64_t> Inference::DevicesOfStages() {
   TableHandle last;  // whose names `before` refers to
   uint64_t table = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source->IndexOf(0, static_cast<int64_t>(rank)));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source->TableOf(0, static_cast<int64_t>(rank)));
     if (rank > 0 && index->table().id() == table) continue;
     std::set<std::string_view> names;
-    for (const StoredArray& parameter : index->parameters()) names.insert(parameter.name);
+    for (const StoredArray& parameter : index->arrays()) names.insert(parameter.name);
     if (rank > 0 && names != before) changes.push_back(rank);
     before = std::move(names);
     table = index->table().id();
@@ -253,10 +253,10 @@ Result<int64_t> Inference::DevicesOfStages() {
 
 // Returns the parameters of a stage whose full shapes are known, and their cuts.
 Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
-  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source->IndexOf(0, first));
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source->TableOf(0, first));
   std::vector<StageParameter> parameters;
   std::vector<std::string> unknown;
-  for (const StoredArray& parameter : index->parameters()) {
+  for (const StoredArray& parameter : index->arrays()) {
     if (parameter.kind != ArrayKind::kTensor) continue;
     const auto own = full.find(parameter.name);
     auto found = own;

@@ -72,7 +72,7 @@ uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Targ
 
 // Of one rank of each target stage: the others have the same names.
 Status CheckNamesOf(const OpenedSource& source, const Target& target,
-                    const std::vector<int64_t>& ranks, PlanNotes& notes,
+                    const std::vector<int64_t>& ranks, PlanFindings& findings,
                     const std::stop_token& stop) {
   std::vector<int64_t> firsts;
   uint64_t bytes = 0;
@@ -80,11 +80,11 @@ Status CheckNamesOf(const OpenedSource& source, const Target& target,
     const ConversionRule& rule = source.rule();
     if (!firsts.empty() && rule.TargetStage(firsts.back()) == rule.TargetStage(rank)) continue;
     if (stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, notes));
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, findings));
     firsts.push_back(rank);
     bytes += plan.size;
   }
-  return CheckNames(source.rule(), firsts, notes, bytes, kUnmatchedAllowed);
+  return CheckNames(source.rule(), firsts, findings, bytes, kUnmatchedAllowed);
 }
 
 // Warns of rank folders in the target that the conversion would not have made.
@@ -156,22 +156,22 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     report.warnings = source->warnings();
     RESHARD_RETURN_IF_ERROR(
         WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
-    PlanNotes notes;
+    PlanFindings findings;
     if (!options.unmatched) {  // before anything is read
-      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, notes, options.stop));
+      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, findings, options.stop));
     }
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
     TargetComparison comparison(source->files(), options.target, work.work());
     for (const int64_t rank : ranks) {
       if (options.stop.stop_requested()) return CancelledError("stopped while planning");
-      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, notes));
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
-        RESHARD_ASSIGN_OR_RETURN(StrategyFindings findings,
+        RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,
                                  CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
                                                {.only_wrong_strategy = true,
                                                 .workers = work.work().workers,
                                                 .stop = options.stop}));
-        for (std::string& warning : findings.warnings) {
+        for (std::string& warning : of_strategy.warnings) {
           report.warnings.push_back(std::move(warning));
         }
       }
@@ -181,7 +181,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     }
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*source, choice));
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
-    RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), notes));
+    RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), findings));
     report.left_out = chosen.left_out;
     report.renamed = chosen.renamed;
     if (comparison.found() == 0) {
@@ -197,7 +197,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
                                              StagesOf(source->rule(), ranks), work.work()));
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
     for (std::string& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
-    for (std::string& warning : notes.Warnings()) report.warnings.push_back(std::move(warning));
+    for (std::string& warning : findings.Warnings()) report.warnings.push_back(std::move(warning));
     return report;
   });
 }

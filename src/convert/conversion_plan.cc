@@ -54,11 +54,11 @@ void AddTo(PlanSums& sums, const Segment& segment) {
 
 // Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
 Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& visit,
-                        PlanNotes& notes) {
+                        PlanFindings& findings) {
   PlanSums sums;
   SegmentVisitor add;
   if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
-  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, notes, add));
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings, add));
   for (const Segment& segment : plan.segments) AddTo(sums, segment);
   sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
@@ -70,14 +70,14 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
 class TargetPlanning {
  public:
   TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
-                 const std::stop_token& stop, const PlanVisitor& visit, PlanNotes& notes,
+                 const std::stop_token& stop, const PlanVisitor& visit, PlanFindings& findings,
                  WorkList& work)
       : source_(source),
         target_(target),
         budget_(budget),
         stop_(stop),
         visit_(visit),
-        notes_(notes),
+        findings_(findings),
         work_(work) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
@@ -91,7 +91,7 @@ class TargetPlanning {
     while (!ranks.empty()) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
       const int64_t next_stage = target_.StageOf(ranks.front());
-      const size_t room = Room() / 2;  // half for plans, half for the notes of those that wait
+      const size_t room = Room() / 2;  // half for plans, half for the findings of those that wait
       const size_t workers = std::clamp<size_t>(room, 1, Indexers());
       size_t count = 1;
       if (stage == next_stage && workers > 1) {
@@ -114,7 +114,7 @@ class TargetPlanning {
 
  private:
   // For how many plans there is memory, while nothing is written yet. The first one tells how much
-  // they take, which is more than what a rank adds to the notes.
+  // they take, which is more than what a rank adds to the findings.
   size_t Room() const {
     if (visit_ || work_.targets.empty()) return 1;
     return (budget_.plan_bytes + budget_.write_back_bytes) /
@@ -124,7 +124,7 @@ class TargetPlanning {
   // How many threads may index files at a time: what each is at work on stays, whatever the budget.
   size_t Indexers() const {
     const uint64_t most = budget_.index_bytes / 2;
-    return std::clamp<uint64_t>(most / std::max<size_t>(source_.indexes().largest(), 1), 1,
+    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1,
                                 budget_.lanes);
   }
 
@@ -138,7 +138,7 @@ class TargetPlanning {
   Status PlanOne(int64_t rank) {
     target_.IndexSources(rank, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, notes_));
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, findings_));
     Add(std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
@@ -146,20 +146,20 @@ class TargetPlanning {
   // What fails, or contradicts a rank before it, is planned again in its turn, which says so.
   Status PlanTogether(std::span<const int64_t> ranks, size_t workers) {
     struct Planned {
-      PlanNotes notes;
+      PlanFindings findings;
       std::optional<PlanSums> sums;
     };
     std::vector<Planned> all(ranks.size());
     const auto plan = [&](size_t i, const std::stop_token& /*stop*/) {
-      all[i].notes.earlier = &notes_;
-      Result<PlanSums> made = SumsOf(target_, ranks[i], {}, all[i].notes);
+      all[i].findings.earlier = &findings_;
+      Result<PlanSums> made = SumsOf(target_, ranks[i], {}, all[i].findings);
       if (made.ok()) all[i].sums = *std::move(made);
       return Status();
     };
     static_cast<void>(RunWorkers(workers, ranks.size(), plan, stop_));
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
-      if (all[i].sums && notes_.Append(all[i].notes)) {
+      if (all[i].sums && findings_.Append(all[i].findings)) {
         Add(*std::move(all[i].sums));
       } else {
         RESHARD_RETURN_IF_ERROR(PlanOne(ranks[i]));
@@ -192,7 +192,7 @@ class TargetPlanning {
   const MemoryBudget& budget_;
   const std::stop_token& stop_;
   const PlanVisitor& visit_;
-  PlanNotes& notes_;
+  PlanFindings& findings_;
   WorkList& work_;
   std::map<FileId, const OpenedSource::File*> chosen_;
   std::map<int64_t, const OpenedSource::File*> used_;  // by rank
@@ -201,9 +201,9 @@ class TargetPlanning {
 constexpr size_t kLargest = 5;
 
 // All parameters, the largest first.
-std::vector<TensorInfo> BySize(const PlanNotes& notes) {
+std::vector<TensorInfo> BySize(const PlanFindings& findings) {
   std::vector<TensorInfo> all;
-  for (const auto& [name, parameter] : notes.parameters) {
+  for (const auto& [name, parameter] : findings.parameters) {
     all.push_back({name, parameter.kind, parameter.dtype, parameter.full_shape, parameter.bytes});
   }
   std::stable_sort(all.begin(), all.end(),
@@ -212,9 +212,10 @@ std::vector<TensorInfo> BySize(const PlanNotes& notes) {
 }
 
 // Of those, sorted by size. An optimizer's copies have the shapes that their parameters have.
-std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all, const PlanNotes& notes) {
-  const auto is_own = [&notes](const TensorInfo& parameter) {
-    return OptimizerGroup(notes.parameters.at(parameter.name).source_name).empty();
+std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
+                                      const PlanFindings& findings) {
+  const auto is_own = [&findings](const TensorInfo& parameter) {
+    return OptimizerGroup(findings.parameters.at(parameter.name).source_name).empty();
   };
   const bool any_own = std::any_of(all.begin(), all.end(), [&](const TensorInfo& parameter) {
     return is_own(parameter) && ElementCount(parameter.shape).value_or(0) > 1;
@@ -231,12 +232,12 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all, const 
 }
 
 // Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
-// `notes`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
+// `findings`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
 Status PlanTargets(const OpenedSource& source, const Target& target, std::span<const int64_t> ranks,
                    const MemoryBudget& budget, const std::stop_token& stop,
-                   const PlanVisitor& visit, PlanNotes& notes, WorkList& work) {
-  TargetPlanning planning(source, target, budget, stop, visit, notes, work);
+                   const PlanVisitor& visit, PlanFindings& findings, WorkList& work) {
+  TargetPlanning planning(source, target, budget, stop, visit, findings, work);
   RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
   planning.AddSources();
   return {};
@@ -262,7 +263,7 @@ MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spe
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
-                                      PlanNotes& notes, const PlanVisitor& visit) {
+                                      PlanFindings& findings, const PlanVisitor& visit) {
   std::vector<int64_t> ranks = selection.ranks;
   if (ranks.empty()) {
     ranks.resize(static_cast<size_t>(target.files()));
@@ -270,57 +271,57 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   }
   ConversionPlan plan;
   RESHARD_RETURN_IF_ERROR(
-      PlanTargets(source, target, ranks, budget, stop, visit, notes, plan.work));
+      PlanTargets(source, target, ranks, budget, stop, visit, findings, plan.work));
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
-                           FindingsOf(target.choice(), source.rule(), notes));
-  PlanFindings& findings = plan.findings;
-  findings.parameters = notes.parameters.size();
-  findings.left_out = choice.left_out;
-  findings.renamed = choice.renamed;
-  findings.largest = BySize(notes);
-  findings.largest_shapes = LargestShapes(findings.largest, notes);
-  findings.largest.resize(std::min(findings.largest.size(), kLargest));
-  findings.warnings = source.warnings();
-  for (std::string& warning : choice.warnings) findings.warnings.push_back(std::move(warning));
+                           FindingsOf(target.choice(), source.rule(), findings));
+  ConversionFindings& told = plan.findings;
+  told.parameters = findings.parameters.size();
+  told.left_out = choice.left_out;
+  told.renamed = choice.renamed;
+  told.largest = BySize(findings);
+  told.largest_shapes = LargestShapes(told.largest, findings);
+  told.largest.resize(std::min(told.largest.size(), kLargest));
+  told.warnings = source.warnings();
+  for (std::string& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
-    RESHARD_RETURN_IF_ERROR(CheckReference(reference, notes, findings.warnings));
+    RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
   }
   if (!selection.unmatched_asked_for) {
     RESHARD_RETURN_IF_ERROR(
-        CheckNames(source.rule(), ranks, notes, plan.work.bytes_read, kUnmatchedAllowed));
+        CheckNames(source.rule(), ranks, findings, plan.work.bytes_read, kUnmatchedAllowed));
   }
-  for (std::string& warning : notes.Warnings()) findings.warnings.push_back(std::move(warning));
+  for (std::string& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
   return plan;
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop) {
-  PlanNotes notes;
-  return PlanConversion(source, target, selection, reference, budget, stop, notes, {});
+  PlanFindings findings;
+  return PlanConversion(source, target, selection, reference, budget, stop, findings, {});
 }
 
 PlanReport ReportOf(ConversionPlan plan) {
   WorkList& work = plan.work;
-  PlanFindings& findings = plan.findings;
+  ConversionFindings& told = plan.findings;
   PlanReport report;
-  report.warnings = std::move(findings.warnings);
+  report.warnings = std::move(told.warnings);
   report.sources = std::move(work.sources);
   report.targets = std::move(work.targets);
-  report.largest = std::move(findings.largest);
-  report.largest_shapes = std::move(findings.largest_shapes);
-  report.totals = findings.totals;
-  report.stage_alone = findings.stage_alone;
-  report.parameters = findings.parameters;
-  report.left_out = findings.left_out;
-  report.renamed = findings.renamed;
+  report.largest = std::move(told.largest);
+  report.largest_shapes = std::move(told.largest_shapes);
+  report.totals = told.totals;
+  report.stage_alone = told.stage_alone;
+  report.parameters = told.parameters;
+  report.left_out = told.left_out;
+  report.renamed = told.renamed;
   report.bytes_read = work.bytes_read;
   report.bytes_written = work.bytes_written;
   report.runs = work.runs;
   report.shortest_run = work.shortest_run;
   report.longest_run = work.longest_run;
-  report.sample = findings.sample;
+  report.sample = told.sample;
   return report;
 }
 

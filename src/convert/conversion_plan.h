@@ -18,7 +18,7 @@
 #include "src/convert/opened_source.h"
 #include "src/convert/work_list.h"
 #include "src/mindspore/mindspore_target.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_plan.h"
 
@@ -27,7 +27,7 @@ namespace reshard {
 using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
 // What planning and the checks after it have found that users are told: as in ConvertReport.
-struct PlanFindings {
+struct ConversionFindings {
   std::vector<std::string> warnings;
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;
@@ -41,7 +41,7 @@ struct PlanFindings {
 
 struct ConversionPlan {
   WorkList work;
-  PlanFindings findings;
+  ConversionFindings findings;
 };
 
 // Opens the source of a conversion. Errors: those of OpenSource.
@@ -60,11 +60,12 @@ MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spe
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop);
-// As above; calls `visit`, which may be empty, with each plan, and adds what was found to `notes`.
+// As above; calls `visit`, which may be empty, with each plan, and adds what was found to
+// `findings`.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
-                                      PlanNotes& notes, const PlanVisitor& visit);
+                                      PlanFindings& findings, const PlanVisitor& visit);
 
 // Returns what users are told of a plan; memory and space are left out.
 PlanReport ReportOf(ConversionPlan plan);

@@ -80,7 +80,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
       memory_([this, memory = limits.memory](uint64_t more) {
         return CheckMemory(memory, more + files_.Held());
       }),
-      indexes_(files_, limits.table_bytes, kLeastIndexes, memory_) {}
+      tables_(files_, limits.table_bytes, kLeastIndexes, memory_) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                  const SourceLimits& limits) {
@@ -104,7 +104,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
   } else {
     source->placement_ = std::make_unique<ListedPlacement>(std::move(rank_files));
   }
-  source->tensors_.emplace(source->files_, source->indexes_, *source->placement_, source->memory_);
+  source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
   return source;
 }
 

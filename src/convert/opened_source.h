@@ -71,8 +71,8 @@ class OpenedSource {
 
   SourceFiles& files() { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
-  TableCache& indexes() { return indexes_; }
-  const TableCache& indexes() const { return indexes_; }
+  TableCache& tables() { return tables_; }
+  const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
   // Where strategies put the shards; null where there is no source strategy.
   const GridPlacement* grid() const { return grid_; }
@@ -90,7 +90,7 @@ class OpenedSource {
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
-  TableCache indexes_;
+  TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;

@@ -194,8 +194,8 @@ Result<bool> IsPublished(OpenedSource& source, const Target& target, const WorkL
     return false;
   }
   for (const size_t i : Some(work.targets.size())) {
-    PlanNotes notes;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan planned, target.Plan(work.targets[i].rank, notes));
+    PlanFindings findings;  // all has been said by the first pass
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan planned, target.Plan(work.targets[i].rank, findings));
     RESHARD_ASSIGN_OR_RETURN(
         const bool equal,
         AreSamplesEqual(source.files(), planned,
@@ -230,8 +230,8 @@ Result<std::string> FindOtherSource(OpenedSource& source, const Target& target,
       continue;
     }
     ++planned;
-    PlanNotes notes;
-    const auto plan = target.Plan(rank, notes);
+    PlanFindings findings;
+    const auto plan = target.Plan(rank, findings);
     if (!plan.ok()) continue;  // a file of another rank is missing here
     if (!HasSameSources(*plan, names, earlier->head)) continue;
     for (const FileId file : plan->sources) {

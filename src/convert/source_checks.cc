@@ -88,20 +88,20 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.indexes().Get(files.files[i]));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tables().Get(files.files[i]));
     const std::optional<StatedCrc>& crc = index->crc();
     return crc ? CheckCrc(source.files(), index->file(), *crc, work.progress, stop) : Status();
   };
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }
 
-Status CheckReference(const std::string& file, const PlanNotes& notes,
+Status CheckReference(const std::string& file, const PlanFindings& findings,
                       std::vector<std::string>& warnings) {
   SourceFiles files(1);
   RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
   std::vector<std::string> unknown;
   FirstFew differing;
-  for (const auto& [target_name, parameter] : notes.parameters) {
+  for (const auto& [target_name, parameter] : findings.parameters) {
     const std::string& name = parameter.source_name;
     const StoredArray* known = reference.Find(name);
     if (known == nullptr) {
@@ -117,14 +117,14 @@ Status CheckReference(const std::string& file, const PlanNotes& notes,
     return MismatchError(fmt::format(
         "{} of {} parameters are in full not what they are in the reference {}: the strategies do "
         "not belong to this source, or the reference is of another model:{}",
-        differing.count(), notes.parameters.size(), Escape(file),
+        differing.count(), findings.parameters.size(), Escape(file),
         differing.Lines(fmt::format("and {} more", differing.more()))));
   }
   if (!unknown.empty()) {
     warnings.push_back(
         fmt::format("{} of {} parameters are not in the reference {}, which cannot tell their full "
                     "shapes: {}",
-                    unknown.size(), notes.parameters.size(), Escape(file), FirstOf(unknown)));
+                    unknown.size(), findings.parameters.size(), Escape(file), FirstOf(unknown)));
   }
   return {};
 }
@@ -172,7 +172,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
 
 Result<SampleLimits> CheckTotals(const OpenedSource& source,
                                  const std::optional<RoundedCount>& expected,
-                                 const std::stop_token& stop, PlanFindings& findings) {
+                                 const std::stop_token& stop, ConversionFindings& findings) {
   findings.stage_alone = StageAlone(source.rule());
   if (findings.stage_alone) {
     if (!expected) return SampleLimits{0, 0};

@@ -19,7 +19,7 @@
 #include "src/io/shared_work.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/verify/shard_sample.h"
 
 namespace reshard {
@@ -36,11 +36,11 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 // Checks each of them, several at a time. Errors: those of CheckCrc and TableCache; kCancelled.
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work);
 
-// Compares dtype and full shape of everything that `notes` say is written with those in `file`,
+// Compares dtype and full shape of everything that `findings` say is written with those in `file`,
 // which holds full tensors under the names of the source. Only its headers are read. Adds a warning
 // where it does not have all of them. Errors: kMismatch, naming the first 20 that differ; those of
 // ReadFileTable.
-Status CheckReference(const std::string& file, const PlanNotes& notes,
+Status CheckReference(const std::string& file, const PlanFindings& findings,
                       std::vector<std::string>& warnings);
 
 // Returns the source stages that these target ranks need, ascending. Ranks that there are not need
@@ -59,7 +59,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas);
 // kInvalidArgument where some are expected and the files do not tell; kCancelled.
 Result<SampleLimits> CheckTotals(const OpenedSource& source,
                                  const std::optional<RoundedCount>& expected,
-                                 const std::stop_token& stop, PlanFindings& findings);
+                                 const std::stop_token& stop, ConversionFindings& findings);
 
 struct SourceChecks {
   CrcFiles crc;

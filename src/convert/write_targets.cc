@@ -75,9 +75,9 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
   }
   work.plan = [&](size_t file) -> Result<TargetPlan> {
     const TargetFileSummary& expected = list.targets[targets[file]];
-    PlanNotes notes;
-    notes.silent = true;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, notes));
+    PlanFindings findings;
+    findings.silent = true;  // all has been said by the first pass
+    RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, findings));
     if (planned.size == expected.size) return planned;
     return InternalError(
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));

@@ -53,30 +53,30 @@ void WarnOfRenames(const std::map<std::string, std::string>& renames, const Name
 }  // namespace
 
 Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
-                                  const PlanNotes& notes) {
-  ChoiceFindings findings;
+                                  const PlanFindings& findings) {
+  ChoiceFindings found;
   if (choice.include().empty() && choice.exclude().empty() && choice.renames().empty()) {
-    return findings;
+    return found;
   }
   Names names = NamesOfStrategies(rule);
   const bool others_are_left = std::any_of(
       names.begin(), names.end(), [&](std::string_view name) { return choice.Takes(name); });
-  if (notes.parameters.empty() && !notes.left_out.empty() && !others_are_left) {
+  if (findings.parameters.empty() && !findings.left_out.empty() && !others_are_left) {
     return InvalidArgumentError(fmt::format(
         "nothing is left to be written: --include and --exclude leave out all {} parameters; a "
         "pattern has to match a whole name, such as {}",
-        notes.left_out.size(), Quote(*notes.left_out.begin())));
+        findings.left_out.size(), Quote(*findings.left_out.begin())));
   }
-  findings.left_out = notes.left_out.size();
-  names.insert(notes.left_out.begin(), notes.left_out.end());
-  for (const auto& [name, parameter] : notes.parameters) {
+  found.left_out = findings.left_out.size();
+  names.insert(findings.left_out.begin(), findings.left_out.end());
+  for (const auto& [name, parameter] : findings.parameters) {
     names.insert(parameter.source_name);
-    if (parameter.source_name != name) ++findings.renamed;
+    if (parameter.source_name != name) ++found.renamed;
   }
-  WarnOfPatterns("--include", choice.include(), names, findings.warnings);
-  WarnOfPatterns("--exclude", choice.exclude(), names, findings.warnings);
-  WarnOfRenames(choice.renames(), names, findings.warnings);
-  return findings;
+  WarnOfPatterns("--include", choice.include(), names, found.warnings);
+  WarnOfPatterns("--exclude", choice.exclude(), names, found.warnings);
+  WarnOfRenames(choice.renames(), names, found.warnings);
+  return found;
 }
 
 }  // namespace reshard

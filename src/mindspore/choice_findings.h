@@ -9,7 +9,7 @@
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 
 namespace reshard {
 
@@ -19,11 +19,11 @@ struct ChoiceFindings {
   uint64_t renamed = 0;
 };
 
-// Returns them from the notes of all that was planned with `choice`. A parameter is what the files
-// that were looked at hold, or a strategy of `rule` names.
-// Errors: kInvalidArgument when nothing is left to be written, on no rank.
+// Returns them from the findings of all that was planned with `choice`. A parameter is what the
+// files that were looked at hold, or a strategy of `rule` names. Errors: kInvalidArgument when
+// nothing is left to be written, on no rank.
 Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
-                                  const PlanNotes& notes);
+                                  const PlanFindings& findings);
 
 }  // namespace reshard
 

@@ -53,8 +53,8 @@ uint64_t BytesOf(const StoredContent& content) {
 
 std::vector<FileId> IdsOf(const MergeFiles& files) {
   std::vector<FileId> ids;
-  ids.reserve(files.indexes.size());
-  for (const TableHandle& index : files.indexes) ids.push_back(index->file());
+  ids.reserve(files.tables.size());
+  for (const TableHandle& index : files.tables) ids.push_back(index->file());
   return ids;
 }
 
@@ -67,7 +67,7 @@ class MergedFile {
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
   // Returns the number of one of the files.
-  int64_t NumberOf(const TableHandle& index) const { return &index - files_.indexes.data(); }
+  int64_t NumberOf(const TableHandle& index) const { return &index - files_.tables.data(); }
   // Plans what was added.
   Result<MergePlan> Plan() &&;
 
@@ -97,7 +97,7 @@ class MergedFile {
 Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
   std::vector<Slice> slices;
   std::vector<std::string> without;
-  for (const TableHandle& index : files_.indexes) {
+  for (const TableHandle& index : files_.tables) {
     if (const StoredArray* parameter = index->Find(name)) {
       slices.push_back({parameter, index->file(), NumberOf(index)});
     } else {
@@ -108,7 +108,7 @@ Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
   return MismatchError(fmt::format(
       "parameter {}: is in {} of the {} files, not in {}; every file has to hold a slice of every "
       "parameter (files with parameters of their own are merged with --segments)",
-      Quote(name), slices.size(), files_.indexes.size(), FirstOf(without)));
+      Quote(name), slices.size(), files_.tables.size(), FirstOf(without)));
 }
 
 Status MergedFile::OtherType(const Slice& first, const Slice& slice) const {
@@ -205,7 +205,7 @@ Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& a
   array.name = name;
   array.dtype = tensor.dtype;
   if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.IndexOf(tensor));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.TableOf(tensor));
     array.content = Opaque{*table->Find(name), tensor.file};
     return {};
   }
@@ -217,7 +217,7 @@ Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& a
 }
 
 Result<MergePlan> MergedFile::Plan() && {
-  const Source source(files_.files, files_.tables, placement_);
+  const Source source(files_.files, files_.cache, placement_);
   const TargetFile file{
       .path = files_.target,
       .arrays = parameters_.size(),
@@ -237,17 +237,17 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) 
           "stage, or convert the whole checkpoint without a target strategy",
           Escape(strategy->path()), stages));
     }
-    if (strategy->devices_per_stage() != static_cast<int64_t>(files.indexes.size())) {
+    if (strategy->devices_per_stage() != static_cast<int64_t>(files.tables.size())) {
       return MismatchError(fmt::format(
           "{}: is for {} devices, but there are {} files; name the "
           "files of all ranks, in their order",
-          Escape(strategy->path()), strategy->devices_per_stage(), files.indexes.size()));
+          Escape(strategy->path()), strategy->devices_per_stage(), files.tables.size()));
     }
   }
   MergedFile merged(files);
-  const IndexedFile& first = *files.indexes.front();
-  for (const TableHandle& index : files.indexes) {
-    for (const StoredArray& parameter : index->parameters()) {
+  const IndexedFile& first = *files.tables.front();
+  for (const TableHandle& index : files.tables) {
+    for (const StoredArray& parameter : index->arrays()) {
       if (&*index != &first && first.Find(parameter.name) != nullptr) continue;
       RESHARD_RETURN_IF_ERROR(merged.AddSlices(parameter, strategy));
     }
@@ -258,11 +258,11 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) 
 Result<MergePlan> PlanSegments(const MergeFiles& files) {
   MergedFile merged(files);
   std::unordered_set<std::string_view> seen;
-  for (const TableHandle& index : files.indexes) {
-    for (const StoredArray& parameter : index->parameters()) {
+  for (const TableHandle& index : files.tables) {
+    for (const StoredArray& parameter : index->arrays()) {
       if (!seen.insert(parameter.name).second) continue;
       std::vector<Slice> holders;
-      for (const TableHandle& other : files.indexes) {
+      for (const TableHandle& other : files.tables) {
         if (const StoredArray* found = other->Find(parameter.name)) {
           holders.push_back({found, other->file(), merged.NumberOf(other)});
         }

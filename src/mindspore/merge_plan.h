@@ -39,9 +39,9 @@ struct MergePlan {
 };
 
 struct MergeFiles {
-  std::span<const TableHandle> indexes;  // in the order of the ranks
+  std::span<const TableHandle> tables;  // in the order of the ranks
   SourceFiles& files;
-  TableCache& tables;
+  TableCache& cache;
   std::string target;  // path of the file to write
 };
 

@@ -14,7 +14,7 @@
 namespace reshard {
 namespace {
 
-PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
+PlanFindings::Parameter NoteOf(const SourceTensor& tensor) {
   return {tensor.name,
           tensor.kind,
           tensor.dtype,
@@ -24,13 +24,13 @@ PlanNotes::Parameter NoteOf(const SourceTensor& tensor) {
 }
 
 void NoteStatedShape(const ParameterLayout* layout, const Strategy* strategy,
-                     const SourceTensor& tensor, PlanNotes& notes) {
+                     const SourceTensor& tensor, PlanFindings& findings) {
   if (layout == nullptr || !layout->tensor_shape || *layout->tensor_shape == tensor.full_shape) {
     return;
   }
-  notes.other_shapes.insert(fmt::format("{} {} ({}: {})", Quote(tensor.name),
-                                        ToString(tensor.full_shape), Escape(strategy->path()),
-                                        FirstNumbers(*layout->tensor_shape)));
+  findings.other_shapes.insert(fmt::format("{} {} ({}: {})", Quote(tensor.name),
+                                           ToString(tensor.full_shape), Escape(strategy->path()),
+                                           FirstNumbers(*layout->tensor_shape)));
 }
 
 const ParameterLayout* FindLayout(const Strategy* strategy, int64_t stage, std::string_view name) {
@@ -77,19 +77,20 @@ std::string MindSporeTarget::PathOf(int64_t file) const {
                      stage ? fmt::format("_part{}", *stage) : "");
 }
 
-Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanNotes& notes) const {
-  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, RecipeOf(rank, notes));
-  if (!notes.silent) notes.AddFindings(recipe->findings);
+Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& findings) const {
+  RESHARD_ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, RecipeOf(rank, findings));
+  if (!findings.silent) findings.AddFindings(recipe->findings);
   TargetFile file;
   file.rank = rank;
   file.path = PathOf(rank);
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
-  if (file.arrays == 0) notes.empty_files.insert(file.path);
-  file.make = [this, rank, recipe = std::move(recipe), &notes](size_t number, TargetArray& array) {
+  if (file.arrays == 0) findings.empty_files.insert(file.path);
+  file.make = [this, rank, recipe = std::move(recipe), &findings](size_t number,
+                                                                  TargetArray& array) {
     const size_t converted = recipe->converted.size();
-    if (number < converted) return MakeConverted(*recipe, number, rank, notes, array);
-    return MakeCopied(*recipe, recipe->selection.copied[number - converted], rank, notes, array);
+    if (number < converted) return MakeConverted(*recipe, number, rank, findings, array);
+    return MakeCopied(*recipe, recipe->selection.copied[number - converted], rank, findings, array);
   };
   return file;
 }
@@ -105,7 +106,7 @@ void MindSporeTarget::IndexSources(int64_t rank, size_t workers,
   });
   if (sources.size() < 2) return;
   const auto index = [&](size_t task, const std::stop_token& /*stop*/) {
-    return source().TableOf(sources[task].stage, sources[task].local).status();
+    return source().TableIdOf(sources[task].stage, sources[task].local).status();
   };
   static_cast<void>(RunWorkers(workers, sources.size(), index, stop));
 }
@@ -121,19 +122,19 @@ Result<MindSporeTarget::Stage*> MindSporeTarget::FindStage(int64_t rank) const {
 }
 
 Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf(
-    int64_t rank, PlanNotes& notes) const {
+    int64_t rank, PlanFindings& findings) const {
   RESHARD_ASSIGN_OR_RETURN(Stage* const stage, FindStage(rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<uint64_t> tables, CommonTables(*stage, rank));
   {
     const std::lock_guard lock(mutex_);
     if (stage->recipe && stage->tables == tables) return stage->recipe;
   }
-  RESHARD_ASSIGN_OR_RETURN(Recipe made, MakeRecipe(rank, notes));
+  RESHARD_ASSIGN_OR_RETURN(Recipe made, MakeRecipe(rank, findings));
   auto own = std::make_shared<const Recipe>(std::move(made));
   const std::lock_guard lock(mutex_);
   // The first one stays for good: others may be using it. Ranks that are planned together leave
   // none, so that it is not left to chance which that is.
-  if (tables.empty() || stage->recipe || notes.earlier != nullptr) return own;
+  if (tables.empty() || stage->recipe || findings.earlier != nullptr) return own;
   stage->tables = tables;
   stage->recipe = std::move(own);
   return stage->recipe;
@@ -144,7 +145,7 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
   std::vector<uint64_t> tables;
   int64_t last = -1;
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableOf(source_stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableIdOf(source_stage, local));
     if (table == 0) return std::vector<uint64_t>();
     if (source_stage != last) tables.push_back(table);
     if (tables.back() != table) return std::vector<uint64_t>();
@@ -153,7 +154,8 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
   return tables;
 }
 
-Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank, PlanNotes& notes) const {
+Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
+                                                            PlanFindings& findings) const {
   const int64_t stage = rule_.TargetStage(rank);
   Recipe recipe;
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
@@ -161,9 +163,9 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank, PlanNo
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().Describe(name, rule_.CopyRank(rank)));
     // Before the target's layout is asked, whose words on another full shape would say less. What
-    // is new is noted behind all these, so that notes and recipe do not lie in the same pages.
-    if (notes.Find(choice().TargetName(tensor.name)) != nullptr) {
-      RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
+    // is new is noted behind all these, so that findings and recipe do not lie in the same pages.
+    if (findings.Find(choice().TargetName(tensor.name)) != nullptr) {
+      RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
     }
     const ParameterLayout* layout = FindLayout(rule_.target(), stage, name);
     SharedGrid grid = WholeGrid(0);
@@ -182,7 +184,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank, PlanNo
   SourceTensor tensor;
   for (size_t i = 0; i < recipe.converted.size(); ++i) {
     recipe.converted.GetTensor(i, tensor);
-    RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
+    RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
   }
   return recipe;
 }
@@ -206,12 +208,12 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
   return {};
 }
 
-Result<const PlanNotes::Parameter*> MindSporeTarget::Note(const SourceTensor& tensor,
-                                                          PlanNotes& notes) const {
+Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor& tensor,
+                                                             PlanFindings& findings) const {
   const std::string& target_name = choice().TargetName(tensor.name);
-  const PlanNotes::Parameter* known = notes.Find(target_name);
+  const PlanFindings::Parameter* known = findings.Find(target_name);
   if (known == nullptr) {
-    known = &notes.parameters.emplace(target_name, NoteOf(tensor)).first->second;
+    known = &findings.parameters.emplace(target_name, NoteOf(tensor)).first->second;
   }
   if (known->source_name == tensor.name) return known;
   return MismatchError(
@@ -220,10 +222,10 @@ Result<const PlanNotes::Parameter*> MindSporeTarget::Note(const SourceTensor& te
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 
-Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const {
-  if (notes.silent) return {};
-  RESHARD_ASSIGN_OR_RETURN(const PlanNotes::Parameter* const found, Note(tensor, notes));
-  const PlanNotes::Parameter& known = *found;
+Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanFindings& findings) const {
+  if (findings.silent) return {};
+  RESHARD_ASSIGN_OR_RETURN(const PlanFindings::Parameter* const found, Note(tensor, findings));
+  const PlanFindings::Parameter& known = *found;
   if (known.dtype == tensor.dtype && known.full_shape == tensor.full_shape) return {};
   return MismatchError(fmt::format(
       "{}: by this file it is {} {} in full, but {} {} by another: {}; are these ranks of one "
@@ -234,12 +236,12 @@ Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanNotes& not
 }
 
 Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,
-                                      PlanNotes& notes, TargetArray& array) const {
+                                      PlanFindings& findings, TargetArray& array) const {
   SourceTensor& tensor = OnePiece(array).tensors.front();
   recipe.converted.GetTensor(place, tensor);
-  RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, notes));
+  RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
   if (tensor.kind != ArrayKind::kTensor) {
-    return MakeCopied(recipe, std::string(tensor.name), rank, notes, array);
+    return MakeCopied(recipe, std::string(tensor.name), rank, findings, array);
   }
   array.name = choice().TargetName(tensor.name);
   array.dtype = tensor.dtype;
@@ -249,7 +251,7 @@ Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_
   return {};
 }
 
-Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const {
+Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanFindings& findings) const {
   if (tensor.kind != ArrayKind::kTensor || ElementCount(tensor.full_shape).value_or(0) <= 1 ||
       rule_.Unmatched(tensor.name)) {
     return {};
@@ -267,26 +269,26 @@ Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanNotes& notes
                     of_source ? "takes it from one source rank as if it had the full tensor"
                               : "writes it in full for each rank"));
   }
-  (of_source ? notes.not_in_source_strategy : notes.not_in_target_strategy)
+  (of_source ? findings.not_in_source_strategy : findings.not_in_target_strategy)
       .insert(Quote(tensor.name));
   return {};
 }
 
 Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
-                                   PlanNotes& notes, TargetArray& array) const {
+                                   PlanFindings& findings, TargetArray& array) const {
   RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor,
                            source().FindWhole(name, recipe.selection.stages, rule_.CopyRank(rank)));
   array.name = choice().TargetName(name);
   array.dtype = tensor.dtype;
-  if (!notes.silent) {
-    RESHARD_RETURN_IF_ERROR(Note(tensor, notes).status());
-    PlanNotes::Parameter& noted = notes.parameters[array.name];
+  if (!findings.silent) {
+    RESHARD_RETURN_IF_ERROR(Note(tensor, findings).status());
+    PlanFindings::Parameter& noted = findings.parameters[array.name];
     noted = NoteOf(tensor);
     noted.copied = true;
-    RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, notes));
+    RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, findings));
   }
   if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().IndexOf(tensor));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
     array.content = Opaque{*table->Find(name), tensor.file};
     return {};
   }

@@ -30,7 +30,7 @@
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/rank_list.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_file.h"
 #include "src/source/source.h"
@@ -82,7 +82,7 @@ class MindSporeTarget final : public Target {
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
   void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const override;
-  Result<TargetFile> MakeFile(int64_t rank, PlanNotes& notes) const override;
+  Result<TargetFile> MakeFile(int64_t rank, PlanFindings& findings) const override;
 
   // Returns the names of the parameters in the files that a target rank needs, in the order in
   // which MindSpore first sees them: files in descending order of rank (for a stage alone:
@@ -97,15 +97,15 @@ class MindSporeTarget final : public Target {
     std::vector<std::string> copied;
     std::vector<int64_t> stages;  // the source stages that they come from, ascending
   };
-  // Selects them and adds what there is to say to `notes`. Errors: as MakeFile.
-  Result<Selection> Select(int64_t rank, PlanNotes& notes) const;
+  // Selects them and adds what there is to say to `findings`. Errors: as MakeFile.
+  Result<Selection> Select(int64_t rank, PlanFindings& findings) const;
 
  private:
   // What ranks of a target stage have in common whose source files hold the same.
   struct Recipe {
     Selection selection;      // without those that are converted
     CutParameters converted;  // in their order
-    PlanNotes findings;
+    PlanFindings findings;
   };
   struct Stage {
     RankLists needed;
@@ -115,12 +115,12 @@ class MindSporeTarget final : public Target {
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
   Result<Stage*> FindStage(int64_t rank) const;
-  // Returns the table of each source stage (Source::TableOf), which all files that the rank
+  // Returns the table of each source stage (Source::TableIdOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;
   // Returns the rank's recipe: that of its stage, or its own.
-  Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanNotes& notes) const;
-  Result<Recipe> MakeRecipe(int64_t rank, PlanNotes& notes) const;
+  Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanFindings& findings) const;
+  Result<Recipe> MakeRecipe(int64_t rank, PlanFindings& findings) const;
   // Says how the target cuts a tensor: `grid` and `shard_shape`.
   Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, SharedGrid& grid,
              Shape& shard_shape) const;
@@ -136,18 +136,19 @@ class MindSporeTarget final : public Target {
                            const std::unordered_set<std::string_view>& seen) const;
   // Without a source strategy, of the ranks that by a list hold the same full tensors.
   Status CheckMissingReplicas() const;
-  // Returns what is known of a parameter; adds it to `notes` where that is nothing yet. Fails where
-  // another one is written by its name.
-  Result<const PlanNotes::Parameter*> Note(const SourceTensor& tensor, PlanNotes& notes) const;
+  // Returns what is known of a parameter; adds it to `findings` where that is nothing yet. Fails
+  // where another one is written by its name.
+  Result<const PlanFindings::Parameter*> Note(const SourceTensor& tensor,
+                                              PlanFindings& findings) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
-  Status NoteConverted(const SourceTensor& tensor, PlanNotes& notes) const;
+  Status NoteConverted(const SourceTensor& tensor, PlanFindings& findings) const;
   // Fill in an array of a rank's file.
-  Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanNotes& notes,
+  Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanFindings& findings,
                        TargetArray& array) const;
-  Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank, PlanNotes& notes,
-                    TargetArray& array) const;
+  Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
+                    PlanFindings& findings, TargetArray& array) const;
   // Notes a tensor that is copied although a strategy might have been expected to cut it.
-  Status CheckCopied(const SourceTensor& tensor, PlanNotes& notes) const;
+  Status CheckCopied(const SourceTensor& tensor, PlanFindings& findings) const;
 
   const ConversionRule& rule_;
   const std::string prefix_;

@@ -87,9 +87,9 @@ class ParameterCounting {
     if (is_new && (limits_.files == 0 || limits_.headers < headers_of_last_)) {
       return Untold("too many files would have to be opened for that alone");
     }
-    auto index = source_.IndexOf(stage, local);
+    auto index = source_.TableOf(stage, local);
     if (!index.ok()) return Untold(index.status().message());
-    headers_of_last_ = (*index)->parameters().size();
+    headers_of_last_ = (*index)->arrays().size();
     if (is_new) {
       --limits_.files;
       limits_.headers -= std::min(limits_.headers, headers_of_last_);
@@ -110,7 +110,7 @@ class ParameterCounting {
   Status AddFile(int64_t stage, const IndexedFile& index, bool alone) {
     const Strategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
-    for (const StoredArray& parameter : index.parameters()) {
+    for (const StoredArray& parameter : index.arrays()) {
       if (parameter.kind != ArrayKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
       Shape shape = parameter.shape;
       if (strategy != nullptr && strategy->Contains(parameter.name)) {

@@ -324,7 +324,7 @@ Result<std::vector<FullTensor>> TensorsOf(const std::string& path) {
   SourceFiles files(1);
   RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(files, files.Add(path)));
   std::vector<FullTensor> tensors;
-  for (const StoredArray& parameter : index.parameters()) {
+  for (const StoredArray& parameter : index.arrays()) {
     if (parameter.kind == ArrayKind::kTensor) {
       tensors.push_back({parameter.name, parameter.shape});
     }

@@ -53,16 +53,16 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
   std::vector<std::string> names;
   uint64_t last = 0;
   for (const int64_t local : locals) {
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableIdOf(stage, local));
     if (table == 0) return std::optional<std::vector<std::string>>();
     if (table == last) continue;  // it holds the same
     last = table;
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source().IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source().TableOf(stage, local));
     const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
-      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), index->parameters().size() * kOfName));
-      for (const StoredArray& parameter : index->parameters()) names.push_back(parameter.name);
-    } else if (index->parameters().size() != names.size() ||
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), index->arrays().size() * kOfName));
+      for (const StoredArray& parameter : index->arrays()) names.push_back(parameter.name);
+    } else if (index->arrays().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {
       return std::optional<std::vector<std::string>>();
     }
@@ -77,7 +77,8 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
   return std::optional(std::move(names));
 }
 
-Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNotes& notes) const {
+Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
+                                                           PlanFindings& findings) const {
   const int64_t stage = rule_.TargetStage(rank);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
@@ -87,17 +88,17 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNot
   for (const std::string& name : names) {
     const Fate fate = rule_.FateOf(name, stage);
     if (fate != Fate::kDrop && !choice().Takes(name)) {
-      notes.left_out.insert(name);
+      findings.left_out.insert(name);
     } else if (fate == Fate::kConvert) {
       selection.converted.push_back(name);
     } else if (fate == Fate::kCopy) {
       const bool unmatched = rule_.Unmatched(name);
       if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
       if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
-        notes.unmatched_dropped.insert(Quote(name));
+        findings.unmatched_dropped.insert(Quote(name));
         continue;
       }
-      if (unmatched) notes.unmatched_copied.insert(Quote(name));
+      if (unmatched) findings.unmatched_copied.insert(Quote(name));
       selection.copied.push_back(name);
     }
   }
@@ -126,9 +127,9 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank, PlanNot
   } else if (rule_.source() != nullptr) {
     for (const StrategyStage& layouts : rule_.source()->stages()) note_absent(layouts);
   }
-  // The caller's notes are going to hold them, too.
+  // The caller's findings are going to hold them, too.
   RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
-  notes.AddAbsent(std::move(absent));
+  findings.AddAbsent(std::move(absent));
   return selection;
 }
 

@@ -26,7 +26,7 @@ using StageSet = std::set<int64_t>;
 // Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
 // one of the rule's, ought to cut it.
 bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
-                 const PlanNotes::Parameter& parameter) {
+                 const PlanFindings::Parameter& parameter) {
   if (parameter.kind != ArrayKind::kTensor || strategy.Contains(parameter.source_name) ||
       ElementCount(parameter.full_shape).value_or(0) <= 1) {
     return false;
@@ -37,9 +37,10 @@ bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
           std::max(rule.source_devices(), rule.target_devices()) > 1);
 }
 
-Views UnmatchedOf(const ConversionRule& rule, const Strategy& strategy, const PlanNotes& notes) {
+Views UnmatchedOf(const ConversionRule& rule, const Strategy& strategy,
+                  const PlanFindings& findings) {
   Views names;
-  for (const auto& [target_name, parameter] : notes.parameters) {
+  for (const auto& [target_name, parameter] : findings.parameters) {
     if (IsUnmatched(rule, strategy, parameter)) names.push_back(parameter.source_name);
   }
   return names;
@@ -82,9 +83,9 @@ void ForEachName(const ConversionRule& rule, const Strategy& strategy, const Sta
   }
 }
 
-std::unordered_set<std::string_view> NamesInFiles(const PlanNotes& notes) {
-  std::unordered_set<std::string_view> names(notes.left_out.begin(), notes.left_out.end());
-  for (const auto& [target_name, parameter] : notes.parameters) {
+std::unordered_set<std::string_view> NamesInFiles(const PlanFindings& findings) {
+  std::unordered_set<std::string_view> names(findings.left_out.begin(), findings.left_out.end());
+  for (const auto& [target_name, parameter] : findings.parameters) {
     names.insert(parameter.source_name);
   }
   return names;
@@ -211,13 +212,13 @@ Status PrefixError(const ConversionRule& rule, const Strategy& strategy, size_t 
 }
 
 Status CheckPrefixes(const ConversionRule& rule, std::span<const int64_t> ranks,
-                     const PlanNotes& notes) {
+                     const PlanFindings& findings) {
   for (const Strategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
-    const Views unmatched = UnmatchedOf(rule, *strategy, notes);
+    const Views unmatched = UnmatchedOf(rule, *strategy, findings);
     if (unmatched.empty()) continue;
     Views absent;
-    const auto seen = NamesInFiles(notes);
+    const auto seen = NamesInFiles(findings);
     ForEachName(rule, *strategy, TargetStages(rule, ranks), [&](std::string_view name) {
       if (!seen.contains(name)) absent.push_back(name);
     });
@@ -234,7 +235,7 @@ Status CheckPrefixes(const ConversionRule& rule, std::span<const int64_t> ranks,
 }
 
 Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> ranks,
-                           const PlanNotes& notes, uint64_t bytes) {
+                           const PlanFindings& findings, uint64_t bytes) {
   // A few large tensors may be honest, as in MindSpore's own tests of such conversions.
   constexpr size_t kMany = 10;
   for (const Strategy* strategy : {rule.source(), rule.target()}) {
@@ -243,7 +244,7 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
     uint64_t unmatched = 0;
     std::map<int64_t, uint64_t> ranks_of_stage;
     for (const int64_t rank : ranks) ++ranks_of_stage[rule.TargetStage(rank)];
-    for (const auto& [target_name, parameter] : notes.parameters) {
+    for (const auto& [target_name, parameter] : findings.parameters) {
       if (!IsUnmatched(rule, *strategy, parameter)) continue;
       names.push_back(Quote(parameter.source_name));
       for (const auto& [stage, count] : ranks_of_stage) {
@@ -253,7 +254,7 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
       }
     }
     if (unmatched <= bytes / 2) continue;
-    const auto seen = NamesInFiles(notes);
+    const auto seen = NamesInFiles(findings);
     const bool any_matched = std::any_of(
         seen.begin(), seen.end(), [&](std::string_view name) { return strategy->Contains(name); });
     if (any_matched && names.size() < kMany) continue;
@@ -270,17 +271,17 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
 }  // namespace
 
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
-                  const PlanNotes& notes, uint64_t bytes, std::string_view way_out) {
-  Status status = CheckPrefixes(rule, ranks, notes);
-  if (status.ok()) status = CheckUnmatchedBytes(rule, ranks, notes, bytes);
+                  const PlanFindings& findings, uint64_t bytes, std::string_view way_out) {
+  Status status = CheckPrefixes(rule, ranks, findings);
+  if (status.ok()) status = CheckUnmatchedBytes(rule, ranks, findings, bytes);
   if (status.ok() || way_out.empty()) return status;
   return MismatchError(fmt::format("{}; {}", status.message(), way_out));
 }
 
-Status CheckNames(const ConversionRule& rule, const PlanNotes& notes) {
+Status CheckNames(const ConversionRule& rule, const PlanFindings& findings) {
   uint64_t bytes = 0;
-  for (const auto& [target_name, parameter] : notes.parameters) bytes += parameter.bytes;
-  return CheckNames(rule, std::array<int64_t, 1>{0}, notes, bytes, "");
+  for (const auto& [target_name, parameter] : findings.parameters) bytes += parameter.bytes;
+  return CheckNames(rule, std::array<int64_t, 1>{0}, findings, bytes, "");
 }
 
 }  // namespace reshard

@@ -12,11 +12,11 @@
 
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 
 namespace reshard {
 
-// Takes what was planned for the target ranks `ranks`: `notes`, unmatched parameters copied, and
+// Takes what was planned for the target ranks `ranks`: `findings`, unmatched parameters copied, and
 // the `bytes` of content that are copied. Fails with kMismatch, the message ended by `way_out`,
 // - where one change of prefix, such as layers. and model.layers., makes at least half of the
 //   unmatched names those of a strategy that no file has (an optimizer's prefix, or a first
@@ -26,10 +26,10 @@ namespace reshard {
 inline constexpr std::string_view kUnmatchedAllowed =
     "--unmatched copy converts all the same, --exclude leaves parameters out";
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
-                  const PlanNotes& notes, uint64_t bytes, std::string_view way_out);
+                  const PlanFindings& findings, uint64_t bytes, std::string_view way_out);
 
 // As above, where each parameter of a checkpoint that is only read has been noted once, in full.
-Status CheckNames(const ConversionRule& rule, const PlanNotes& notes);
+Status CheckNames(const ConversionRule& rule, const PlanFindings& findings);
 
 }  // namespace reshard
 

@@ -15,7 +15,7 @@
 #include "src/base/status_macros.h"
 #include "src/plan/make_plan.h"
 #include "src/plan/parameter_choice.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/plan/target_file.h"
 #include "src/plan/target_plan.h"
 #include "src/source/source.h"
@@ -42,15 +42,16 @@ class Target {
   // for MakeFile to find them there; on at most `workers` threads, the calling one included. What
   // fails is tried again by MakeFile, which says so.
   virtual void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const = 0;
-  // Returns what a file holds. What there is to say is added to `notes` now and when arrays are
-  // asked for; this and `notes` must outlive what is returned. Errors, of both: kInvalidArgument
+  // Returns what a file holds. What there is to say is added to `findings` now and when arrays are
+  // asked for; this and `findings` must outlive what is returned. Errors, of both: kInvalidArgument
   // when there is no such file; kMismatch when source and target do not fit, or two parameters
   // would have one name; those of opening files.
-  virtual Result<TargetFile> MakeFile(int64_t file, PlanNotes& notes) const = 0;
+  virtual Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const = 0;
 
   // Makes the file and plans it (MakePlan).
-  Result<TargetPlan> Plan(int64_t file, PlanNotes& notes, const SegmentVisitor& visit = {}) const {
-    RESHARD_ASSIGN_OR_RETURN(const TargetFile made, MakeFile(file, notes));
+  Result<TargetPlan> Plan(int64_t file, PlanFindings& findings,
+                          const SegmentVisitor& visit = {}) const {
+    RESHARD_ASSIGN_OR_RETURN(const TargetFile made, MakeFile(file, findings));
     return MakePlan(source_, made, visit);
   }
 

@@ -40,7 +40,7 @@ class IndexedFile {
   FileId file() const { return file_; }
   uint64_t file_size() const { return file_size_; }
   // In file order.
-  const std::vector<StoredArray>& parameters() const { return table_->arrays(); }
+  const std::vector<StoredArray>& arrays() const { return table_->arrays(); }
   // Returns the one of this name, or null.
   const StoredArray* Find(std::string_view name) const { return table_->Find(name); }
   const FileTable& table() const { return *table_; }

@@ -31,9 +31,9 @@ SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64
 
 }  // namespace
 
-Source::Source(SourceFiles& files, TableCache& indexes, const Placement& placement,
+Source::Source(SourceFiles& files, TableCache& tables, const Placement& placement,
                MemoryCheck memory)
-    : files_(files), indexes_(indexes), placement_(placement), memory_(std::move(memory)) {
+    : files_(files), tables_(tables), placement_(placement), memory_(std::move(memory)) {
   for (const auto& [rank, file] : placement.files()) ranks_.emplace_back(rank, file);
 }
 
@@ -66,14 +66,14 @@ std::vector<int64_t> Source::StandIns(int64_t stage, int64_t local) const {
   return others;
 }
 
-Result<TableHandle> Source::IndexOf(int64_t stage, int64_t local) const {
+Result<TableHandle> Source::TableOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(RankOf(stage, local));
   if (entry == nullptr) return TableHandle();
   return Open(*entry);
 }
 
 Result<TableHandle> Source::Open(RankEntry& entry) const {
-  RESHARD_ASSIGN_OR_RETURN(TableHandle index, indexes_.Get(entry.file));
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, tables_.Get(entry.file));
   if (entry.table != index->table().id()) {
     placement_.Saw(entry.rank, entry.file, index->table());
     entry.table = index->table().id();
@@ -81,7 +81,7 @@ Result<TableHandle> Source::Open(RankEntry& entry) const {
   return index;
 }
 
-uint64_t Source::KnownTable(int64_t stage, int64_t local) const {
+uint64_t Source::KnownTableId(int64_t stage, int64_t local) const {
   const RankEntry* const entry = Find(RankOf(stage, local));
   return entry == nullptr ? 0 : entry->table.load();
 }
@@ -91,20 +91,20 @@ bool Source::HasNewFile(int64_t stage, int64_t local) const {
   return entry != nullptr && entry->table == 0;
 }
 
-Result<uint64_t> Source::TableOf(int64_t stage, int64_t local) const {
+Result<uint64_t> Source::TableIdOf(int64_t stage, int64_t local) const {
   RankEntry* entry = Find(RankOf(stage, local));
   if (entry == nullptr) return 0;
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableIdOf(*entry));
   for (const int64_t other : StandIns(stage, local)) {
     RankEntry* of_other = Find(RankOf(stage, other));
     if (of_other == nullptr) continue;
-    RESHARD_ASSIGN_OR_RETURN(const uint64_t other_table, TableOf(*of_other));
+    RESHARD_ASSIGN_OR_RETURN(const uint64_t other_table, TableIdOf(*of_other));
     if (other_table != table) return 0;
   }
   return table;
 }
 
-Result<uint64_t> Source::TableOf(RankEntry& entry) const {
+Result<uint64_t> Source::TableIdOf(RankEntry& entry) const {
   if (const uint64_t known = entry.table) return known;
   RESHARD_ASSIGN_OR_RETURN(const TableHandle index, Open(entry));
   return index->table().id();
@@ -127,10 +127,10 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
 
   Census census;
   const auto add = [&](int64_t local) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, TableOf(stage, local));
     ++census.files;
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
-    for (const StoredArray& parameter : index->parameters()) {
+    for (const StoredArray& parameter : index->arrays()) {
       auto [entry, is_new] = census.holders.try_emplace(parameter.name);
       Census::Holders& holders = entry->second;
       if (is_new) census.names.push_back(parameter.name);
@@ -150,7 +150,7 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
 
 Result<SourceTensor> Source::Describe(std::string_view name, int64_t near) const {
   auto [stage, local] = placement_.TellerOf(name, near);
-  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(stage, local));
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, TableOf(stage, local));
   const StoredArray* parameter = index ? index->Find(name) : nullptr;
   if (parameter == nullptr) {
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
@@ -160,7 +160,7 @@ Result<SourceTensor> Source::Describe(std::string_view name, int64_t near) const
           fmt::format("parameter {} is in no file of source stage {}", Quote(name), stage));
     }
     local = holders->second.lowest;
-    RESHARD_ASSIGN_OR_RETURN(index, IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(index, TableOf(stage, local));
     parameter = index->Find(name);
   }
 
@@ -176,7 +176,7 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
                                        int64_t near) const {
   // Nothing where the file of a rank is not there or lacks it.
   const auto find = [&](int64_t stage, int64_t local) -> Result<std::optional<SourceTensor>> {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, IndexOf(stage, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, TableOf(stage, local));
     const StoredArray* const parameter = index ? index->Find(name) : nullptr;
     if (parameter == nullptr) return std::optional<SourceTensor>();
     return std::optional(StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file()));
@@ -240,7 +240,7 @@ Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor
   placement_.ForEachPart(tensor, whole, [&](Placement::Part& part) {
     HeldPart held;
     for (const int64_t local : placement_.HoldersOf(tensor, part)) {
-      const auto index = IndexOf(tensor.stage, local);
+      const auto index = TableOf(tensor.stage, local);
       if (!index.ok()) {
         status = index.status();
         return false;
@@ -261,7 +261,7 @@ Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& 
   const int64_t rank = RankOf(tensor.stage, placement_.HolderOf(tensor, part, near));
   RankEntry* entry = Find(rank);
   if (entry == nullptr) return LocateElsewhere(tensor, part, near);
-  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableOf(*entry));
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableIdOf(*entry));
   if (table != tensor.table) return LocateElsewhere(tensor, part, near);
   return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content, true};
 }
@@ -269,13 +269,13 @@ Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& 
 Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
                                             int64_t near) const {
   int64_t local = placement_.HolderOf(tensor, part, near);
-  RESHARD_ASSIGN_OR_RETURN(TableHandle index, IndexOf(tensor.stage, local));
+  RESHARD_ASSIGN_OR_RETURN(TableHandle index, TableOf(tensor.stage, local));
   const StoredArray* parameter = index ? index->Find(tensor.name) : nullptr;
   if (parameter == nullptr) {
     // Another replica, the lowest that has it.
     for (const int64_t replica : placement_.HoldersOf(tensor, part)) {
       local = replica;
-      RESHARD_ASSIGN_OR_RETURN(index, IndexOf(tensor.stage, local));
+      RESHARD_ASSIGN_OR_RETURN(index, TableOf(tensor.stage, local));
       parameter = index->Find(tensor.name);
       if (parameter != nullptr) break;
     }

@@ -28,7 +28,7 @@ namespace reshard {
 
 class Source {
  public:
-  Source(SourceFiles& files, TableCache& indexes, const Placement& placement,
+  Source(SourceFiles& files, TableCache& tables, const Placement& placement,
          MemoryCheck memory = {});
 
   const Placement& placement() const { return placement_; }
@@ -50,18 +50,16 @@ class Source {
   // Returns whether the file of local rank `local` of a stage is there and was never opened.
   bool HasNewFile(int64_t stage, int64_t local) const;
   // Returns the FileTable::id() of that file, 0 where it is not there or was never opened.
-  uint64_t KnownTable(int64_t stage, int64_t local) const;
+  uint64_t KnownTableId(int64_t stage, int64_t local) const;
   // Returns the index of that file, null where there is none.
-  Result<TableHandle> IndexOf(int64_t stage, int64_t local) const;
+  Result<TableHandle> TableOf(int64_t stage, int64_t local) const;
   // Returns the index of the file that tells of `tensor`.
-  Result<TableHandle> IndexOf(const SourceTensor& tensor) const {
-    return indexes_.Get(tensor.file);
-  }
+  Result<TableHandle> TableOf(const SourceTensor& tensor) const { return tables_.Get(tensor.file); }
   // Returns the FileTable::id() of that index, 0 where there is no file, or where one of a
   // rank that by a list holds the same has another: then the table does not tell all. Files of one
   // id hold the same parameters at the same places, whatever indexes are there still. Opens the
-  // file the first time only. Errors: as IndexOf.
-  Result<uint64_t> TableOf(int64_t stage, int64_t local) const;
+  // file the first time only. Errors: as TableOf.
+  Result<uint64_t> TableIdOf(int64_t stage, int64_t local) const;
 
   // Which files of one stage hold which parameters.
   struct Census {
@@ -119,7 +117,7 @@ class Source {
   RankEntry* Find(int64_t rank) const;
   // Returns the other local ranks that by a list hold what `local` holds, ascending.
   std::vector<int64_t> StandIns(int64_t stage, int64_t local) const;
-  Result<uint64_t> TableOf(RankEntry& entry) const;
+  Result<uint64_t> TableIdOf(RankEntry& entry) const;
   Result<TableHandle> Open(RankEntry& entry) const;
   // Takes the box of `part`.
   Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part, int64_t near) const;
@@ -128,7 +126,7 @@ class Source {
                                       int64_t near) const;
 
   SourceFiles& files_;
-  TableCache& indexes_;
+  TableCache& tables_;
   const Placement& placement_;
   const MemoryCheck memory_;
   mutable std::deque<RankEntry> ranks_;  // ascending; a deque, as entries cannot be moved

@@ -236,9 +236,9 @@ class ContentsReader {
 }  // namespace
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
-                                              PlanNotes& notes) {
+                                              PlanFindings& findings) {
   const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
-  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, notes));
+  RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {
     for (const std::string& name : *names) {

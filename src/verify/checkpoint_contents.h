@@ -17,16 +17,16 @@
 #include "src/io/shared_work.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/strategy.h"
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 #include "src/source/source.h"
 
 namespace reshard {
 
 // Returns all parameters of a checkpoint, in the order of the file that a conversion to full
 // tensors would write; the rule of `placement` has no target strategy. Adds what there is to say to
-// `notes`. Errors: as MindSporeTarget::Select.
+// `findings`. Errors: as MindSporeTarget::Select.
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
-                                              PlanNotes& notes);
+                                              PlanFindings& findings);
 
 // Returns the logical digest of each of `tensors`, which are of `source`.
 // Errors: kMismatch when no file holds a shard; those of SourceFiles; kCancelled.

@@ -34,10 +34,10 @@ class PieceReader {
       : source_(source), use_(use), work_(work) {}
 
   Status Read(const RankFileOfStage& rank, ByteRange piece, const std::stop_token& stop) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.IndexOf(rank.stage, rank.local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.TableOf(rank.stage, rank.local));
     LogicalHasher hasher;
     uint64_t read = 0;
-    for (const StoredArray& parameter : index->parameters()) {
+    for (const StoredArray& parameter : index->arrays()) {
       const ByteRange span = SpanOf(parameter);
       if (span.offset >= piece.end()) break;
       if (span.end() <= piece.offset) continue;

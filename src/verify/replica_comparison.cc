@@ -198,7 +198,7 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
   TableHandle reference;
   int64_t reference_rank = 0;
   for (const int64_t local : grid.Replicas(parts)) {
-    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source_.IndexOf(stage_, local));
+    RESHARD_ASSIGN_OR_RETURN(TableHandle index, source_.TableOf(stage_, local));
     const StoredArray* parameter = index ? index->Find(name) : nullptr;
     if (parameter == nullptr || parameter->kind != ArrayKind::kTensor) continue;
     const int64_t rank = source_.RankOf(stage_, local);
@@ -234,7 +234,7 @@ Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& te
   std::map<int64_t, const Part*> by_rank;
   for (const auto& [number, part] : seen.parts) by_rank.emplace(part.local, &part);
   for (const auto& [local, part] : by_rank) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.IndexOf(stage_, local));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.TableOf(stage_, local));
     const StoredArray& parameter = *index->Find(tensor.name);
     ReplicaPair pair{source_.RankOf(stage_, local), rank_of(tensor.file), false, 0};
     const auto full = seen.grid->FullShape(parameter.shape, "");

@@ -66,7 +66,7 @@ Status CollectEvidence(const Source& source, Placement::Ranks stage, const Sourc
 
   const auto add_rank = [&](size_t rank, const std::stop_token& stop) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index,
-                             source.IndexOf(0, stage.begin + static_cast<int64_t>(rank)));
+                             source.TableOf(0, stage.begin + static_cast<int64_t>(rank)));
     const FileId file = index->file();
     for (size_t i = 0; i < parameters.size(); ++i) {
       StageParameter& parameter = parameters[i];

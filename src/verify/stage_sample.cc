@@ -93,7 +93,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   });
   const int64_t at_first = budget_.reads;
   reference_local_ = opened == present_.end() ? present_.front() : *opened;
-  RESHARD_ASSIGN_OR_RETURN(reference_, source_.IndexOf(stage_, reference_local_));
+  RESHARD_ASSIGN_OR_RETURN(reference_, source_.TableOf(stage_, reference_local_));
   reference_size_ = reference_->file_size();
   RESHARD_RETURN_IF_ERROR(ListGroups());
   if (groups_.empty() || reads < kLeastReads) return {};
@@ -134,7 +134,7 @@ Status StageSample::ListGroups() {
     return a.second != b.second ? a.second < b.second : *a.first < *b.first;
   };
   std::map<std::pair<const ParameterLayout*, size_t>, size_t, decltype(less)> by_layout(less);
-  for (const StoredArray& parameter : reference_->parameters()) {
+  for (const StoredArray& parameter : reference_->arrays()) {
     const ParameterLayout* layout = layouts.Find(parameter.name);
     if (layout == nullptr || !IsSampled(parameter) || !choice_.Takes(parameter.name)) continue;
     const auto [place, is_new] =
@@ -268,8 +268,8 @@ Status StageSample::Read(size_t index) {
 
 Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
   TableHandle index;
-  if (source_.KnownTable(stage_, rank.local) != reference_->table().id()) {
-    RESHARD_ASSIGN_OR_RETURN(index, source_.IndexOf(stage_, rank.local));
+  if (source_.KnownTableId(stage_, rank.local) != reference_->table().id()) {
+    RESHARD_ASSIGN_OR_RETURN(index, source_.TableOf(stage_, rank.local));
   }
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const SampledParameter& parameter = parameters_[p];
@@ -292,7 +292,7 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }
   if (!alike) {
-    const auto values = static_cast<int64_t>(reference_->parameters().size() + 2);
+    const auto values = static_cast<int64_t>(reference_->arrays().size() + 2);
     if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
     budget_.reads -= values;
     RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(others_, file));

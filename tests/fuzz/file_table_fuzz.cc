@@ -69,13 +69,13 @@ std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
   const OracleAnswer answer = AskLibprotobuf(values);
   if (answer.verdict != OracleAnswer::Verdict::kValid) return "a bad file has an index";
   const std::vector<Parameter> expected = ParametersOf(answer.checkpoint);
-  if (expected.size() != index.parameters().size()) {
-    return fmt::format("{} parameters, not {}", index.parameters().size(), expected.size());
+  if (expected.size() != index.arrays().size()) {
+    return fmt::format("{} parameters, not {}", index.arrays().size(), expected.size());
   }
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string difference = Difference(expected[i], index.parameters()[i], bytes);
+    const std::string difference = Difference(expected[i], index.arrays()[i], bytes);
     if (!difference.empty()) return fmt::format("parameter {}: {}", i, difference);
-    if (index.Find(expected[i].name) != &index.parameters()[i]) return "a name is not found";
+    if (index.Find(expected[i].name) != &index.arrays()[i]) return "a name is not found";
   }
   if (index.memory() > sizeof(IndexedFile) + kIndexBytesPerByte * bytes.size()) {
     return fmt::format("an index of {} bytes", index.memory());

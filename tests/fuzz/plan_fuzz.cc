@@ -95,7 +95,7 @@ std::string PlaceFault(const Content& content, size_t i) {
 
 class PlanRun {
  public:
-  explicit PlanRun(const FuzzModel& model) : model_(model), files_(64), indexes_(files_, 1 << 20) {}
+  explicit PlanRun(const FuzzModel& model) : model_(model), files_(64), tables_(files_, 1 << 20) {}
 
   std::string Run() {
     std::optional<Strategy> source;
@@ -115,16 +115,16 @@ class PlanRun {
     } else {
       placement = std::make_unique<ListedPlacement>(OpenFiles());
     }
-    const Source shards(files_, indexes_, *placement);
+    const Source shards(files_, tables_, *placement);
     const MindSporeTarget planned(shards, *rule_, "net_", model_.unmatched);
-    PlanNotes notes;
+    PlanFindings findings;
     for (int64_t rank = 0; rank < rule_->target_ranks(); ++rank) {
-      const auto plan = planned.Plan(rank, notes);
+      const auto plan = planned.Plan(rank, findings);
       const std::string fault = plan.ok() ? Fault(*plan) : RefusalFault(plan.status());
       if (!fault.empty()) return fmt::format("target rank {}: {}", rank, fault);
       if (!plan.ok()) break;
     }
-    for (const std::string& warning : notes.Warnings()) {
+    for (const std::string& warning : findings.Warnings()) {
       const std::string fault = RefusalFault(MismatchError(warning));
       if (!fault.empty()) return fault;
     }
@@ -236,7 +236,7 @@ class PlanRun {
 
   const FuzzModel& model_;
   SourceFiles files_;
-  TableCache indexes_;
+  TableCache tables_;
   std::optional<ConversionRule> rule_;
   std::vector<const std::string*> contents_;  // by FileId
 };

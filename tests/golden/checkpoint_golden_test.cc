@@ -76,9 +76,9 @@ TEST(CheckpointGoldenTest, EveryDtypeIsReadAsSaved) {
   const std::string bytes = ReadFile(path);
   const auto index = IndexFile(path);
   ASSERT_TRUE(index.ok()) << index.status().message();
-  ASSERT_EQ(index->parameters().size(), std::size(saved));
+  ASSERT_EQ(index->arrays().size(), std::size(saved));
   for (size_t i = 0; i < std::size(saved); ++i) {
-    const StoredArray& found = index->parameters()[i];
+    const StoredArray& found = index->arrays()[i];
     SCOPED_TRACE(saved[i].name);
     EXPECT_EQ(found.name, saved[i].name);
     EXPECT_EQ(found.dtype, saved[i].dtype);
@@ -94,7 +94,7 @@ TEST(CheckpointGoldenTest, TrailerHoldsTheCrcOfThePlainFile) {
   const auto with_crc = IndexFile(kData / "apis" / "files" / "crc.ckpt");
   ASSERT_TRUE(plain.ok()) << plain.status().message();
   ASSERT_TRUE(with_crc.ok()) << with_crc.status().message();
-  EXPECT_EQ(plain->parameters(), with_crc->parameters());
+  EXPECT_EQ(plain->arrays(), with_crc->arrays());
   EXPECT_FALSE(plain->crc().has_value());
   ASSERT_TRUE(with_crc->crc().has_value());
   EXPECT_EQ(with_crc->crc()->value, 0x37ce13aaU);
@@ -138,12 +138,12 @@ TEST(CheckpointGoldenTest, IndexesEqualLibprotobufsAnswerAndHeadersEncodeAgain) 
     ASSERT_TRUE(checkpoint.ParseFromString(bytes));
     const auto index = IndexFile(entry.path());
     ASSERT_TRUE(index.ok()) << index.status().message();
-    ASSERT_EQ(index->parameters().size(), static_cast<size_t>(checkpoint.value_size()));
+    ASSERT_EQ(index->arrays().size(), static_cast<size_t>(checkpoint.value_size()));
     std::string encoded;
     for (int i = 0; i < checkpoint.value_size(); ++i) {
       const Checkpoint::Value& expected = checkpoint.value(i);
       const std::string& content = expected.tensor().tensor_content();
-      const StoredArray& found = index->parameters()[static_cast<size_t>(i)];
+      const StoredArray& found = index->arrays()[static_cast<size_t>(i)];
       const Shape dims(expected.tensor().dims().begin(), expected.tensor().dims().end());
       EXPECT_EQ(found.name, expected.tag());
       EXPECT_EQ(DTypeName(found.dtype), expected.tensor().tensor_type());

@@ -326,7 +326,7 @@ TEST(CheckpointTruncatedTest, EveryLengthOfASmallFile) {
     const auto end = std::find(whole.begin(), whole.end(), length);
     ASSERT_EQ(index.ok(), end != whole.end());
     if (index.ok()) {
-      EXPECT_EQ(index->parameters().size(), static_cast<size_t>(end - whole.begin()) + 1);
+      EXPECT_EQ(index->arrays().size(), static_cast<size_t>(end - whole.begin()) + 1);
     } else {
       EXPECT_EQ(index.status().code(), kCorrupt);
       EXPECT_THAT(index.status().message(), testing::MatchesRegex("net.ckpt: .*(offset|empty).*"));

@@ -69,7 +69,7 @@ TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
     SourceFiles files(1);
     const auto index = ReadFileTable(files, files.Add(path));
     ASSERT_TRUE(index.ok()) << index.status().message();
-    EXPECT_EQ(index->parameters().size(), values.size());
+    EXPECT_EQ(index->arrays().size(), values.size());
     const size_t cached = CachedPages(path);
     EXPECT_LE(cached, header_pages.size() + 2);
     all = cached >= header_pages.size();

@@ -25,8 +25,8 @@ TEST(IndexedFileTest, FindsParametersInFileOrderAndByName) {
   ASSERT_TRUE(index.ok()) << index.status().message();
   EXPECT_EQ(index->file_size(), w.size() + b.size());
   EXPECT_FALSE(index->crc().has_value());
-  ASSERT_EQ(index->parameters().size(), 2U);
-  const StoredArray& first = index->parameters()[0];
+  ASSERT_EQ(index->arrays().size(), 2U);
+  const StoredArray& first = index->arrays()[0];
   EXPECT_EQ(first.name, "w");
   EXPECT_EQ(first.kind, ArrayKind::kTensor);
   EXPECT_EQ(first.dtype, DType::kFloat32);
@@ -35,8 +35,8 @@ TEST(IndexedFileTest, FindsParametersInFileOrderAndByName) {
   EXPECT_THAT(first.framed, ElementsAre(ByteRange{0, w.size()}));
   EXPECT_THAT(first.content, ElementsAre(ByteRange{w.size() - 24, 24}));
   EXPECT_THAT(first.map_tensor, IsEmpty());
-  EXPECT_EQ(index->Find("w"), &index->parameters()[0]);
-  EXPECT_EQ(index->Find("b"), &index->parameters()[1]);
+  EXPECT_EQ(index->Find("w"), &index->arrays()[0]);
+  EXPECT_EQ(index->Find("b"), &index->arrays()[1]);
   EXPECT_EQ(index->Find("a"), nullptr);
   EXPECT_EQ(index->Find("bb"), nullptr);
   EXPECT_EQ(index->Find("x"), nullptr);
@@ -60,10 +60,10 @@ TEST(IndexedFileTest, AdjacentValuesAreOneTensorHoweverItIsCut) {
     bytes += TensorValue("after", "Int8", {1}, "x");
     const auto index = IndexBytes(bytes);
     ASSERT_TRUE(index.ok()) << index.status().message();
-    ASSERT_EQ(index->parameters().size(), 3U);
-    EXPECT_EQ(index->parameters()[1].bytes, 12U);
-    EXPECT_EQ(index->parameters()[1].framed, framed);
-    EXPECT_EQ(index->parameters()[1].content, content);
+    ASSERT_EQ(index->arrays().size(), 3U);
+    EXPECT_EQ(index->arrays()[1].bytes, 12U);
+    EXPECT_EQ(index->arrays()[1].framed, framed);
+    EXPECT_EQ(index->arrays()[1].content, content);
   }
 }
 
@@ -82,8 +82,8 @@ TEST_P(CheckpointShapeTest, IsAsTheFileMeansIt) {
   const auto index =
       IndexBytes(TensorValue("w", row.type, row.dims, std::string(row.content_bytes, 'x')));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters()[0].shape, row.shape);
-  EXPECT_EQ(index->parameters()[0].bytes, row.content_bytes);
+  EXPECT_EQ(index->arrays()[0].shape, row.shape);
+  EXPECT_EQ(index->arrays()[0].bytes, row.content_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -105,8 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(IndexedFileTest, StringsAreTextsNotTensors) {
   const auto index = IndexBytes(TensorValue("note", "str", {0}, std::string(4, '\0')));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters()[0].kind, ArrayKind::kText);
-  EXPECT_EQ(index->parameters()[0].dtype, DType::kString);
+  EXPECT_EQ(index->arrays()[0].kind, ArrayKind::kText);
+  EXPECT_EQ(index->arrays()[0].dtype, DType::kString);
 }
 
 TEST(IndexedFileTest, MapTensorsKeepTheirPartsInOrder) {
@@ -118,8 +118,8 @@ TEST(IndexedFileTest, MapTensorsKeepTheirPartsInOrder) {
                      TensorMessage("int8", {1}, "s")});
   const auto index = IndexBytes(first + second + TensorValue("w", "Int8", {1}, "x"));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  ASSERT_EQ(index->parameters().size(), 2U);
-  const StoredArray& map = index->parameters()[0];
+  ASSERT_EQ(index->arrays().size(), 2U);
+  const StoredArray& map = index->arrays()[0];
   EXPECT_EQ(map.kind, ArrayKind::kMapTensor);
   EXPECT_EQ(map.bytes, 27U);
   EXPECT_THAT(map.content, IsEmpty());
@@ -136,7 +136,7 @@ TEST(IndexedFileTest, TrailerIsNoValue) {
   ASSERT_TRUE(index.ok()) << index.status().message();
   ASSERT_TRUE(index->crc().has_value());
   EXPECT_EQ(index->crc()->value, 0x37ce13aaU);
-  EXPECT_EQ(index->parameters().size(), 1U);
+  EXPECT_EQ(index->arrays().size(), 1U);
   EXPECT_EQ(index->file_size(), value.size() + 17);
 }
 
@@ -189,7 +189,7 @@ TEST(IndexedFileTest, UnknownFieldsAreHoppedOver) {
   const auto index = IndexBytes(unknown + TensorValue("w", "Int8", {1}, "x") + unknown +
                                 TensorValue("v", "Int8", {1}, "x") + unknown);
   ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters().size(), 2U);
+  EXPECT_EQ(index->arrays().size(), 2U);
 }
 
 // Everything stands behind the content, and the tag is longer than a page.
@@ -201,9 +201,9 @@ TEST(IndexedFileTest, LongTagsAndLateHeadersAreRead) {
              BlockField(1, tag));
   const auto index = IndexBytes(late + TensorValue("w", "Int8", {1}, "x"));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  EXPECT_EQ(index->parameters()[0].name, tag);
-  EXPECT_EQ(index->parameters()[0].content[0].offset, late.find('x'));
-  EXPECT_EQ(index->parameters()[1].name, "w");
+  EXPECT_EQ(index->arrays()[0].name, tag);
+  EXPECT_EQ(index->arrays()[0].content[0].offset, late.find('x'));
+  EXPECT_EQ(index->arrays()[1].name, "w");
 }
 
 // A sparse file whose contents lie beyond what 31 and 32 bits can count.
@@ -229,10 +229,10 @@ TEST(IndexedFileTest, FilesMayExceed2And4GiB) {
   SourceFiles files(1);
   const auto index = ReadFileTable(files, files.Add(path));
   ASSERT_TRUE(index.ok()) << index.status().message();
-  ASSERT_EQ(index->parameters().size(), 3U);
+  ASSERT_EQ(index->arrays().size(), 3U);
   for (size_t i = 0; i < lengths.size(); ++i) {
-    EXPECT_THAT(index->parameters()[i].content, ElementsAre(content[i]));
-    EXPECT_THAT(index->parameters()[i].shape, ElementsAre(lengths[i]));
+    EXPECT_THAT(index->arrays()[i].content, ElementsAre(content[i]));
+    EXPECT_THAT(index->arrays()[i].shape, ElementsAre(lengths[i]));
   }
 }
 

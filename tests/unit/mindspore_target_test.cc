@@ -32,10 +32,10 @@ TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
   const auto source = OpenSource(
       {options.source, options.source_strategy, options.target_strategy, options.suffix});
   EXPECT_TRUE(source.ok()) << source.status().message();
-  PlanNotes notes;
+  PlanFindings findings;
   auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.prefix,
                               UnmatchedPolicy::kCopy)
-                  .Plan(rank, notes);
+                  .Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
 }
@@ -135,10 +135,10 @@ std::string Planned(const ConvertOptions& options, int64_t rank) {
   const auto source = OpenSource(
       {options.source, options.source_strategy, options.target_strategy, options.suffix});
   EXPECT_TRUE(source.ok()) << source.status().message();
-  PlanNotes notes;
+  PlanFindings findings;
   const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.prefix,
                                UnmatchedPolicy::kCopy);
-  const auto plan = target.Plan(rank, notes);
+  const auto plan = target.Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   std::string bytes(plan->size, '?');
   const Status filled =

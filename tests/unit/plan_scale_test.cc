@@ -56,7 +56,7 @@ class Opened {
       rank_files[rank] = files_.Add(from + "/rank_" + std::to_string(rank) + "/llama-1_100.ckpt");
     }
     placement_.emplace(*rule_, std::move(rank_files));
-    shards_.emplace(files_, indexes_, *placement_);
+    shards_.emplace(files_, tables_, *placement_);
     target_.emplace(*shards_, *rule_, "checkpoint_", UnmatchedPolicy::kCopy);
   }
 
@@ -67,7 +67,7 @@ class Opened {
     target_->IndexSources(rank, workers, std::stop_token());
   }
   TargetPlan Plan(int64_t rank) {
-    auto plan = target_->Plan(rank, notes_);
+    auto plan = target_->Plan(rank, findings_);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return *std::move(plan);
   }
@@ -76,26 +76,26 @@ class Opened {
   }
   int64_t source_ranks() const { return source_strategy_->ranks(); }
   int64_t indexed() const { return indexed_; }
-  size_t index_memory() const { return indexes_.memory(); }
+  size_t index_memory() const { return tables_.memory(); }
 
  private:
   const TemporaryFolder folder_;
   SourceFiles files_{4};
   std::atomic<int64_t> indexed_ = 0;
   std::function<Status()> before_ = [] { return Status(); };
-  TableCache indexes_{[this](FileId file) -> Result<IndexedFile> {
-                        if (Status status = before_(); !status.ok()) return status;
-                        ++indexed_;
-                        return ReadFileTable(files_, file);
-                      },
-                      size_t{1} << 30};
+  TableCache tables_{[this](FileId file) -> Result<IndexedFile> {
+                       if (Status status = before_(); !status.ok()) return status;
+                       ++indexed_;
+                       return ReadFileTable(files_, file);
+                     },
+                     size_t{1} << 30};
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
   std::optional<ConversionRule> rule_;
   std::optional<GridPlacement> placement_;
   std::optional<Source> shards_;
   std::optional<MindSporeTarget> target_;
-  PlanNotes notes_;
+  PlanFindings findings_;
 };
 
 TEST(PlanScaleTest, ARankLooksAtTheFilesThatItNeedsHoweverManyThereAre) {

@@ -54,7 +54,7 @@ class ManyRanks : public ConversionFolder {
     auto source = OpenSource({options().source, options().source_strategy, "", ""});
     EXPECT_TRUE(source.ok()) << source.status().message();
     for (int64_t rank = 0; rank < opened; ++rank) {
-      EXPECT_TRUE((*source)->tensors().IndexOf(0, rank).ok());
+      EXPECT_TRUE((*source)->tensors().TableOf(0, rank).ok());
     }
     const std::vector<int64_t> stages = {0};
     auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(), ParameterChoice(),

@@ -210,13 +210,13 @@ TEST_F(SourceTest, OpensNoFileThatItDoesNotNeed) {
   EXPECT_FALSE(source().HasNewFile(0, 0));
   ASSERT_TRUE(Cover("a", kWhole, 2).ok());
   EXPECT_TRUE(source().HasNewFile(0, 1));
-  EXPECT_EQ(source().KnownTable(0, 1), 0U);
-  EXPECT_NE(source().KnownTable(0, 2), 0U);
+  EXPECT_EQ(source().KnownTableId(0, 1), 0U);
+  EXPECT_NE(source().KnownTableId(0, 2), 0U);
   // Files that say the same have one table.
-  const auto table = source().TableOf(0, 1);
+  const auto table = source().TableIdOf(0, 1);
   ASSERT_TRUE(table.ok());
-  EXPECT_EQ(*table, source().KnownTable(0, 2));
-  EXPECT_EQ(*source().TableOf(0, 3), 0U);
+  EXPECT_EQ(*table, source().KnownTableId(0, 2));
+  EXPECT_EQ(*source().TableIdOf(0, 3), 0U);
 }
 
 // With nothing stated.

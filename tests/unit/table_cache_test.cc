@@ -200,7 +200,7 @@ TEST_F(TableCacheTest, ThreadsMayUseItAtWill) {
         auto handle = cache.Get(ids[which]);
         ASSERT_EQ(handle.ok(), which < 6);
         if (!handle.ok()) continue;
-        ASSERT_EQ((*handle)->parameters().size(), 20 + which);
+        ASSERT_EQ((*handle)->arrays().size(), 20 + which);
         if (i % 3 == 0) kept = *std::move(handle);
         ASSERT_TRUE(!kept || kept->Find("p19") != nullptr);
       }

@@ -1,8 +1,8 @@
-// PlanNotes: what planning found that the user has to know, gathered over the target ranks.
+// PlanFindings: what planning found that the user has to know, gathered over the target ranks.
 //
-// A plain value, but for the notes of earlier ranks that it may refer to; not thread-safe.
-#ifndef RESHARD_SRC_PLAN_PLAN_NOTES_H_
-#define RESHARD_SRC_PLAN_PLAN_NOTES_H_
+// A plain value, but for the findings of earlier ranks that it may refer to; not thread-safe.
+#ifndef RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
+#define RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
 
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@
 
 namespace reshard {
 
-struct PlanNotes {
+struct PlanFindings {
   struct Parameter {
     std::string source_name;
     ArrayKind kind = ArrayKind::kTensor;
@@ -31,9 +31,9 @@ struct PlanNotes {
   std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
 
   // What was found of target ranks before, or null; not owned. What it says of parameters that are
-  // cut anew, and its findings, are not said again. Whoever adds to these notes reads it: it must
-  // not change meanwhile.
-  const PlanNotes* earlier = nullptr;
+  // cut anew, and its findings, are not said again. Whoever adds to these findings reads it: it
+  // must not change meanwhile.
+  const PlanFindings* earlier = nullptr;
 
   bool silent = false;  // nothing is noted: a first pass has said it all
 
@@ -62,11 +62,11 @@ struct PlanNotes {
   void AddAbsent(std::vector<std::string_view> names);
 
   // Adds the findings of `other` that are not among the earlier ones, not its parameters.
-  void AddFindings(const PlanNotes& other);
+  void AddFindings(const PlanFindings& other);
 
   // Adds what was found of the next target rank. Returns false where that contradicts what was
-  // found of one before: to say how, the rank has to be planned again, with these notes.
-  bool Append(const PlanNotes& next);
+  // found of one before: to say how, the rank has to be planned again, with these findings.
+  bool Append(const PlanFindings& next);
 
   // Returns one sentence a finding: counts, and the first 20 names.
   std::vector<std::string> Warnings() const;
@@ -74,4 +74,4 @@ struct PlanNotes {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_PLAN_PLAN_NOTES_H_
+#endif  // RESHARD_SRC_PLAN_PLAN_FINDINGS_H_

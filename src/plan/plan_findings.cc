@@ -1,4 +1,4 @@
-#include "src/plan/plan_notes.h"
+#include "src/plan/plan_findings.h"
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@
 
 namespace reshard {
 
-const PlanNotes::Parameter* PlanNotes::Find(const std::string& target_name) const {
+const PlanFindings::Parameter* PlanFindings::Find(const std::string& target_name) const {
   const auto own = parameters.find(target_name);
   if (own != parameters.end()) return &own->second;
   return earlier == nullptr ? nullptr : earlier->Find(target_name);
 }
 
-bool PlanNotes::Append(const PlanNotes& next) {
+bool PlanFindings::Append(const PlanFindings& next) {
   for (const auto& [target_name, parameter] : next.parameters) {
     Parameter& known = parameters.try_emplace(target_name, parameter).first->second;
     if (known.source_name != parameter.source_name) return false;
@@ -30,12 +30,12 @@ bool PlanNotes::Append(const PlanNotes& next) {
   return true;
 }
 
-void PlanNotes::AddFindings(const PlanNotes& other) {
-  using Set = std::set<std::string> PlanNotes::*;
+void PlanFindings::AddFindings(const PlanFindings& other) {
+  using Set = std::set<std::string> PlanFindings::*;
   for (const Set set :
-       {&PlanNotes::left_out, &PlanNotes::unmatched_copied, &PlanNotes::unmatched_dropped,
-        &PlanNotes::not_in_source_strategy, &PlanNotes::not_in_target_strategy,
-        &PlanNotes::other_shapes, &PlanNotes::empty_files}) {
+       {&PlanFindings::left_out, &PlanFindings::unmatched_copied, &PlanFindings::unmatched_dropped,
+        &PlanFindings::not_in_source_strategy, &PlanFindings::not_in_target_strategy,
+        &PlanFindings::other_shapes, &PlanFindings::empty_files}) {
     for (const std::string& item : other.*set) {
       if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
     }
@@ -52,12 +52,12 @@ void PlanNotes::AddFindings(const PlanNotes& other) {
   if (!names.empty()) AddAbsent(std::move(names));
 }
 
-void PlanNotes::Add(const SourceTensor& tensor) {
+void PlanFindings::Add(const SourceTensor& tensor) {
   parameters[tensor.name] = {tensor.name,    tensor.kind, tensor.dtype,           tensor.full_shape,
                              tensor.Bytes(), tensor.file, tensor.rank.has_value()};
 }
 
-void PlanNotes::AddAbsent(std::vector<std::string_view> names) {
+void PlanFindings::AddAbsent(std::vector<std::string_view> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   if (absent.empty()) {
@@ -71,7 +71,7 @@ void PlanNotes::AddAbsent(std::vector<std::string_view> names) {
   absent = std::move(all);
 }
 
-std::vector<std::string> PlanNotes::Warnings() const {
+std::vector<std::string> PlanFindings::Warnings() const {
   std::vector<std::string> warnings;
   const auto add = [&](const std::set<std::string>& items, std::string_view what) {
     if (!items.empty()) {
