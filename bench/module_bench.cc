@@ -119,12 +119,12 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
                                   .target_strategy = target + "/strategy",
                                   .suffix = ""});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
-  const MindSporeTarget target((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
-                               UnmatchedPolicy::kCopy);
+  const MindSporeTarget target_files((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
+                                     UnmatchedPolicy::kCopy);
   uint64_t parameters = 0;
   for (auto _ : state) {
     PlanFindings findings;
-    const auto plan = target.Plan(0, findings);
+    const auto plan = target_files.Plan(0, findings);
     if (!plan.ok()) return state.SkipWithError(plan.status().message().c_str());
     parameters = plan->parameters;
   }

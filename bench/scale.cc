@@ -197,16 +197,19 @@ Status Measure(const Strategy& source, const Stages& source_stages, const Sample
       size_t{256} << 20);
   const GridPlacement placement(rule, std::move(rank_files));
   const Source shards(files, tables, placement);
-  const MindSporeTarget target(shards, rule, "checkpoint_", UnmatchedPolicy::kCopy);
+  const MindSporeTarget target_files(shards, rule, "checkpoint_", UnmatchedPolicy::kCopy);
   const int64_t ranks = rule.target_ranks();
-  RESHARD_RETURN_IF_ERROR(PlanRanks(target, rule, ranks, "plan one target rank, first", indexed));
-  RESHARD_RETURN_IF_ERROR(PlanRanks(target, rule, ranks, "plan one target rank, again", indexed));
+  RESHARD_RETURN_IF_ERROR(
+      PlanRanks(target_files, rule, ranks, "plan one target rank, first", indexed));
+  RESHARD_RETURN_IF_ERROR(
+      PlanRanks(target_files, rule, ranks, "plan one target rank, again", indexed));
   const int64_t step = all ? 1 : ranks / 128;
   const std::string which = all ? "all" : "a sample of";
-  RESHARD_RETURN_IF_ERROR(PlanRanks(
-      target, rule, step, fmt::format("plan {} {} target ranks", which, ranks / step), indexed));
+  RESHARD_RETURN_IF_ERROR(PlanRanks(target_files, rule, step,
+                                    fmt::format("plan {} {} target ranks", which, ranks / step),
+                                    indexed));
   RESHARD_RETURN_IF_ERROR(
-      PlanRanks(target, rule, step, fmt::format("the same, again", ranks / step), indexed));
+      PlanRanks(target_files, rule, step, fmt::format("the same, again", ranks / step), indexed));
   fmt::print("  indexes held: {} KiB; peak memory so far (VmHWM): {} MiB\n", tables.memory() >> 10,
              PeakMiB());
   return {};
