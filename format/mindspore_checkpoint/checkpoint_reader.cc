@@ -178,7 +178,7 @@ class HeaderWindow {
       RESHARD_RETURN_IF_ERROR(ahead_.Reach(begin, close_.SpanTo(begin)));
     }
     Take(begin, end - begin);
-    const Status status = file_.read(offset_, bytes_);
+    Status status = file_.read(offset_, bytes_);
     if (status.ok() || block == 0) return status;
     // Bytes beside those that are needed may be to blame, which nobody needs.
     dense_.Pass(needed.offset, near_);

@@ -1,8 +1,8 @@
 // Pages of a file that is read: what the kernel is told about those of its map, which of them are
 // in the page cache, and taking them out of it. Any thread.
 //
-// Advice that the kernel does not take harms nothing. Only to who owns a file or may write to it, it
-// tells what is in the page cache; to others it says nothing (cachestat), or that all is cached
+// Advice that the kernel does not take harms nothing. Only to who owns a file or may write to it,
+// it tells what is in the page cache; to others it says nothing (cachestat), or that all is cached
 // (mincore, before Linux 6.5).
 #ifndef RESHARD_SRC_OS_FILE_PAGES_H_
 #define RESHARD_SRC_OS_FILE_PAGES_H_
