@@ -52,11 +52,7 @@ Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
   std::vector<std::byte> head(std::min<uint64_t>(bytes.size, kSignatureBytes));
   RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
   const Result<Container> container = ContainerOf(head, bytes.size);
-  if (!container.ok()) return std::optional<ByteRange>();
-  switch (*container) {
-    case Container::kMindSpore:
-      break;
-  }
+  if (!container.ok() || *container != Container::kMindSpore) return std::optional<ByteRange>();
   return trailer;
 }
 
