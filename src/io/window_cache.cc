@@ -125,7 +125,7 @@ ByteRange Clip(ByteRange range, const ByteSource& source) {
 
 }  // namespace
 
-WindowCache::~WindowCache() { assert(pinned_.empty() && idle_.empty() && stayed_.empty()); }
+WindowCache::~WindowCache() { assert(pinned_.empty() && !AnyIdle() && stayed_.empty()); }
 
 uint64_t WindowCache::HeldPeak() const {
   const std::lock_guard lock(mutex_);
@@ -154,7 +154,8 @@ void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
 
 std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
   if (entry.pins > 0) return pinned_;
-  return entry.held != 0 ? idle_ : stayed_;
+  if (entry.held == 0) return stayed_;
+  return entry.ahead != 0 ? awaited_ : idle_;
 }
 
 void WindowCache::Unpin(Place entry) {
@@ -172,8 +173,8 @@ void WindowCache::Unpin(Place entry) {
 
 void WindowCache::MakeRoom(Lock& lock) {
   while (held_ > budget_) {
-    if (!idle_.empty()) {
-      Evict(lock, idle_.begin());
+    if (AnyIdle()) {
+      EvictOldest(lock);
     } else if (evicting_ > 0) {
       changed_.wait(lock);
     } else {
@@ -183,8 +184,10 @@ void WindowCache::MakeRoom(Lock& lock) {
   held_peak_ = std::max(held_peak_, held_);
 }
 
-void WindowCache::Evict(Lock& lock, Place entry) {
-  pinned_.splice(pinned_.end(), idle_, entry);
+void WindowCache::EvictOldest(Lock& lock) {
+  std::list<Entry>& list = idle_.empty() ? awaited_ : idle_;
+  const Place entry = list.begin();
+  pinned_.splice(pinned_.end(), list, entry);
   ++entry->pins;
   ++evicting_;
   entry->busy = ~Granules{0};
@@ -350,8 +353,8 @@ Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
     Result<ReservedMemory> buffer = ReservedMemory::Make(kWindowBytes);
     if (buffer.ok()) {
       entry.buffer = std::move(*buffer);
-    } else if (!cache_.idle_.empty()) {
-      cache_.Evict(lock, cache_.idle_.begin());  // address space is short
+    } else if (cache_.AnyIdle()) {
+      cache_.EvictOldest(lock);  // address space is short
     } else {
       return buffer.status();
     }

@@ -3,7 +3,8 @@
 //
 // A file is divided into windows of kWindowBytes, and these into granules, which become present as
 // somebody asks for them and stay until the budget is needed for others: the window not used for
-// longest goes first, one that is pinned never. What goes is unmapped, and those pages that were
+// longest goes first, those with bytes that are read ahead for somebody after all others, one that
+// is pinned never. What goes is unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
 // tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is to
 // leave, because the kernel is using it for a moment or a process has mapped it, remains our own
@@ -88,15 +89,21 @@ class WindowCache {
   // Counts granules that are to be held.
   void Hold(Entry& entry, Granules granules);
   void EndReadAhead(Entry& entry, Granules granules);
-  // Lets windows go until the budget is kept; gives up the lock meanwhile.
+  // Lets windows go until the budget is kept, those that are awaited last; gives up the lock
+  // meanwhile.
   void MakeRoom(Lock& lock);
-  void Evict(Lock& lock, Place entry);
+  // Whether there is a window to let go.
+  bool AnyIdle() const { return !idle_.empty() || !awaited_.empty(); }
+  void EvictOldest(Lock& lock);
 
   std::atomic<uint64_t> budget_;
   mutable std::mutex mutex_;         // guards what follows, and the entries of each FileWindows
   std::condition_variable changed_;  // granules are no longer busy, or a window went
   std::list<Entry> pinned_;
-  std::list<Entry> idle_;    // the one used last at the end
+  // Not pinned, the one used last at the end: those without and those with granules that are read
+  // ahead and that nobody has used yet.
+  std::list<Entry> idle_;
+  std::list<Entry> awaited_;
   std::list<Entry> stayed_;  // went, but for pages that stayed; the last one at the end
   uint64_t held_ = 0;
   uint64_t held_peak_ = 0;

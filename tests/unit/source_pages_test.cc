@@ -230,6 +230,19 @@ TEST_P(SourcePages, NoMoreThanHalfOfTheBudgetIsReadAhead) {
   EXPECT_EQ(BytesFromDisk() - before, kBudget / 2 + kGranuleBytes);
 }
 
+TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
+  const uint64_t before = BytesFromDisk();
+  SourceFiles files(Options());
+  const FileId id = files.Add(path_);
+  EXPECT_TRUE(files.Prefetch(id, 5 * kWindowBytes, kWindowBytes).ok());
+  for (const uint64_t number : {0U, 1U, 2U, 3U, 5U, 4U}) {
+    const uint64_t offset = number * kWindowBytes;
+    EXPECT_EQ(Content(files.Open(id, offset, kWindowBytes)), content_.substr(offset, kWindowBytes));
+  }
+  EXPECT_EQ(BytesFromDisk() - before, 6 * kWindowBytes);
+  EXPECT_LE(files.HeldPeak(), kBudget + kWindowBytes);
+}
+
 TEST_P(SourcePages, ManyReadersReadEachByteOnce) {
   constexpr size_t kReaders = 8;
   constexpr uint64_t kRun = 5000;
