@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -15,6 +14,8 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/os/file_pages.h"
+#include "src/os/memory_usage.h"
 #include "src/os/threads.h"
 #include "src/write/chunk_feed.h"
 #include "src/write/gather.h"
@@ -30,21 +31,15 @@ namespace {
 // lives for the whole run. Run() is called by one thread.
 class ChunkLane {
  public:
-  // Takes the memory that it needs. Everything must outlive the lane.
-  ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed, const LaneOptions& options,
-            WriteCounts& counts);
+  // A lane without a second buffer writes by itself. Everything must outlive the lane.
+  ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed, WriteCounts& counts,
+            std::array<ReservedMemory, 2> buffers)
+      : files_(files), work_(work), feed_(feed), counts_(counts), buffers_(std::move(buffers)) {}
 
   // Fills and writes chunks until the feed has no more. Failures go to the feed.
   void Run();
 
  private:
-  struct FreeAligned {
-    void operator()(std::byte* bytes) const {
-      ::operator delete (bytes, std::align_val_t{StagedFile::kAlignment});
-    }
-  };
-  using Buffer = std::unique_ptr<std::byte, FreeAligned>;
-
   // A filled buffer on its way to the writer.
   struct Filled {
     ChunkFeed::Chunk chunk;
@@ -64,7 +59,7 @@ class ChunkLane {
   ChunkFeed& feed_;
   WriteCounts& counts_;
   ChunkDigest sums_;
-  std::array<Buffer, 2> buffers_;  // the second one only with a writer
+  std::array<ReservedMemory, 2> buffers_;
 
   // Between the two threads. Chunk number n of this lane is in buffer n % 2.
   std::mutex mutex_;  // guards what follows
@@ -75,19 +70,10 @@ class ChunkLane {
   bool closed_ = false;  // nothing more will be handed over
 };
 
-ChunkLane::ChunkLane(SourceFiles& files, const PartWork& work, ChunkFeed& feed,
-                     const LaneOptions& options, WriteCounts& counts)
-    : files_(files), work_(work), feed_(feed), counts_(counts) {
-  for (size_t i = 0; i < (options.writer_threads ? 2 : 1); ++i) {
-    buffers_[i].reset(static_cast<std::byte*>(
-        ::operator new (options.chunk_bytes, std::align_val_t{StagedFile::kAlignment})));
-  }
-}
-
 void ChunkLane::Run() {
   std::optional<Thread> writer;
   Status status = CatchOutOfMemory([&]() -> Status {
-    if (buffers_[1] == nullptr) return {};
+    if (buffers_[1].data() == nullptr) return {};
     auto started = Thread::Start([this] { WriteAll(); });
     if (started.ok()) writer.emplace(std::move(*started));  // else this thread does it all
     return {};
@@ -110,7 +96,7 @@ Status ChunkLane::FillAll(bool hand_over) {
     }
     const std::optional<ChunkFeed::Chunk> chunk = feed_.Take();
     if (!chunk) return {};
-    const std::span<std::byte> out(buffers_[at].get(), chunk->range().length);
+    const std::span<std::byte> out(buffers_[at].data(), chunk->range().length);
     RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
     if (!useful) continue;
     counts_.gathered += out.size();
@@ -195,6 +181,17 @@ void ChunkLane::WriteAll() {
   }
 }
 
+// Buffers of huge pages, where the system has them: a direct write of one takes few requests.
+Result<std::array<ReservedMemory, 2>> MakeBuffers(const LaneOptions& options) {
+  std::array<ReservedMemory, 2> buffers;
+  const size_t size = (options.chunk_bytes + PageSize() - 1) / PageSize() * PageSize();
+  for (size_t i = 0; i < (options.writer_threads ? 2 : 1); ++i) {
+    RESHARD_ASSIGN_OR_RETURN(buffers[i], ReservedMemory::Make(size));
+    RESHARD_RETURN_IF_ERROR(buffers[i].Commit(0, size));
+  }
+  return buffers;
+}
+
 }  // namespace
 
 Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink,
@@ -204,7 +201,8 @@ Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink
   std::vector<std::unique_ptr<ChunkLane>> lanes;
   lanes.reserve(options.lanes);
   for (size_t i = 0; i < options.lanes; ++i) {
-    lanes.push_back(std::make_unique<ChunkLane>(files, work, feed, options, counts));
+    RESHARD_ASSIGN_OR_RETURN(auto buffers, MakeBuffers(options));
+    lanes.push_back(std::make_unique<ChunkLane>(files, work, feed, counts, std::move(buffers)));
   }
   {
     const std::stop_callback cancel(stop, [&feed] { feed.Cancel(); });
