@@ -84,24 +84,6 @@ def run(command, data_limit=None, finish=None):
     return Usage(seconds, cpu, peak)
 
 
-def system_calls(command):
-    """Returns how many system calls a command makes, its threads' too; None where strace cannot be
-    had or may not trace.
-    """
-    if shutil.which("strace") is None:
-        return None
-    with tempfile.NamedTemporaryFile("r") as counts:
-        try:
-            run(["strace", "-qq", "-c", "-f", "-U", "calls,name", "-o", counts.name, *command])
-        except Failure:
-            return None
-        for line in counts.read().splitlines():
-            fields = line.split()
-            if len(fields) == 2 and fields[1] == "total":
-                return int(fields[0])
-    return None
-
-
 def files_of(folder):
     return sorted(path for path in folder.rglob("*") if path.is_file())
 

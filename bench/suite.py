@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times conversions against a bare pipeline, a copy of the same bytes, and MindSpore.
+"""Times conversions against the simplest programs that move the bytes, a copy, and MindSpore.
 
     bench/suite.py                                        all cases, warm and cold
     bench/suite.py --case rows --case giant --runs 7      two of them
@@ -31,6 +31,9 @@ source, target, source_strategy, target_strategy = sys.argv[1:]
 mindspore.transform_checkpoints(source, target, "checkpoint_", source_strategy or None,
                                 target_strategy or None)
 """
+
+# The shapes of the bare pipeline that may be the fastest.
+SHAPES = ["map", "cached:2", "cached:4", "direct:2", "direct:4", "ring_direct:4"]
 
 # What MindSpore may not take, so that the host stays alive when a case does not fit.
 KEPT_FREE = 2 * GIB
@@ -72,7 +75,7 @@ class Contender:
             self.source_cache.append(measure.cached_bytes(sample.files))
             self.target_cache.append(measure.cached_bytes(measure.files_of(self.target)))
 
-    def figures(self, size, calls):
+    def figures(self, size):
         if self.failure:
             return {"failure": self.failure}
         cpu = statistics.median(usage.cpu for usage in self.usages)
@@ -84,7 +87,6 @@ class Contender:
             "rss_anon_bytes": max(usage.rss_anon for usage in self.usages),
             "source_cache_bytes": _median(self.source_cache),
             "target_cache_bytes": _median(self.target_cache),
-            "system_calls_per_gib": None if calls is None else calls / size * GIB,
         }
 
 
@@ -112,14 +114,19 @@ def contenders(arguments, sample):
     reshard = [arguments.bin / "reshard", "--version"]
     yield Contender("reshard", out / "reshard", convert_command(arguments, sample, out / "reshard"),
                     reshard)
-    yield Contender("no checksums", out / "unchecked",
-                    convert_command(arguments, sample, out / "unchecked", "--no-checksum"), reshard)
+    yield Contender("reshard, 64 MiB", out / "small",
+                    convert_command(arguments, sample, out / "small", "--memory-limit", "64M"),
+                    reshard)
     copies = copies_of(sample)
     with copies.open("w") as file:
         subprocess.run([arguments.bin / "copy_list", sample.source, *strategies], check=True,
                        stdout=file)
     bare = arguments.bin / "bare_pipeline"
-    yield Contender("bare pipeline", out / "bare", [bare, copies, out / "bare"], [bare])
+    has_ring = "ring" in subprocess.run([bare], check=False, capture_output=True, text=True).stderr
+    for shape in SHAPES:
+        if has_ring or not shape.startswith("ring"):
+            target = out / shape.replace(":", "_")
+            yield Contender(shape, target, [bare, shape, copies, target], [bare])
     yield Contender("cp -r, sync", out / "cp", ["cp", "-r", sample.checkpoint, out / "cp"],
                     ["cp", "--version"])
     if arguments.paths:
@@ -156,23 +163,17 @@ def run_case(case, arguments):
     print(f"{case.title}: making the sample", file=sys.stderr, flush=True)
     sample = make_sample(case, arguments.size, arguments.bin, arguments.work / case.name)
     entries = list(contenders(arguments, sample))
-    result = {"name": case.name, "title": case.title, "cold_goal": case.cold_goal, "modes": {}}
+    result = {"name": case.name, "title": case.title, "modes": {}}
     result["read_bytes"] = sample.bytes
     result["written_bytes"] = written = sum(
         int(line.split()[1]) for line in copies_of(sample).read_text().splitlines()
         if line.startswith("target "))
-    calls = {}
-    for entry in entries:
-        if not entry.limited:
-            shutil.rmtree(entry.target, ignore_errors=True)
-            calls[entry.name] = measure.system_calls(entry.command)
-            shutil.rmtree(entry.target, ignore_errors=True)
     for mode in arguments.cache:
         print(f"{case.title}: {mode}", file=sys.stderr, flush=True)
         take_rounds(entries, sample, arguments, mode == "cold", arguments.runs)
         result["modes"][mode] = {
-            entry.name: entry.figures(sample.bytes if entry.name.startswith("cp") else written,
-                                      calls.get(entry.name)) for entry in entries}
+            entry.name: entry.figures(sample.bytes if entry.name.startswith("cp") else written)
+            for entry in entries}
     shutil.rmtree(sample.folder)
     return result
 
@@ -190,7 +191,7 @@ def run_jobs_case(case, arguments):
     finally:
         shutil.rmtree(sample.folder)
     return {"name": case.name, "title": case.title, "read_bytes": sample.bytes,
-            "contenders": {entry.name: entry.figures(sample.bytes, None) for entry in entries}}
+            "contenders": {entry.name: entry.figures(sample.bytes) for entry in entries}}
 
 
 def check_space(cases, jobs_cases, arguments):

@@ -47,7 +47,7 @@ show reshard verify ckpt_4
 show reshard verify ckpt_4 --against ckpt_8 --src-strategy ckpt_8/strategy --dst-strategy expected_4/strategy
 show reshard diff ckpt_8 ckpt_4 --a-strategy ckpt_8/strategy --b-strategy expected_4/strategy
 
-say "Time and memory, against a plain copy and a bare pipeline (bench/suite.py, on a larger sample)"
+say "Time and memory, against a plain copy and the simplest programs (bench/suite.py, on a larger sample)"
 show ../../bench/suite.py --case optimizer_merge --size 0.25 --runs 3 --cache warm \
   --bin ../release/bin --work suite
 rm -r suite
