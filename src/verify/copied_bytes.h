@@ -61,11 +61,12 @@ class CopyRows {
   template <typename Visit>
   Status ForEach(SourceFiles& files, ByteRange source, Visit visit) const;
 
- private:
-  // As above for bytes in memory: `data` is that of the file from `window.offset` on.
+  // As above for bytes in memory: `data` is that of the file from `window.offset` on. May be called
+  // under the fault guard.
   template <typename Visit>
-  void ForEachInWindow(ByteRange window, const std::byte* data, Visit& visit) const;
+  void ForEachInWindow(ByteRange window, const std::byte* data, const Visit& visit) const;
 
+ private:
   // Where the first byte comes from that is moved to `target` or behind it.
   uint64_t SourceFrom(uint64_t target) const;
 
@@ -95,7 +96,7 @@ Status CopyRows::ForEach(SourceFiles& files, ByteRange source, Visit visit) cons
 }
 
 template <typename Visit>
-void CopyRows::ForEachInWindow(ByteRange window, const std::byte* data, Visit& visit) const {
+void CopyRows::ForEachInWindow(ByteRange window, const std::byte* data, const Visit& visit) const {
   const uint64_t stride = inner_.source_stride;
   const uint64_t run_length = copy_.run_length;
   // Beginning so much earlier that the first loop that reaches into the window is not cut.

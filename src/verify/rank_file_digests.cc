@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
@@ -27,6 +28,45 @@ ByteRange Overlap(const ByteRange& a, const ByteRange& b) {
   return {begin, end > begin ? end - begin : 0};
 }
 
+// A parameter of which digests are wanted, as far as it lies in a piece of its file.
+struct WantedArray {
+  const StoredArray* array = nullptr;
+  std::vector<BlockCopy> copies = {};
+  uint64_t bytes = 0;  // of the whole parameter
+  Digest128 sum = {};  // of those that lie in the piece
+  uint64_t read = 0;
+};
+
+// Parameters that are read together: one by itself, or many whose bytes lie close to each other in
+// one window of the file.
+struct ReadUnit {
+  std::vector<WantedArray> arrays;
+  ByteRange range;  // from their first byte to their last one in the piece
+};
+
+// Few enough to be held while they are read.
+constexpr size_t kMostInUnit = 256;
+// Bytes between two parameters that are read for nothing rather than opening another window.
+constexpr uint64_t kMostBetween = uint64_t{64} << 10;
+
+bool InOneWindow(ByteRange range) {
+  return range.length > 0 && range.offset / kWindowBytes == (range.end() - 1) / kWindowBytes;
+}
+
+// Adds `wanted`, whose bytes in the piece are `range`, to the unit. Returns whether it belongs
+// there.
+bool Join(const ByteRange& range, WantedArray& wanted, ReadUnit& unit) {
+  const bool is_first = unit.arrays.empty();
+  const ByteRange joined{unit.range.offset, range.end() - unit.range.offset};
+  if (!is_first && (unit.arrays.size() == kMostInUnit || range.offset < unit.range.end() ||
+                    range.offset - unit.range.end() > kMostBetween || !InOneWindow(joined))) {
+    return false;
+  }
+  unit.range = is_first ? range : joined;
+  unit.arrays.push_back(std::move(wanted));
+  return true;
+}
+
 // Reads pieces of files. Parameters that lie in several pieces are put together.
 class PieceReader {
  public:
@@ -35,29 +75,36 @@ class PieceReader {
 
   Status Read(const RankFileOfStage& rank, ByteRange piece, const std::stop_token& stop) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.TableOf(rank.stage, rank.local));
-    LogicalHasher hasher;
-    uint64_t read = 0;
+    PieceWork work{rank, piece, stop};
+    // One unit is read when the next one is known, which is read ahead meanwhile.
+    ReadUnit unit;
     for (const StoredArray& parameter : index->arrays()) {
       const ByteRange span = SpanOf(parameter);
       if (span.offset >= piece.end()) break;
       if (span.end() <= piece.offset) continue;
-      RESHARD_ASSIGN_OR_RETURN(const auto copies, use_.places(rank, parameter));
+      RESHARD_ASSIGN_OR_RETURN(auto copies, use_.places(rank, parameter));
       if (!copies) continue;
-      Part part;
-      uint64_t bytes = 0;  // in all pieces
-      for (const BlockCopy& copy : *copies) {
-        bytes += copy.bytes();
-        const ByteRange range = Overlap(copy.SourceSpan(), piece);
-        RESHARD_RETURN_IF_ERROR(AddRange(copy, range, stop, hasher, part.sum));
-        part.bytes += range.length;
+      WantedArray wanted{.array = &parameter, .copies = std::move(*copies)};
+      ByteRange range;
+      for (const BlockCopy& copy : wanted.copies) {
+        wanted.bytes += copy.bytes();
+        const ByteRange part = Overlap(copy.SourceSpan(), piece);
+        if (part.length == 0) continue;
+        range = range.length == 0 ? part : ByteRange{range.offset, part.end() - range.offset};
+        wanted.read += part.length;
       }
-      read += part.bytes;
-      // One without bytes counts where it begins.
-      if (part.bytes == 0 && (bytes > 0 || span.offset < piece.offset)) continue;
-      if (part.bytes < bytes && !Complete(rank, parameter, bytes, part)) continue;
-      RESHARD_RETURN_IF_ERROR(use_.take(rank, parameter, part.sum));
+      if (wanted.read == 0) {
+        RESHARD_RETURN_IF_ERROR(TakeUnread(work, wanted));
+        continue;
+      }
+      work.read += wanted.read;
+      if (Join(range, wanted, unit)) continue;
+      ReadUnit next;
+      Join(range, wanted, next);
+      RESHARD_RETURN_IF_ERROR(ReadWhole(work, std::exchange(unit, std::move(next)), unit.range));
     }
-    if (work_.progress) work_.progress(piece.length - read);
+    if (!unit.arrays.empty()) RESHARD_RETURN_IF_ERROR(ReadWhole(work, std::move(unit), {}));
+    if (work_.progress) work_.progress(piece.length - work.read);
     return {};
   }
 
@@ -67,14 +114,93 @@ class PieceReader {
     uint64_t bytes = 0;
   };
 
-  Status AddRange(const BlockCopy& copy, ByteRange range, const std::stop_token& stop,
-                  LogicalHasher& hasher, Digest128& sum) const {
+  // What one thread is at.
+  struct PieceWork {
+    const RankFileOfStage& rank;
+    ByteRange piece;
+    const std::stop_token& stop;
+    LogicalHasher hasher = {};
+    uint64_t read = 0;
+  };
+
+  // One without bytes counts where it begins.
+  Status TakeUnread(const PieceWork& work, const WantedArray& wanted) const {
+    if (wanted.bytes > 0 || SpanOf(*wanted.array).offset < work.piece.offset) return {};
+    return use_.take(work.rank, *wanted.array, wanted.sum);
+  }
+
+  // Reads all of `unit`, and asks for the begin of `next`, which may be empty, ahead.
+  Status ReadWhole(PieceWork& work, ReadUnit unit, ByteRange next) {
+    // Bytes between the parameters may be to blame, which nobody needs: then each is read alone.
+    if (!InOneWindow(unit.range) || !ReadTogether(work, unit, next).ok()) {
+      for (WantedArray& wanted : unit.arrays) {
+        wanted.sum = Digest128();
+        RESHARD_RETURN_IF_ERROR(ReadAlone(work, wanted, unit.range, next));
+      }
+    }
+    for (WantedArray& wanted : unit.arrays) {
+      Part part{wanted.sum, wanted.read};
+      if (part.bytes < wanted.bytes && !Complete(work.rank, *wanted.array, wanted.bytes, part)) {
+        continue;
+      }
+      RESHARD_RETURN_IF_ERROR(use_.take(work.rank, *wanted.array, part.sum));
+    }
+    return {};
+  }
+
+  // Reads one parameter of a unit that covers `unit`, a window at a time.
+  Status ReadAlone(PieceWork& work, WantedArray& wanted, ByteRange unit, ByteRange next) const {
+    for (const BlockCopy& copy : wanted.copies) {
+      const ByteRange range = Overlap(copy.SourceSpan(), work.piece);
+      if (range.length == 0) continue;
+      const CopyRows rows(copy);
+      const auto step = [&](ByteRange part) -> Status {
+        const ByteRange behind{part.end(), unit.end() - part.end()};
+        RESHARD_RETURN_IF_ERROR(ReadAhead(work.rank.file, behind.length > 0 ? behind : next));
+        return rows.ForEach(source_.files(), part,
+                            [&](const CopyRow& row) { AddRow(row, work.hasher, wanted.sum); });
+      };
+      RESHARD_RETURN_IF_ERROR(InSteps(range, kWindowBytes, work.stop, work_.progress, step));
+    }
+    return {};
+  }
+
+  // Reads parameters that lie in one window. After an error their sums are undefined.
+  Status ReadTogether(PieceWork& work, ReadUnit& unit, ByteRange next) const {
+    if (work.stop.stop_requested()) return CancelledError("stopped on request");
+    std::vector<CopyRows> rows;  // made here: nothing may be made under the fault guard
+    for (const WantedArray& wanted : unit.arrays) {
+      for (const BlockCopy& copy : wanted.copies) rows.emplace_back(copy);
+    }
+    RESHARD_RETURN_IF_ERROR(ReadAhead(work.rank.file, next));
+    RESHARD_ASSIGN_OR_RETURN(
+        const Window window,
+        source_.files().Open(work.rank.file, unit.range.offset, unit.range.length));
+    uint64_t read = 0;
+    RESHARD_RETURN_IF_ERROR(window.Read([&](const std::byte* data) {
+      const CopyRows* of_copy = rows.data();
+      for (WantedArray& wanted : unit.arrays) {
+        const auto add = [&work, &wanted](const CopyRow& row) {
+          AddRow(row, work.hasher, wanted.sum);
+        };
+        for (const BlockCopy& copy : wanted.copies) {
+          const ByteRange range = Overlap(copy.SourceSpan(), work.piece);
+          if (range.length > 0) {
+            of_copy->ForEachInWindow(range, data + (range.offset - unit.range.offset), add);
+          }
+          ++of_copy;
+        }
+        read += wanted.read;
+      }
+    }));
+    if (work_.progress) work_.progress(read);
+    return {};
+  }
+
+  // Of far-off bytes only the first are asked for.
+  Status ReadAhead(FileId file, ByteRange range) const {
     if (range.length == 0) return {};
-    const CopyRows rows(copy);
-    return InSteps(range, kWindowBytes, stop, work_.progress, [&](ByteRange step) {
-      return rows.ForEach(source_.files(), step,
-                          [&](const CopyRow& row) { AddRow(row, hasher, sum); });
-    });
+    return source_.files().Prefetch(file, range.offset, std::min(range.length, kWindowBytes));
   }
 
   // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.

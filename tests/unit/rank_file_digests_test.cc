@@ -4,10 +4,12 @@
 
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/convert/opened_source.h"
+#include "src/digest/logical_digest.h"
 #include "src/tensor/block_copy.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
@@ -85,6 +87,29 @@ TEST_F(RankFileDigestsTest, PiecesOfAnySizeGiveTheSame) {
   for (const uint64_t piece : {1U, 2U, 7U, 64U, 100U, 333U}) {
     for (const size_t workers : {1U, 3U}) EXPECT_EQ(Digests(piece, workers), whole) << piece;
   }
+}
+
+// More than are read together, in three windows, some of them with a part in each of two.
+TEST_F(RankFileDigestsTest, SmallParametersThatLieTogether) {
+  std::map<std::string, std::string> expected;
+  for (const int64_t rank : {0, 1}) {
+    std::vector<TestTensor> tensors = {MakeTensor("t", DType::kInt8, {500})};
+    for (int i = 0; i < 600; ++i) {
+      tensors.push_back(MakeTensor(std::to_string(i), DType::kInt8, {20000 + i},
+                                   static_cast<uint64_t>(rank * 1000 + i)));
+    }
+    for (const TestTensor& tensor : tensors) {
+      LogicalHasher hasher;
+      Digest128 sum;
+      const auto bytes = std::as_bytes(std::span(tensor.content));
+      hasher.Add(sum, bytes.data(), bytes.size(), 0);
+      expected.emplace(std::to_string(rank) + tensor.name, ToHex(sum));
+    }
+    folder_.WriteRank(rank, tensors);
+  }
+  Open();
+  EXPECT_EQ(Digests(uint64_t{256} << 20, 2), expected);
+  EXPECT_EQ(Digests((uint64_t{5} << 20) + 1, 2), expected);
 }
 
 TEST_F(RankFileDigestsTest, EachByteIsReadOnce) {
