@@ -272,9 +272,9 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(
-        SourceTensors opened,
-        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
+    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
+                             OpenTensors({options.path, options.strategy, "", options.suffix},
+                                         Workers(options.jobs), options.stop));
     RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
     DigestReport report;
     report.bytes_read = reading.bytes;
@@ -306,8 +306,8 @@ Result<DiffReport> Diff(const DiffOptions& options) {
     Side a;
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
-      RESHARD_ASSIGN_OR_RETURN(side->opened,
-                               OpenTensors({named->path, named->strategy, "", ""}, options.stop));
+      RESHARD_ASSIGN_OR_RETURN(side->opened, OpenTensors({named->path, named->strategy, "", ""},
+                                                         Workers(options.jobs), options.stop));
     }
     RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
     RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));
@@ -320,9 +320,9 @@ Result<DiffReport> Diff(const DiffOptions& options) {
 Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(
-        SourceTensors opened,
-        OpenTensors({options.path, options.strategy, "", options.suffix}, options.stop));
+    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
+                             OpenTensors({options.path, options.strategy, "", options.suffix},
+                                         Workers(options.jobs), options.stop));
     if (options.select) {
       std::erase_if(opened.tensors,
                     [&](const SourceTensor& parameter) { return !options.select(parameter.name); });

@@ -51,19 +51,22 @@ Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
   return reading;
 }
 
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token& stop) {
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
+                                  const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
   SourceTensors opened;
   RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {.stop = stop}));
   OpenedSource& source = *opened.source;
   PlanFindings findings;
-  RESHARD_ASSIGN_OR_RETURN(opened.tensors, ListTensors(source.tensors(), source.rule(), findings));
+  RESHARD_ASSIGN_OR_RETURN(
+      opened.tensors,
+      ListTensors(source.tensors(), source.rule(), {workers, stop, {}}, findings));
   for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
   RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
   RESHARD_ASSIGN_OR_RETURN(
       const StrategyFindings of_strategy,
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
-                    {.only_wrong_strategy = true, .stop = stop}));
+                    {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
   opened.warnings = source.warnings();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const std::string& warning : warnings) {

@@ -2,6 +2,7 @@
 #ifndef RESHARD_SRC_API_SOURCE_TENSORS_H_
 #define RESHARD_SRC_API_SOURCE_TENSORS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
@@ -23,10 +24,11 @@ struct SourceTensors {
   std::vector<std::string> warnings;
 };
 
-// Opens a source and lists its tensors. Errors: those of OpenSource, ListTensors and CheckNames;
-// kMismatch where the strategy is most likely another checkpoint's; kInvalidArgument for an empty
-// path; kCancelled.
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, const std::stop_token& stop);
+// Opens a source and lists its tensors; `workers` threads index its files. Errors: those of
+// OpenSource, ListTensors and CheckNames; kMismatch where the strategy is most likely another
+// checkpoint's; kInvalidArgument for an empty path; kCancelled.
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
+                                  const std::stop_token& stop);
 
 // What there is to read.
 struct Reading {

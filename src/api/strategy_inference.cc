@@ -213,7 +213,8 @@ Status Inference::Open(const InferStrategyOptions& options) {
   }
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
-  RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({options.reference, "", "", ""}, options.stop));
+  RESHARD_ASSIGN_OR_RETURN(reference,
+                           OpenTensors({options.reference, "", "", ""}, 1, options.stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);

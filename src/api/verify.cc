@@ -164,6 +164,7 @@ Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
     TargetComparison comparison(source->files(), options.target, work.work());
     for (const int64_t rank : ranks) {
       if (options.stop.stop_requested()) return CancelledError("stopped while planning");
+      target.IndexSources(rank, work.work().workers, options.stop);
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,

@@ -236,8 +236,9 @@ class ContentsReader {
 }  // namespace
 
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
-                                              PlanFindings& findings) {
+                                              const SharedWork& work, PlanFindings& findings) {
   const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
+  target.IndexSources(0, work.workers, work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {

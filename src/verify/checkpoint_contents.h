@@ -23,10 +23,11 @@
 namespace reshard {
 
 // Returns all parameters of a checkpoint, in the order of the file that a conversion to full
-// tensors would write; the rule of `placement` has no target strategy. Adds what there is to say to
-// `findings`. Errors: as MindSporeTarget::Select.
+// tensors would write; the rule of `placement` has no target strategy. The files are indexed by
+// `work.workers` threads. Adds what there is to say to `findings`. Errors: as
+// MindSporeTarget::Select.
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
-                                              PlanFindings& findings);
+                                              const SharedWork& work, PlanFindings& findings);
 
 // Returns the logical digest of each of `tensors`, which are of `source`.
 // Errors: kMismatch when no file holds a shard; those of SourceFiles; kCancelled.
