@@ -26,7 +26,7 @@ namespace reshard {
 
 struct VerifyOptions {
   std::string target;         // a folder that Convert has finished
-  int jobs = 2;               // files read at a time; 0: one for each core
+  int jobs = 2;               // threads that read; 0: all cores
   std::stop_token stop = {};  // a request ends the run with kCancelled
   std::function<void(const Progress&)> progress =
       {};  // called from worker threads, one call at a time; may be empty

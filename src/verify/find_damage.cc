@@ -21,6 +21,7 @@
 #include "src/record/part_record.h"
 #include "src/tensor/block_copy.h"
 #include "src/tensor/byte_box.h"
+#include "src/verify/shared_digests.h"
 
 namespace reshard {
 namespace {
@@ -163,9 +164,12 @@ std::vector<std::pair<uint64_t, ByteRange>> BadBlocks(const PartRecordHead& head
 
 class FileComparison {
  public:
-  FileComparison(const StoredFolder& folder, const SharedWork& work, const std::stop_token& stop,
-                 FileTask& task)
-      : folder_(folder), work_(work), stop_(stop), task_(task) {}
+  FileComparison(const StoredFolder& folder, SharedDigests& digests, const SharedWork& work,
+                 const std::stop_token& stop, FileTask& task)
+      : folder_(folder), digests_(digests), work_(work), stop_(stop), task_(task) {}
+  ~FileComparison() { digests_.FileDone(); }
+  FileComparison(const FileComparison&) = delete;
+  FileComparison& operator=(const FileComparison&) = delete;
 
   Status Compare() {
     const ManifestFile& file = *task_.file;
@@ -196,8 +200,7 @@ class FileComparison {
     }
     if (file.digest.empty()) return {};
     const uint64_t common = std::min(size, file.size);
-    RESHARD_ASSIGN_OR_RETURN(const StoredDigests found,
-                             DigestStored(folder_.files, id, common, stop_, work_.progress));
+    RESHARD_ASSIGN_OR_RETURN(const StoredDigests found, digests_.Digest(id, common, stop_));
     task_.bytes = common;
     if (damage.path.empty() && found.file != file.digest) {
       damage = {.path = file.path,
@@ -225,6 +228,7 @@ class FileComparison {
   }
 
   const StoredFolder& folder_;
+  SharedDigests& digests_;
   const SharedWork& work_;
   const std::stop_token& stop_;
   FileTask& task_;
@@ -249,10 +253,17 @@ Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) 
                      .window_budget = 4 * work.workers * kWindowBytes,
                      .stop = work.stop});
   const StoredFolder folder{set.root, files};
+  SharedDigests digests(files, tasks.size(), work.progress);
+  // Behind the files come threads that help with those that others are at.
+  const uint64_t helpers = std::min<uint64_t>(work.workers - 1, set.bytes() / kWindowBytes);
   RESHARD_RETURN_IF_ERROR(RunWorkers(
-      work.workers, tasks.size(),
-      [&](size_t i, const std::stop_token& stop) {
-        return FileComparison(folder, work, stop, tasks[i]).Compare();
+      work.workers, tasks.size() + helpers,
+      [&](size_t i, const std::stop_token& stop) -> Status {
+        if (i < tasks.size()) {
+          return FileComparison(folder, digests, work, stop, tasks[i]).Compare();
+        }
+        digests.Help(stop);
+        return {};
       },
       work.stop));
   for (FileTask& task : tasks) {

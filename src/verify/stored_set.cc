@@ -11,7 +11,6 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/digest/xxh3.h"
 #include "src/io/shared_work.h"
 #include "src/os/output_directory.h"
 
@@ -77,11 +76,6 @@ Status CheckChecksums(const std::string& manifest_name, const Manifest& manifest
 
 using Entry = OutputDirectory::Entry;
 using EntryType = OutputDirectory::EntryType;
-
-// Small enough to stay in the first cache of a core between the two digests.
-constexpr uint64_t kSliceBytes = uint64_t{32} << 10;
-
-static_assert(kDigestBlockBytes % kWindowBytes == 0, "no window lies in two blocks");
 
 constexpr uint64_t kFeedBytes = uint64_t{256} << 10;
 // What the parser puts in front of its messages; the path stands beside them.
@@ -168,33 +162,6 @@ Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::
     return refuse(DamageKind::kNoFile, "it was replaced while it was opened");
   }
   return std::optional(file);
-}
-
-Result<StoredDigests> DigestStored(SourceFiles& files, FileId file, uint64_t size,
-                                   const std::stop_token& stop,
-                                   const std::function<void(uint64_t bytes)>& progress) {
-  Xxh3 whole;
-  Xxh3 block;
-  StoredDigests digests;
-  const auto take = [&](ByteRange range) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, range.offset, range.length));
-    RESHARD_RETURN_IF_ERROR(files.Prefetch(file, range.end(), kWindowBytes));
-    RESHARD_RETURN_IF_ERROR(window.Read([&whole, &block, &range](const std::byte* data) {
-      for (uint64_t at = 0; at < range.length; at += kSliceBytes) {
-        const std::span slice(data + at, std::min(kSliceBytes, range.length - at));
-        whole.Update(slice);
-        block.Update(slice);
-      }
-    }));
-    if (range.end() % kDigestBlockBytes == 0 || range.end() == size) {
-      digests.blocks.push_back(block.HexDigest());
-      block.Reset();
-    }
-    return {};
-  };
-  RESHARD_RETURN_IF_ERROR(InSteps({0, size}, kWindowBytes, stop, progress, take));
-  digests.file = whole.HexDigest();
-  return digests;
 }
 
 Status FeedStored(SourceFiles& files, FileId file, const std::stop_token& stop,

@@ -7,7 +7,6 @@
 #define RESHARD_SRC_VERIFY_STORED_SET_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -48,18 +47,6 @@ struct StoredFolder {
 // Errors: kIo.
 Result<std::optional<FileId>> OpenStored(const StoredFolder& folder, const std::string& path,
                                          Damage& damage);
-
-// The digests of a file's bytes, as 32 hexadecimal digits.
-struct StoredDigests {
-  std::string file;
-  std::vector<std::string> blocks;
-};
-
-// Digests the first `size` bytes of a file, reading ahead; `progress` may be empty.
-// Errors: those of SourceFiles; kCancelled.
-Result<StoredDigests> DigestStored(SourceFiles& files, FileId file, uint64_t size,
-                                   const std::stop_token& stop,
-                                   const std::function<void(uint64_t bytes)>& progress);
 
 // Feeds a file to `parser` and finishes it; stops at the first thing that is wrong with it.
 // Errors: those of SourceFiles and of PartRecordParser; kCancelled.
