@@ -1,70 +1,188 @@
 #!/usr/bin/env python3
-"""Times `reshard verify` of a converted checkpoint against xxhsum -H128 and sha256sum of its files.
+"""Times what reads checkpoints and writes nothing: `reshard verify`, `digest` and `diff`.
 
-All of them read the same files, in turns: one round that does not count and then --runs rounds, with
-the files in the page cache, or, with --cold, dropped from it before each turn. The table
-has medians. CPU seconds are user and system time together.
+    bench/compare_sums.py                                  all cases, warm and cold
+    bench/compare_sums.py --case rows --cache cold         one of them
+
+Beside them `cat` and programs that compute a sum of each file. All take turns: one round that does
+not count and then --runs rounds, first with the files in the page cache (warm), then without
+(cold). The tables have medians; CPU seconds are user and system time together. Goals: cold at most
+1.2 times as long as `cat` of the same bytes; warm 0.8 of the rate of the digest that is computed,
+as digest_bench measures it on one core, times the cores.
 """
 
 import argparse
+import json
 import os
 import pathlib
+import shutil
 import statistics
+import subprocess
 import sys
 
-from measure import Failure, drop_from_cache, files_of, read_into_cache, run
+import measure
+from bench_cases import CASES, Case, make_sample
+from measure import GIB, Failure
+
+MOST_OF_CAT = 1.2
+LEAST_OF_DIGEST = 0.8
+
+_BY_NAME = {case.name: case for case in CASES}
+_MODEL = _BY_NAME["rows"].model
+
+
+def _rows(*options):
+    return ["--cut", "rows", *options]
+
+
+# What is read is the target, and its source where two sets are compared.
+SETS = [
+    Case("rows", "8 ranks of few big matrices", _MODEL, _rows("--tp", 4), _rows("--tp", 8)),
+    Case("replicas", "8 ranks, data parallel 4", _MODEL, _rows("--tp", 4, "--dp", 2),
+         _rows("--tp", 2, "--dp", 4), gib=0.25),
+    Case("tiny", "8 ranks of 10,000 tiny matrices", _BY_NAME["tiny"].model, _rows("--tp", 4),
+         _rows("--tp", 8), gib=_BY_NAME["tiny"].gib),
+    Case("one_file", "one file of few big matrices", _MODEL, _rows("--tp", 4), None),
+]
 
 
 class Contender:
-    def __init__(self, name, command):
-        self.name, self.command = name, command
-        self.seconds, self.cpu = [], []
+    """A command, the files that it reads, and what it is held against: `cat` is the contender that
+    reads the same files, `digest` the rate in bytes per second that the digest has on all cores.
+    """
 
-    def take_turn(self, files, is_cold, counts):
+    def __init__(self, name, command, files, cat=None, digest=None):
+        self.name, self.command, self.files = name, command, files
+        self.has_goal = pathlib.Path(command[0]).name == "reshard"
+        self.cat, self.digest = cat, digest
+        self.bytes = sum(file.stat().st_size for file in files)
+        self.usages = []
+
+    def take_turn(self, is_cold, counts):
         os.sync()
         if is_cold:
-            drop_from_cache(files)
+            measure.drop_from_cache(self.files)
+            # The program's own files do not count.
+            subprocess.run([self.command[0], "--version"], check=False, capture_output=True)
         else:
-            read_into_cache(files)
-        usage = run(self.command)
+            measure.read_into_cache(self.files)
+        usage = measure.run(self.command)
         if counts:
-            self.seconds.append(usage.seconds)
-            self.cpu.append(usage.cpu)
+            self.usages.append(usage)
+
+    def seconds(self):
+        return statistics.median(usage.seconds for usage in self.usages)
+
+    def row(self, is_cold):
+        seconds, size = self.seconds(), self.bytes / GIB
+        cpu = statistics.median(usage.cpu for usage in self.usages)
+        best = min(usage.seconds for usage in self.usages)
+        of_cat = seconds / self.cat.seconds() if self.cat else None
+        of_digest = self.bytes / seconds / self.digest if self.digest and not is_cold else None
+        missed = self.has_goal and ((is_cold and of_cat > MOST_OF_CAT) or
+                                    (of_digest is not None and of_digest < LEAST_OF_DIGEST))
+
+        def ratio(value):
+            return "-" if value is None else f"{value:.2f}"
+
+        return (f"{self.name:26} {seconds:9.3f} {best:7.3f} {size / seconds:6.2f} {cpu / size:9.2f} "
+                f"{ratio(of_cat):>10} {ratio(of_digest):>13}{'  missed' if missed else ''}")
 
 
-def print_table(entries, size):
-    reference = statistics.median(entries[0].seconds)
-    print(f"{'':24} {'median s':>9} {'best s':>7} {'GiB/s':>6} {'speed / xxhsum':>14} {'CPU s/GiB':>9}")
-    for entry in entries:
-        median = statistics.median(entry.seconds)
-        print(f"{entry.name:24} {median:9.3f} {min(entry.seconds):7.3f} {size / 2**30 / median:6.2f} "
-              f"{reference / median:14.2f} {statistics.median(entry.cpu) / size * 2**30:9.2f}")
+def digest_rates(program):
+    """Returns the rates of the digests on one core, in bytes per second: both XXH3-128 that `verify`
+    computes, of which the second finds the bytes in the cache, and the logical digest.
+    """
+    said = subprocess.run(
+        [program, "--benchmark_format=json", "--benchmark_filter=xxh3-128|memory, runs of 4 MiB"],
+        check=True, capture_output=True, text=True).stdout
+    rates = [(entry["name"], entry["bytes_per_second"]) for entry in json.loads(said)["benchmarks"]]
+
+    def rate(of, where):
+        return next(value for name, value in rates if name.startswith(of) and name.endswith(where))
+
+    xxh3 = 1 / (1 / rate("xxh3-128", "memory, runs of 4 MiB") + 1 / rate("xxh3-128", "cached, one run"))
+    return xxh3, rate("logical", "memory, runs of 4 MiB")
+
+
+def strategy(option, path):
+    return [option, path] if path else []
+
+
+def of_both(sample):
+    return [*strategy("--src-strategy", sample.source_strategy),
+            *strategy("--dst-strategy", sample.target_strategy)]
+
+
+def contenders(case, sample, target, binaries, rates):
+    reshard = binaries / "reshard"
+    of_target = sorted(file for file in measure.files_of(target) if file.suffix == ".ckpt")
+    both = [*sample.files, *of_target]
+    xxh3, logical = (rate * os.cpu_count() for rate in rates)
+
+    target_path = target if case.target else of_target[0]
+    layout = strategy("--strategy", sample.target_strategy)
+    cat = Contender("cat", ["cat", *of_target], of_target)
+    cat_both = Contender("cat, source too", ["cat", *both], both)
+    sums = [Contender(name, [name, *of_target], of_target, cat)
+            for name in ("xxh128sum", "sha256sum") if shutil.which(name)]
+    return [cat, *sums,
+            Contender("verify", [reshard, "verify", target], of_target, cat, xxh3),
+            Contender("digest", [reshard, "digest", target_path, *layout], of_target, cat, logical),
+            cat_both,
+            Contender("verify --against", [reshard, "verify", target, "--against", sample.source,
+                                       *of_both(sample)],
+                      both, cat_both),
+            Contender("diff", [reshard, "diff", sample.source, target_path,
+                               *strategy("--a-strategy", sample.source_strategy),
+                               *strategy("--b-strategy", sample.target_strategy)],
+                      both, cat_both, logical)]
+
+
+def measure_case(case, arguments, rates):
+    folder = arguments.folder / case.name
+    try:
+        sample = make_sample(case, arguments.size, arguments.binaries, folder)
+        target = folder / "target"
+        measure.run([arguments.binaries / "reshard", "convert", sample.source, target,
+                     *of_both(sample)])
+        for cache in arguments.cache:
+            entries = contenders(case, sample, target, arguments.binaries, rates)
+            for round_number in range(arguments.runs + 1):
+                for entry in entries:
+                    entry.take_turn(cache == "cold", counts=round_number > 0)
+            print(f"\n{case.name}: {case.title}, {entries[0].bytes / GIB:.2f} GiB in "
+                  f"{len(entries[0].files)} files; {cache}, {arguments.runs} runs each")
+            print(f"{'':26} {'median s':>9} {'best s':>7} {'GiB/s':>6} {'CPU s/GiB':>9} "
+                  f"{'time / cat':>10} {'rate / digest':>13}")
+            for entry in entries:
+                print(entry.row(cache == "cold"), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", type=pathlib.Path, help="folder that `reshard convert` has written")
-    parser.add_argument("--reshard", type=pathlib.Path, default="build/release/bin/reshard")
-    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--case", action="append", choices=[case.name for case in SETS])
+    parser.add_argument("--cache", action="append", choices=["warm", "cold"])
+    parser.add_argument("--size", type=float, default=1.0, help="of a set, 1 for that of the table")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--binaries", type=pathlib.Path, default="build/release/bin")
+    parser.add_argument("--digest-bench", type=pathlib.Path, default="build/bench/bin/digest_bench")
+    parser.add_argument("--folder", type=pathlib.Path, default="build/sums",
+                        help="for the samples, which are removed")
     arguments = parser.parse_args()
+    arguments.binaries = arguments.binaries.resolve()
+    arguments.folder = arguments.folder.resolve()
+    arguments.cache = arguments.cache or ["warm", "cold"]
 
-    files = [file for file in files_of(arguments.target) if file.suffix == ".ckpt"]
-    if not files:
-        sys.exit(f"{arguments.target}: no .ckpt files below it")
-    verify = [arguments.reshard, "verify", "--quiet", arguments.target, "--jobs"]
-    entries = [Contender("xxhsum -H128", ["xxhsum", "-H128", *files]),
-               Contender("sha256sum", ["sha256sum", *files]),
-               Contender("reshard verify --jobs 1", [*verify, "1"]),
-               Contender("reshard verify --jobs 2", [*verify, "2"])]
-    for round_number in range(arguments.runs + 1):
-        for entry in entries:
-            entry.take_turn(files, arguments.cold, counts=round_number > 0)
-    size = sum(file.stat().st_size for file in files)
-    print(f"{size / 2**30:.2f} GiB in {len(files)} files, {'cold' if arguments.cold else 'in the page cache'}; "
-          f"{arguments.runs} runs each; {os.cpu_count()} cores, load average of all programs {os.getloadavg()[1]:.1f}")
-    print_table(entries, size)
+    rates = digest_rates(arguments.digest_bench.resolve())
+    print(f"{os.cpu_count()} cores; on one of them {rates[0] / GIB:.2f} GiB/s for both digests of verify, "
+          f"{rates[1] / GIB:.2f} GiB/s for the logical digest")
+    for case in SETS:
+        if not arguments.case or case.name in arguments.case:
+            measure_case(case, arguments, rates)
 
 
 if __name__ == "__main__":
