@@ -7,6 +7,7 @@
 #include <cstdint>
 
 namespace reshard {
+inline namespace v0_1 {
 
 // Bytes [offset, offset + length) of a file; whoever makes one has checked that the sum does not
 // overflow.
@@ -18,6 +19,7 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_BYTE_RANGE_H_

@@ -30,6 +30,7 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 class Checkpoint {
  public:
@@ -129,6 +130,7 @@ struct RankFiles {
 // kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_CHECKPOINT_H_

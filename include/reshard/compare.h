@@ -24,6 +24,7 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 struct DigestOptions {
   std::string path;      // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
@@ -164,6 +165,7 @@ struct StatisticsReport {
 // changed meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<StatisticsReport> MeasureValues(const StatisticsOptions& options);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_COMPARE_H_

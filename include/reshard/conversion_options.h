@@ -10,6 +10,7 @@
 #include <cstdint>
 
 namespace reshard {
+inline namespace v0_1 {
 
 // What becomes of parameters that exactly one of two given strategies has, and whether tensors of
 // several elements may be in none that is given.
@@ -69,6 +70,7 @@ struct IoChoice {
   TargetIo target = TargetIo::kAuto;
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_CONVERSION_OPTIONS_H_

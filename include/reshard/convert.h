@@ -26,6 +26,7 @@
 #include "reshard/used_paths.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 struct ConvertOptions {
   // A folder with rank_N/*.ckpt; a pattern such as node{rank}/net-1_100.ckpt or node{rank}, in
@@ -238,6 +239,7 @@ Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);
 // Returns the files that Convert and Plan read and write.
 UsedPaths PathsOf(const ConvertOptions& options);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_CONVERT_H_

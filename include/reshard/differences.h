@@ -15,6 +15,7 @@
 #include "reshard/byte_range.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 // How the elements of two float tensors of one dtype and shape differ. Elements of the same bits
 // are equal, NaNs among them; the three counts have no element in common.
@@ -132,6 +133,7 @@ struct DamageReport {
   std::vector<std::string> notes;      // lists of checksums that are missing
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_DIFFERENCES_H_

@@ -21,6 +21,7 @@
 #include "reshard/used_paths.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 inline constexpr int64_t kMostRankBins = 64;
 inline constexpr int64_t kMostGridCells = 1024;
@@ -118,6 +119,7 @@ Status CheckReport(const std::string& path, bool force, const UsedPaths& used);
 // has to be there. Errors: kAlreadyExists when it exists and not `force`; kIo.
 Status WriteReport(const std::string& path, std::string_view page, bool force);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_LAYOUT_REPORT_H_

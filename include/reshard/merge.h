@@ -19,6 +19,7 @@
 #include "reshard/status.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 enum class MergeKind {
   kSlices,    // each file has a slice of every parameter
@@ -55,6 +56,7 @@ struct MergeReport {
 // kResourceExhausted, kCancelled.
 Result<MergeReport> Merge(const MergeOptions& options);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_MERGE_H_

@@ -14,6 +14,7 @@
 #include "reshard/status.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 // Of the floating-point tensors of more than one element, each name once.
 struct ParameterTotals {
@@ -39,6 +40,7 @@ bool RoundsTo(uint64_t exact, const RoundedCount& stated);
 // Returns "512", "123.4 K", "6.74 B".
 std::string ParameterCountText(uint64_t count);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_PARAMETER_COUNT_H_

@@ -9,6 +9,7 @@
 #include <string_view>
 
 namespace reshard {
+inline namespace v0_1 {
 
 // Returns whether `pattern` matches the whole of `name`: * any bytes, ? one byte, [a-z] one of a
 // set, [!a-z] one not in it, \ takes the next character as it is. A [ without its ] stands for
@@ -19,6 +20,7 @@ bool GlobMatch(std::string_view pattern, std::string_view name);
 // with that and a dot, as MindSpore's optimizers name their copies of a parameter; else nothing.
 std::string_view OptimizerGroup(std::string_view name);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_PARAMETER_NAMES_H_

@@ -16,6 +16,7 @@
 #include <string>
 
 namespace reshard {
+inline namespace v0_1 {
 
 // Bytes dealt with, and in all.
 struct Progress {
@@ -38,6 +39,7 @@ struct LockWaiting {
   std::function<void(const Waiting&)> report = {};
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_PROGRESS_H_

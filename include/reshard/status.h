@@ -1,20 +1,21 @@
 // Status and Result: how every fallible function of reshard reports failure.
 //
-// Nothing in reshard throws across the API. A Status is a code and a message that says what, where
-// (file, parameter, offset), what was expected, what was found and what to do. Both classes are
-// plain values: copy and move them freely; no locking.
+// Nothing in reshard throws across the API, and nothing ends the program but a wrong use of a
+// Result. A Status is a code and a message that says what, where (file, parameter, offset), what
+// was expected, what was found and what to do. Both classes are plain values: copy and move them
+// freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
 #define RESHARD_STATUS_H_
 
-#include <cassert>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 namespace reshard {
+inline namespace v0_1 {
 
 enum class StatusCode {
   kOk,
@@ -63,16 +64,21 @@ Status AlreadyExistsError(std::string message);
 Status InternalError(std::string message);
 Status CancelledError(std::string message);
 
-// A value, or the Status that says why there is none. The status of a Result without a value is
-// never ok.
+// Ends the program with `reason` and the status in words on stderr.
+[[noreturn]] void EndForMisuse(std::string_view reason, const Status& status);
+
+// A value, or the Status that says why there is none. Taking the value of a failed Result and
+// making one of an ok Status are programming errors: they end the program with the status in words.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): so that `return value;` works
   Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}
+  // `status` is not ok.
   // NOLINTNEXTLINE(google-explicit-constructor): so that `return status;` works
   Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {
-    assert(!std::get<0>(state_).ok());
+    const Status& reason = std::get<0>(state_);
+    if (reason.ok()) EndForMisuse("a Result without a value was made of the status", reason);
   }
 
   bool ok() const { return state_.index() == 1; }
@@ -80,19 +86,28 @@ class [[nodiscard]] Result {
   Status status() const { return ok() ? Status() : std::get<0>(state_); }
 
   // The value; only when ok().
-  T& value() & { return *std::get_if<1>(&state_); }
-  const T& value() const& { return *std::get_if<1>(&state_); }
-  T&& value() && { return std::move(*std::get_if<1>(&state_)); }
+  T& value() & { return Checked(*this); }
+  const T& value() const& { return Checked(*this); }
+  T&& value() && { return std::move(Checked(*this)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return std::get_if<1>(&state_); }
-  const T* operator->() const { return std::get_if<1>(&state_); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
 
  private:
+  template <typename Self>
+  static auto& Checked(Self& self) {
+    if (!self.ok()) {
+      EndForMisuse("the value of a failed Result was taken", std::get<0>(self.state_));
+    }
+    return *std::get_if<1>(&self.state_);
+  }
+
   std::variant<Status, T> state_;
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_STATUS_H_

@@ -18,6 +18,7 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 // The layout of one parameter as the file states it (src/mindspore/SPEC.md).
 struct StrategyParameter {
@@ -106,6 +107,7 @@ Status ForEachSourceRanks(
     const std::string& source_strategy, const std::string& target_strategy,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_STRATEGY_FILES_H_

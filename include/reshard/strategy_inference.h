@@ -17,6 +17,7 @@
 #include "reshard/status.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 struct InferStrategyOptions {
   std::string source;     // a folder with rank_N/*.ckpt of all ranks
@@ -44,6 +45,7 @@ struct InferStrategyReport {
 // kCancelled.
 Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_STRATEGY_INFERENCE_H_

@@ -18,6 +18,7 @@
 #include "reshard/byte_range.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 // The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type").
 enum class DType : uint8_t {
@@ -127,6 +128,7 @@ struct StoredArray {
   friend bool operator==(const StoredArray&, const StoredArray&) = default;
 };
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_TENSOR_H_

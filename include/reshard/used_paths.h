@@ -13,6 +13,7 @@
 #include "reshard/status.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 // Empty paths, and those where there is nothing, stand for nothing.
 struct UsedPaths {
@@ -30,6 +31,7 @@ struct UsedPaths {
 // replaced does not change it. Other errors: kIo.
 Status CheckOutput(const std::string& output, const UsedPaths& used);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_USED_PATHS_H_

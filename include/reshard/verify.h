@@ -23,6 +23,7 @@
 #include "reshard/status.h"
 
 namespace reshard {
+inline namespace v0_1 {
 
 struct VerifyOptions {
   std::string target;         // a folder that Convert has finished
@@ -79,6 +80,7 @@ struct AgainstReport {
 // target files is there; kChanged when sources or targets changed meanwhile; kCancelled.
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
 
+}  // namespace v0_1
 }  // namespace reshard
 
 #endif  // RESHARD_VERIFY_H_

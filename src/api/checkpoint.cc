@@ -187,7 +187,7 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
   });
 }
 
-Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix) {
+Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
     RankFiles files;

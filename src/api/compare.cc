@@ -269,7 +269,7 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 
 }  // namespace
 
-Result<DigestReport> DigestCheckpoint(const DigestOptions& options) {
+Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
@@ -300,7 +300,7 @@ bool DiffReport::equal() const {
          (!a || a->replicas.differing == 0) && (!b || b->replicas.differing == 0);
 }
 
-Result<DiffReport> Diff(const DiffOptions& options) {
+Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     Side a;
@@ -317,7 +317,7 @@ Result<DiffReport> Diff(const DiffOptions& options) {
   });
 }
 
-Result<StatisticsReport> MeasureValues(const StatisticsOptions& options) {
+Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,

@@ -306,7 +306,7 @@ Status CheckFolder(const std::string& path) {
 
 }  // namespace
 
-Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
+Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     if (options.conversion.source.empty()) return InvalidArgumentError("a source is needed");
     const bool planned =
@@ -315,7 +315,7 @@ Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options) {
   });
 }
 
-Status CheckReport(const std::string& path, bool force, const UsedPaths& used) {
+Status v0_1::CheckReport(const std::string& path, bool force, const UsedPaths& used) {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(CheckOutput(path, used));
     const std::string folder = FolderOf(path);
@@ -331,7 +331,7 @@ Status CheckReport(const std::string& path, bool force, const UsedPaths& used) {
   });
 }
 
-Status WriteReport(const std::string& path, std::string_view page, bool force) {
+Status v0_1::WriteReport(const std::string& path, std::string_view page, bool force) {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(CheckFolder(path));
     return WriteFile(path, page, force);

@@ -191,7 +191,7 @@ Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
 
 }  // namespace
 
-Result<MergeReport> Merge(const MergeOptions& options) {
+Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
     if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {

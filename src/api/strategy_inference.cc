@@ -327,7 +327,7 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 }  // namespace
 
-Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options) {
+Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = {options.source, options.reference}}));

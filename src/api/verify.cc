@@ -121,7 +121,7 @@ void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<std::s
 
 }  // namespace
 
-Result<DamageReport> Verify(const VerifyOptions& options) {
+Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DamageReport> {
     if (options.target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
@@ -134,7 +134,7 @@ Result<DamageReport> Verify(const VerifyOptions& options) {
   });
 }
 
-Result<AgainstReport> VerifyAgainst(const AgainstOptions& options) {
+Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));

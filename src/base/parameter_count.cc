@@ -49,7 +49,7 @@ std::optional<RoundedCount> Parse(std::string_view text) {
 
 }  // namespace
 
-Result<RoundedCount> ParseParameterCount(std::string_view text) {
+Result<RoundedCount> v0_1::ParseParameterCount(std::string_view text) {
   if (const auto stated = Parse(text)) return *stated;
   return InvalidArgumentError(fmt::format(
       "expected a number of parameters such as 6.74B, with K, M, B or T for powers of 1000, or all "
@@ -57,12 +57,12 @@ Result<RoundedCount> ParseParameterCount(std::string_view text) {
       Quote(text)));
 }
 
-bool RoundsTo(uint64_t exact, const RoundedCount& stated) {
+bool v0_1::RoundsTo(uint64_t exact, const RoundedCount& stated) {
   const uint64_t apart = std::max(exact, stated.count) - std::min(exact, stated.count);
   return apart <= stated.precision / 2;
 }
 
-std::string ParameterCountText(uint64_t count) {
+std::string v0_1::ParameterCountText(uint64_t count) {
   constexpr uint64_t kThousand = 1000;
   if (count < kThousand) return std::to_string(count);
   uint64_t unit = kThousand;

@@ -61,7 +61,7 @@ std::vector<std::string_view> LiteralParts(std::string_view pattern) {
 
 }  // namespace
 
-bool GlobMatch(std::string_view pattern, std::string_view name) {
+bool v0_1::GlobMatch(std::string_view pattern, std::string_view name) {
   size_t p = 0;
   size_t n = 0;
   // Where to go on when a step does not fit: behind the last *, which takes one more byte. Earlier
@@ -124,7 +124,7 @@ std::optional<size_t> GlobList::FirstMatch(std::string_view name) const {
   return first;
 }
 
-std::string_view OptimizerGroup(std::string_view name) {
+std::string_view v0_1::OptimizerGroup(std::string_view name) {
   constexpr std::string_view kGroups[] = {"adam_m",  "adam_v",  "accu_grads",
                                           "moments", "moment1", "moment2"};
   for (const std::string_view group : kGroups) {

@@ -1,12 +1,17 @@
 #include "reshard/status.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <new>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "src/base/out_of_memory.h"
 
 namespace reshard {
 
-std::string_view StatusCodeName(StatusCode code) {
+std::string_view v0_1::StatusCodeName(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
       return "ok";
@@ -36,7 +41,7 @@ std::string_view StatusCodeName(StatusCode code) {
   return "unknown";
 }
 
-int ExitCode(StatusCode code) {
+int v0_1::ExitCode(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
       return 0;
@@ -62,25 +67,46 @@ int ExitCode(StatusCode code) {
   return 70;
 }
 
-Status InvalidArgumentError(std::string message) {
+Status v0_1::InvalidArgumentError(std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message)};
 }
-Status NotFoundError(std::string message) { return {StatusCode::kNotFound, std::move(message)}; }
-Status CorruptError(std::string message) { return {StatusCode::kCorrupt, std::move(message)}; }
-Status UnsupportedError(std::string message) {
+Status v0_1::NotFoundError(std::string message) {
+  return {StatusCode::kNotFound, std::move(message)};
+}
+Status v0_1::CorruptError(std::string message) {
+  return {StatusCode::kCorrupt, std::move(message)};
+}
+Status v0_1::UnsupportedError(std::string message) {
   return {StatusCode::kUnsupported, std::move(message)};
 }
-Status MismatchError(std::string message) { return {StatusCode::kMismatch, std::move(message)}; }
-Status ChangedError(std::string message) { return {StatusCode::kChanged, std::move(message)}; }
-Status IoError(std::string message) { return {StatusCode::kIo, std::move(message)}; }
-Status ResourceExhaustedError(std::string message) {
+Status v0_1::MismatchError(std::string message) {
+  return {StatusCode::kMismatch, std::move(message)};
+}
+Status v0_1::ChangedError(std::string message) {
+  return {StatusCode::kChanged, std::move(message)};
+}
+Status v0_1::IoError(std::string message) { return {StatusCode::kIo, std::move(message)}; }
+Status v0_1::ResourceExhaustedError(std::string message) {
   return {StatusCode::kResourceExhausted, std::move(message)};
 }
-Status AlreadyExistsError(std::string message) {
+Status v0_1::AlreadyExistsError(std::string message) {
   return {StatusCode::kAlreadyExists, std::move(message)};
 }
-Status InternalError(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
-Status CancelledError(std::string message) { return {StatusCode::kCancelled, std::move(message)}; }
+Status v0_1::InternalError(std::string message) {
+  return {StatusCode::kInternal, std::move(message)};
+}
+Status v0_1::CancelledError(std::string message) {
+  return {StatusCode::kCancelled, std::move(message)};
+}
+
+void v0_1::EndForMisuse(std::string_view reason, const Status& status) {
+  std::string text = "reshard: ";
+  text.append(reason).append(": ").append(StatusCodeName(status.code()));
+  if (!status.message().empty()) text.append(": ").append(status.message());
+  text += '\n';
+  std::fputs(text.c_str(), stderr);
+  std::abort();
+}
 
 Status OutOfMemoryError() noexcept {
   try {

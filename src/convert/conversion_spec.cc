@@ -113,7 +113,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   return CheckOutside(options.target, options.source);
 }
 
-UsedPaths PathsOf(const ConvertOptions& options) {
+UsedPaths v0_1::PathsOf(const ConvertOptions& options) {
   UsedPaths used{.checkpoints = {options.source},
                  .files = {options.source_strategy, options.target_strategy, options.reference},
                  .targets = {options.target}};
@@ -122,7 +122,7 @@ UsedPaths PathsOf(const ConvertOptions& options) {
   return used;
 }
 
-Result<std::map<std::string, std::string>> ReadRenames(const std::string& path) {
+Result<std::map<std::string, std::string>> v0_1::ReadRenames(const std::string& path) {
   using Renames = std::map<std::string, std::string>;
   return CatchOutOfMemory([&]() -> Result<Renames> {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxRenameMapBytes));

@@ -282,7 +282,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
 
 }  // namespace
 
-Result<ConvertReport> Convert(const ConvertOptions& options) {
+Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
@@ -317,7 +317,7 @@ Result<ConvertReport> Convert(const ConvertOptions& options) {
   });
 }
 
-Result<PlanReport> Plan(const ConvertOptions& options) {
+Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     ConversionSpec spec = SpecOf(options);
@@ -343,7 +343,7 @@ Result<PlanReport> Plan(const ConvertOptions& options) {
   });
 }
 
-Result<CommitReport> CommitWorkers(const CommitOptions& options) {
+Result<CommitReport> v0_1::CommitWorkers(const CommitOptions& options) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
     const Patience patience(options.stop, options.waiting);
     CommitReport report;

@@ -448,7 +448,7 @@ Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view
   return SpecReader(path).Read(Json::parse(bytes, nullptr, /*allow_exceptions=*/false));
 }
 
-Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options) {
+Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.files = {options.spec, options.checkpoint}}));

@@ -59,15 +59,15 @@ Result<StrategyPair> LoadStrategies(const std::string& source, const std::string
 
 }  // namespace
 
-Result<StrategySummary> ReadStrategy(const std::string& path) {
+Result<StrategySummary> v0_1::ReadStrategy(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<StrategySummary> {
     RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(path));
     return Summarize(strategy);
   });
 }
 
-Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std::string& output,
-                                            bool force) {
+Result<StrategyMergeReport> v0_1::MergeStrategies(const std::string& folder,
+                                                  const std::string& output, bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
     RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {folder}}));
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
@@ -76,8 +76,8 @@ Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std
   });
 }
 
-Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source_strategy,
-                                         const std::string& target_strategy) {
+Result<std::vector<int64_t>> v0_1::SourceRanks(int64_t rank, const std::string& source_strategy,
+                                               const std::string& target_strategy) {
   return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
     RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
                              LoadStrategies(source_strategy, target_strategy));
@@ -85,7 +85,7 @@ Result<std::vector<int64_t>> SourceRanks(int64_t rank, const std::string& source
   });
 }
 
-Status ForEachSourceRanks(
+Status v0_1::ForEachSourceRanks(
     const std::string& source_strategy, const std::string& target_strategy,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit) {
   return CatchOutOfMemory([&]() -> Status {

@@ -425,8 +425,8 @@ Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::strin
   return encoding == StrategyEncoding::kJson ? ToJson(path, bytes) : ToProtobuf(path, bytes);
 }
 
-Result<StrategyConversionReport> ConvertStrategyFile(const std::string& input,
-                                                     const std::string& output, bool force) {
+Result<StrategyConversionReport> v0_1::ConvertStrategyFile(const std::string& input,
+                                                           const std::string& output, bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
     RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {input}}));
     StrategyConversionReport report;

@@ -137,7 +137,7 @@ std::vector<std::string> FilesRead(const UsedPaths& used) {
   return files;
 }
 
-Status CheckOutput(const std::string& output, const UsedPaths& used) {
+Status v0_1::CheckOutput(const std::string& output, const UsedPaths& used) {
   return CatchOutOfMemory([&]() -> Status {
     if (output.empty()) return {};  // writing it fails
     RESHARD_RETURN_IF_ERROR(CheckName(output, used));

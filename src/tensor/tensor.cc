@@ -147,18 +147,18 @@ bool Disjoint(std::vector<const Box*> boxes) {
 
 }  // namespace
 
-std::string_view DTypeName(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
+std::string_view v0_1::DTypeName(DType dtype) { return kRows[static_cast<size_t>(dtype)].name; }
 
-std::optional<DType> ParseDType(std::string_view name) {
+std::optional<DType> v0_1::ParseDType(std::string_view name) {
   for (const DTypeRow& row : kRows) {
     if (row.name == name) return row.dtype;
   }
   return std::nullopt;
 }
 
-uint64_t ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
+uint64_t v0_1::ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
 
-std::optional<uint64_t> ElementCount(const Shape& shape) {
+std::optional<uint64_t> v0_1::ElementCount(const Shape& shape) {
   uint64_t count = 1;
   bool zero = false;
   for (const int64_t size : shape) {
@@ -174,7 +174,7 @@ std::optional<uint64_t> ElementCount(const Shape& shape) {
   return zero ? 0 : count;
 }
 
-std::string ToString(const Shape& shape) {
+std::string v0_1::ToString(const Shape& shape) {
   std::string out = "[";
   for (const int64_t size : shape) {
     if (out.size() > 1) out += ", ";
@@ -189,13 +189,13 @@ bool Box::empty() const {
   return std::any_of(extent.begin(), extent.end(), [](int64_t e) { return e <= 0; });
 }
 
-uint64_t Volume(const Box& box) {
+uint64_t v0_1::Volume(const Box& box) {
   uint64_t volume = 1;
   for (const int64_t e : box.extent) volume *= static_cast<uint64_t>(e);
   return volume;
 }
 
-std::optional<Box> Intersect(const Box& a, const Box& b) {
+std::optional<Box> v0_1::Intersect(const Box& a, const Box& b) {
   assert(a.dims() == b.dims());
   Box overlap;
   overlap.begin.reserve(a.dims());
@@ -210,7 +210,7 @@ std::optional<Box> Intersect(const Box& a, const Box& b) {
   return overlap;
 }
 
-std::string ToString(const Box& box) {
+std::string v0_1::ToString(const Box& box) {
   std::string out = "[";
   for (size_t d = 0; d < box.dims(); ++d) {
     if (d != 0) out += ", ";
