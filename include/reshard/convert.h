@@ -129,6 +129,7 @@ struct Timeline {
 
 struct ConvertReport {
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;   // what calls for nothing to be done
   std::vector<WrittenFile> files;   // written by this run, by rank
   std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
   // The same with each full shape once, and without an optimizer's copies where there are others.
@@ -188,6 +189,7 @@ struct TargetFileSummary {
 
 struct PlanReport {
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;          // what calls for nothing to be done
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<TensorInfo> largest;

@@ -112,13 +112,11 @@ Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
   return {};
 }
 
-Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened,
-                            std::vector<std::string>& warnings) {
+Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
   const MergeFiles files{opened.tables, opened.files, opened.cache, options.output};
   if (options.kind == MergeKind::kSegments) return PlanSegments(files);
   if (options.strategy.empty()) return PlanSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.strategy));
-  warnings.insert(warnings.end(), strategy.notes().begin(), strategy.notes().end());
   return PlanSlices(files, &strategy);
 }
 
@@ -205,7 +203,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
-    RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened, report.warnings));
+    RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), plan.target.size).status());

@@ -60,21 +60,50 @@ std::string FirstFew::Joined(std::string_view separator) const {
   return list;
 }
 
-std::string FirstFew::Dotted() const {
-  std::string list;
-  for (const std::string& item : items_) list += (list.empty() ? "" : ", ") + item;
-  return more() > 0 ? list + ", ..." : list;
-}
-
 std::string FirstFew::Lines(std::string_view rest) const {
   std::string lines;
   for (const std::string& item : items_) lines += "\n  " + item;
   return more() > 0 ? lines.append("\n  ").append(rest) : lines;
 }
 
+void NumberRanges::AddRange(int64_t first, int64_t last) {
+  constexpr size_t kMostRanges = 8;
+  const auto added = static_cast<uint64_t>(last - first) + 1;
+  count_ += added;
+  if (more_ == 0 && !ranges_.empty() && ranges_.back().last + 1 == first) {
+    ranges_.back().last = last;
+  } else if (more_ == 0 && ranges_.size() < kMostRanges) {
+    ranges_.push_back({first, last});
+  } else {
+    more_ += added;
+  }
+}
+
+std::string NumberRanges::ToText() const {
+  std::string text;
+  for (const Range& range : ranges_) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(range.first);
+    if (range.last > range.first) text += '-' + std::to_string(range.last);
+  }
+  if (more_ > 0) text += " and " + std::to_string(more_) + " more";
+  return text;
+}
+
+std::string NumberRanges::ToWords(std::string_view noun) const {
+  return std::string(noun) + (count_ == 1 ? " " : "s ") + ToText();
+}
+
+std::string RangesOf(const std::vector<int64_t>& numbers) {
+  NumberRanges ranges;
+  for (const int64_t number : numbers) ranges.Add(number);
+  return ranges.ToText();
+}
+
 std::string FirstNumbers(const std::vector<int64_t>& numbers) {
-  FirstFew first;
-  for (const int64_t number : numbers) first.Add(number);
+  constexpr size_t kMostNumbers = 20;
+  FirstFew first(kMostNumbers);
+  for (const int64_t number : numbers) first.Add(std::to_string(number));
   return '[' + first.Joined() + ']';
 }
 

@@ -21,13 +21,10 @@ std::string Quote(std::string_view name);
 // The first few of things that are counted, of which there may be millions.
 class FirstFew {
  public:
-  explicit FirstFew(size_t shown = 20) : shown_(shown) {}
+  explicit FirstFew(size_t shown = 3) : shown_(shown) {}
 
   void Add(std::string_view item) {
     if (count_++ < shown_) items_.emplace_back(item);
-  }
-  void Add(int64_t number) {
-    if (count_++ < shown_) items_.push_back(std::to_string(number));
   }
   // As many more, which nobody names.
   void AddUnnamed(uint64_t count) { count_ += count; }
@@ -39,8 +36,6 @@ class FirstFew {
 
   // Returns "a, b and 3 more".
   std::string Joined(std::string_view separator = ", ") const;
-  // Returns "a, b, ...".
-  std::string Dotted() const;
   // Returns each on a line of its own, which begins with "\n  "; `rest` stands for more of them.
   std::string Lines(std::string_view rest = "...") const;
 
@@ -50,10 +45,37 @@ class FirstFew {
   std::vector<std::string> items_;
 };
 
+// Ranks or stages, which are added in ascending order, as ranges; of which there may be millions.
+class NumberRanges {
+ public:
+  void Add(int64_t number) { AddRange(number, number); }
+  // All from `first` to `last`.
+  void AddRange(int64_t first, int64_t last);
+
+  uint64_t count() const { return count_; }
+
+  // Returns "0-3, 8 and 12 more": the first 8 ranges, and how many numbers are in none of them.
+  std::string ToText() const;
+  // Returns "rank 8" or "ranks 0-3, 8", where the noun is "rank".
+  std::string ToWords(std::string_view noun) const;
+
+ private:
+  struct Range {
+    int64_t first = 0;
+    int64_t last = 0;
+  };
+  std::vector<Range> ranges_;
+  uint64_t count_ = 0;
+  uint64_t more_ = 0;
+};
+
+// Returns NumberRanges::ToText of `numbers`, which ascend.
+std::string RangesOf(const std::vector<int64_t>& numbers);
+
 // Returns "[1, 2]": the first 20 of `numbers`, and how many there are beyond them.
 std::string FirstNumbers(const std::vector<int64_t>& numbers);
 
-// Returns "a, b, c": the first 20 of `items`, and how many there are beyond them.
+// Returns "a, b, c": the first 3 of `items`, and how many there are beyond them.
 std::string FirstOf(const std::vector<std::string>& items);
 
 }  // namespace reshard

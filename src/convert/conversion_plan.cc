@@ -283,6 +283,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.largest_shapes = LargestShapes(told.largest, findings);
   told.largest.resize(std::min(told.largest.size(), kLargest));
   told.warnings = source.warnings();
+  told.notes = source.notes();
   for (std::string& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
@@ -307,6 +308,7 @@ PlanReport ReportOf(ConversionPlan plan) {
   ConversionFindings& told = plan.findings;
   PlanReport report;
   report.warnings = std::move(told.warnings);
+  report.notes = std::move(told.notes);
   report.sources = std::move(work.sources);
   report.targets = std::move(work.targets);
   report.largest = std::move(told.largest);

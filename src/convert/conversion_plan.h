@@ -29,6 +29,7 @@ using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 // What planning and the checks after it have found that users are told: as in ConvertReport.
 struct ConversionFindings {
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;

@@ -47,7 +47,8 @@ ConversionSpec SpecOf(const ConvertOptions& options) {
   const std::set<int64_t> ranks(options.ranks.begin(), options.ranks.end());
   ConversionSpec spec;
   spec.source = {options.source, options.source_strategy, options.target_strategy,
-                 options.suffix, options.source_files,    options.group_info};
+                 options.suffix, options.source_files,    options.group_info,
+                 options.ranks};
   spec.access = AccessOf(options.io.source);
   spec.target = {.folder = options.target,
                  .prefix = options.prefix,

@@ -209,6 +209,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   const auto& [list, findings] = conversion.plan;
   ConvertReport report;
   report.warnings = findings.warnings;
+  report.notes = findings.notes;
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
   report.sample = findings.sample;

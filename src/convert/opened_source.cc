@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/group_info.h"
+#include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"
@@ -22,27 +25,42 @@ namespace {
 constexpr size_t kLeastIndexes = 16;
 
 Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
-                   std::optional<Strategy>& strategy, std::vector<std::string>& warnings) {
+                   std::optional<Strategy>& strategy, std::vector<std::string>& notes) {
   if (path.empty()) return {};
   RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(path, memory));
-  warnings.insert(warnings.end(), strategy->notes().begin(), strategy->notes().end());
+  notes.insert(notes.end(), strategy->notes().begin(), strategy->notes().end());
   return {};
 }
 
-// Returns the ranks from `first` up to `end` without files of their own or of a rank that holds the
-// same weights.
-FirstFew MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
-                      const HolderGroups& groups) {
+// Returns the source ranks that some target ranks need; nothing where the strategies do not tell,
+// which planning reports.
+std::optional<std::set<int64_t>> NeededRanks(const ConversionRule& rule,
+                                             const std::vector<int64_t>& target_ranks) {
+  std::set<int64_t> needed;
+  for (const int64_t rank : target_ranks) {
+    const Result<std::vector<int64_t>> list = RankList(rule, rank);
+    if (!list.ok()) return std::nullopt;
+    needed.insert(list->begin(), list->end());
+  }
+  return needed;
+}
+
+// Returns the ranks from `first` up to `end` that the target ranks (none: all) need, without files
+// of their own or of a rank that holds the same weights.
+NumberRanges MissingRanks(const std::vector<OpenedSource::File>& chosen, int64_t first, int64_t end,
+                          const ConversionRule& rule, const std::vector<int64_t>& target_ranks) {
   const auto has_file = [&](int64_t rank) {
     const auto place = std::lower_bound(
         chosen.begin(), chosen.end(), rank,
         [](const OpenedSource::File& file, int64_t wanted) { return file.rank < wanted; });
     return place != chosen.end() && place->rank == rank;
   };
-  FirstFew missing;
+  std::optional<std::set<int64_t>> needed;
+  if (!target_ranks.empty()) needed = NeededRanks(rule, target_ranks);
+  NumberRanges missing;
   for (int64_t rank = first; rank < end; ++rank) {
-    if (has_file(rank)) continue;
-    const auto holders = groups.HoldersLike(rank);
+    if (has_file(rank) || (needed && !needed->contains(rank))) continue;
+    const auto holders = rule.groups().HoldersLike(rank);
     if (std::none_of(holders.begin(), holders.end(), has_file)) missing.Add(rank);
   }
   return missing;
@@ -86,9 +104,9 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                  const SourceLimits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
   RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->warnings_));
-  RESHARD_RETURN_IF_ERROR(LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_,
-                                      source->warnings_));
+      LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->notes_));
+  RESHARD_RETURN_IF_ERROR(
+      LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   const ConversionRule& rule = source->rule_.emplace(
       source->source_strategy_ ? &*source->source_strategy_ : nullptr,
@@ -128,7 +146,7 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
   const int64_t end = rule_->SourceRank(rule_->source_stages() - 1, 0) + rule_->source_devices();
   const HolderGroups& groups = rule_->groups();
   const auto replicas = source_strategy_ ? std::span<const int64_t>() : groups.HoldersLike(first);
-  FirstFew extra;
+  NumberRanges extra;
   for (const RankFile& file : folder.files) {
     if ((file.rank < first || file.rank >= end) &&
         std::find(replicas.begin(), replicas.end(), file.rank) == replicas.end()) {
@@ -139,28 +157,30 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
     step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
   }
-  const FirstFew missing = MissingRanks(chosen_, first, end, groups);
+  const NumberRanges missing = MissingRanks(chosen_, first, end, *rule_, spec.target_ranks);
 
+  NumberRanges known;
+  known.AddRange(first, end - 1);
+  const std::string all = known.ToWords("rank");
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (extra.count() > 0 && !spec.files.empty()) {
     return InvalidArgumentError(
-        fmt::format("--source: expected source ranks from {} to {} (by {}), found {}", first,
-                    end - 1, by, extra.Joined()));
+        fmt::format("--source: expected source {} (by {}), found {}", all, by, extra.ToText()));
   }
   if (chosen_.empty()) {
-    return MismatchError(fmt::format("{}: expected the ranks {} to {} (by {}), found only rank {}",
-                                     SourceName(spec), first, end - 1, by, extra.Joined()));
+    return MismatchError(fmt::format("{}: expected {} (by {}), found only {}", SourceName(spec),
+                                     all, by, extra.ToWords("rank")));
   }
   if (missing.count() > 0) {
-    warnings_.push_back(fmt::format("{}: {} of the ranks {} to {} (by {}) are missing: {}",
-                                    SourceName(spec), missing.count(), first, end - 1, by,
-                                    missing.Joined()));
+    warnings_.push_back(fmt::format("{}: {} of {} (by {}) {} missing: {}", SourceName(spec),
+                                    missing.count(), all, by, missing.count() == 1 ? "is" : "are",
+                                    missing.ToText()));
   }
   if (extra.count() == 0) return {};
   const std::string beyond =
-      fmt::format("{}: {} more than the ranks {} to {} (by {}): {}", SourceName(spec),
-                  extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), first,
-                  end - 1, by, extra.Joined());
+      fmt::format("{}: {} more than {} (by {}): {}", SourceName(spec),
+                  extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), all, by,
+                  extra.ToText());
   if (rule_->stage_alone()) {  // they are of other stages
     warnings_.push_back(beyond + "; not used");
     return {};

@@ -36,6 +36,7 @@ struct SourceSpec {
   std::string suffix;
   std::map<int64_t, std::string> files = {};  // by rank
   std::vector<std::string> group_info = {};   // files or patterns
+  std::vector<int64_t> target_ranks = {};     // that are wanted; none: all
 };
 
 // What its parts may hold, and how files are reached.
@@ -81,6 +82,8 @@ class OpenedSource {
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // Of the strategies: what calls for nothing to be done.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
@@ -100,6 +103,7 @@ class OpenedSource {
   std::vector<File> chosen_;
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> notes_;
 };
 
 // Fails with kInvalidArgument unless a target and one source, a path or files, are named.

@@ -67,15 +67,15 @@ std::vector<int64_t> GridPlacement::HoldersOf(const SourceTensor& tensor, const 
 }
 
 Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part) const {
-  std::vector<std::string> ranks;
+  NumberRanges ranks;
   for (const int64_t replica : tensor.grid->Replicas(part.id)) {
-    ranks.push_back(std::to_string(rule_.SourceRank(tensor.stage, replica)));
+    ranks.Add(rule_.SourceRank(tensor.stage, replica));
   }
   return MismatchError(fmt::format(
       "parameter {}: box {} of the full shape {} is in no source file; the source "
-      "strategy {} puts it in rank {}{}",
+      "strategy {} puts it in {}{}",
       Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), Escape(strategy_.path()),
-      FirstOf(ranks),
+      ranks.ToWords("rank"),
       !HoldersOf(tensor, part).empty()
           ? ", and the files that are there do not have it: is the strategy this checkpoint's?"
           : ": add the folder of one of these ranks; or are the two strategies swapped?"));

@@ -31,7 +31,7 @@ std::string ToText(const std::vector<std::vector<int64_t>>& tensor_map) {
   std::vector<std::string> dims;
   dims.reserve(tensor_map.size());
   for (const std::vector<int64_t>& axes : tensor_map) dims.push_back(FirstNumbers(axes));
-  return '[' + FirstOf(dims) + ']';
+  return fmt::format("[{}]", fmt::join(dims, ", "));
 }
 
 Status LayoutError(std::string_view where, std::string_view what) {

@@ -105,15 +105,15 @@ std::vector<const Candidate*> Eligible(const RankListing& rank, const std::strin
   return eligible;
 }
 
-// Which ranks, by label, are at which step.
-using Steps = std::map<std::optional<TrainingStep>, FirstFew, std::greater<>>;
+// Which ranks are at which step.
+using Steps = std::map<std::optional<TrainingStep>, NumberRanges, std::greater<>>;
 
 Status CheckSameStep(const std::string& source, const Steps& steps,
                      const std::vector<RankListing>& ranks) {
   if (steps.size() <= 1) return {};
   FirstFew list;
   for (const auto& [step, where] : steps) {
-    list.Add(fmt::format("{} in {}", StepName(step), where.Joined()));
+    list.Add(fmt::format("{} in {}", StepName(step), where.ToWords("rank")));
   }
   return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
                                    Escape(source), list.Joined("; "), GreatestCommonStep(ranks)));
@@ -138,7 +138,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
                           const std::vector<RankListing>& ranks, const std::string& suffix) {
   RankFolder found;
   FirstFew open;
-  FirstFew empty;
+  NumberRanges empty;
   FirstFew other;  // those where MindSpore takes another file
   Steps steps;
   std::string example;
@@ -146,7 +146,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   for (const RankListing& rank : ranks) {
     const std::vector<const Candidate*> eligible = Eligible(rank, suffix);
     if (eligible.empty()) {
-      empty.Add(Escape(rank.label));
+      empty.Add(rank.rank);
       continue;
     }
     if (eligible.size() > 1) {
@@ -160,7 +160,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
     const Candidate& chosen = *eligible.front();
     const std::string relative = PathIn(rank.folder, chosen.name);
     found.files.push_back({rank.rank, PathIn(base, relative), relative, chosen.step});
-    steps[chosen.step].Add(Escape(rank.label));
+    steps[chosen.step].Add(rank.rank);
     if (suffix.empty() && !rank.last_by_name.empty() && chosen.name != rank.last_by_name) {
       other.Add(
           Escape(fmt::format("{}/{} instead of {}", rank.folder, rank.last_by_name, chosen.name)));
@@ -183,14 +183,15 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
   if (found.files.empty()) {
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
-                                     Escape(source), wanted, empty.count(), places, empty.Joined(),
+                                     Escape(source), wanted, empty.count(), places,
+                                     empty.ToWords("rank"),
                                      suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
   RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));
   if (empty.count() > 0) {
     found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}",
                                          Escape(source), wanted, empty.count(), ranks.size(),
-                                         places, empty.Joined()));
+                                         places, empty.ToWords("rank")));
   }
   if (other.count() > 0) {
     found.warnings.push_back(

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -65,22 +66,19 @@ Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_s
 
 // Fails unless `stages`, ascending and distinct, are 0, 1, 2 and so on.
 Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& stages) {
-  const auto count = static_cast<int64_t>(stages.size());
-  if (stages.back() == count - 1) return {};
-  FirstFew missing;
-  FirstFew found;
+  NumberRanges missing;
+  NumberRanges found;
   int64_t expected = 0;
   for (const int64_t stage : stages) {
-    for (; expected < stage && !missing.full(); ++expected) missing.Add(expected);
-    if (expected == stage) ++expected;
+    if (expected < stage) missing.AddRange(expected, stage - 1);
+    expected = stage + 1;
     found.Add(stage);
   }
-  const bool one = missing.count() == 1;
-  missing.AddUnnamed(static_cast<uint64_t>(stages.back() - (count - 1)) - missing.count());
-  return MismatchError(fmt::format(
-      "{}: missing stage{} {}; found {}, expected 0, 1, 2 and so on; give a folder with the "
-      "strategy files of all stages (or, to convert one stage alone, its file itself)",
-      Escape(path), one ? "" : "s", missing.Joined(), found.Dotted()));
+  if (missing.count() == 0) return {};
+  return MismatchError(
+      fmt::format("{}: missing {}; found {}, expected 0, 1, 2 and so on; give a folder with the "
+                  "strategy files of all stages (or, to convert one stage alone, its file itself)",
+                  Escape(path), missing.ToWords("stage"), found.ToText()));
 }
 
 // Returns what makes two stages differ, or nothing; the order of layouts does not.
@@ -98,11 +96,8 @@ std::optional<std::string> Difference(const StrategyStage& a, const StrategyStag
   return std::nullopt;
 }
 
-// Notes the files that are left out for one reason.
-void NoteSkipped(const FirstFew& paths, std::string_view reason, std::vector<std::string>& notes) {
-  if (paths.count() == 0) return;
-  notes.push_back(fmt::format("skipped {} strategy file{}, {}: {}", paths.count(),
-                              paths.count() == 1 ? "" : "s", reason, paths.Dotted()));
+std::string FileName(const std::string& path) {
+  return Escape(std::filesystem::path(path).filename().string());
 }
 
 }  // namespace
@@ -226,15 +221,16 @@ Result<Strategy> Strategy::FromFile(StrategyFile file) {
 
 Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<StrategyFile> files) {
   FirstFew merged;
-  FirstFew repeated;
+  uint64_t repeated = 0;
   std::map<int64_t, StrategyStage> by_stage;
   for (StrategyFile& file : files) {
     const bool is_merged = IsMerged(file.layouts);
-    for (const std::string& copy : file.copies) (is_merged ? merged : repeated).Add(Escape(copy));
     if (is_merged) {
-      merged.Add(Escape(file.path));
+      for (const std::string& copy : file.copies) merged.Add(FileName(copy));
+      merged.Add(FileName(file.path));
       continue;
     }
+    repeated += file.copies.size();
     if (!file.first_item_stage) {
       return MismatchError(
           fmt::format("{}: found no strategy item, whose stage would be the file's; expected one "
@@ -253,7 +249,7 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
           "{} and {} are both of stage {} but differ: {}; remove the one that is not of this run",
           Escape(place->second.path()), Escape(stage.path()), place->first, *difference));
     }
-    repeated.Add(Escape(stage.path()));
+    ++repeated;
   }
   if (by_stage.empty()) {
     return MismatchError(fmt::format(
@@ -271,8 +267,18 @@ Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<Strate
   RESHARD_RETURN_IF_ERROR(CheckNoneMissing(folder, numbers));
   Strategy strategy(std::move(folder), true);
   RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  NoteSkipped(merged, "merged already", strategy.notes_);
-  NoteSkipped(repeated, "the same as another of their stage", strategy.notes_);
+  const std::string place = Escape(strategy.path());
+  if (merged.count() > 0) {
+    strategy.notes_.push_back(fmt::format("{}: skipped {} merged strategy file{}: {}", place,
+                                          merged.count(), merged.count() == 1 ? "" : "s",
+                                          merged.Joined()));
+  }
+  if (repeated > 0) {
+    strategy.notes_.push_back(
+        fmt::format("{}: skipped {}, the same as another of {} stage", place,
+                    repeated == 1 ? "1 strategy file" : fmt::format("{} strategy files", repeated),
+                    repeated == 1 ? "its" : "their"));
+  }
   return strategy;
 }
 

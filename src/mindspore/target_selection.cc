@@ -150,16 +150,17 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
     if (lost.empty()) continue;
     RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(stage));
     if (!census->files_differ || census->files == rule_.source_devices()) continue;
-    std::vector<std::string> missing;
+    NumberRanges missing;
     for (int64_t local = 0; local < rule_.source_devices(); ++local) {
       const int64_t rank = rule_.SourceRank(stage, local);
-      if (!source().placement().files().contains(rank)) missing.push_back(std::to_string(rank));
+      if (!source().placement().files().contains(rank)) missing.Add(rank);
     }
     return MismatchError(fmt::format(
         "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
         "ones: {}; add the "
-        "folders of the missing ranks {}",
-        lost.size(), Escape(rule_.source()->path()), stage, FirstOf(lost), FirstOf(missing)));
+        "folders of the missing {}",
+        lost.size(), Escape(rule_.source()->path()), stage, FirstOf(lost),
+        missing.ToWords("rank")));
   }
   return {};
 }
@@ -167,18 +168,18 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
 // Nothing tells what full tensors there have to be.
 Status MindSporeTarget::CheckMissingReplicas() const {
   const std::span<const int64_t> holders = rule_.groups().HoldersLike(0);
-  std::vector<std::string> missing;
+  NumberRanges missing;
   for (const int64_t rank : holders) {
-    if (!source().placement().files().contains(rank)) missing.push_back(std::to_string(rank));
+    if (!source().placement().files().contains(rank)) missing.Add(rank);
   }
-  if (missing.empty()) return {};
+  if (missing.count() == 0) return {};
   RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(0));
   if (!census->files_differ) return {};
   return MismatchError(fmt::format(
-      "the files of the ranks {}, which by --group-info hold the same full tensors, do not all "
-      "have the same parameters, as when redundancy was removed, and those of the ranks {} are "
+      "the files of ranks {}, which by --group-info hold the same full tensors, do not all "
+      "have the same parameters, as when redundancy was removed, and those of {} are "
       "missing; add them",
-      FirstNumbers({holders.begin(), holders.end()}), FirstOf(missing)));
+      RangesOf({holders.begin(), holders.end()}), missing.ToWords("rank")));
 }
 
 Status MindSporeTarget::CheckStages(int64_t target_stage) const {
@@ -197,7 +198,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
     if (lost.empty()) continue;
     const int64_t first = rule_.SourceRank(stage, 0);
     return MismatchError(fmt::format(
-        "{}: stage {} has {} parameters of the target, but no file of its ranks {} to {} is there; "
+        "{}: stage {} has {} parameters of the target, but no file of its ranks {}-{} is there; "
         "add their folders; the parameters are {}",
         Escape(rule_.source()->path()), stage, lost.size(), first,
         first + rule_.source_devices() - 1, FirstOf(lost)));

@@ -98,12 +98,12 @@ std::vector<int64_t> ListedPlacement::HoldersOf(const SourceTensor& tensor,
 }
 
 Status ListedPlacement::NotHeld(const SourceTensor& tensor, const Part& part) const {
-  std::vector<std::string> ranks;
-  for (const int64_t rank : PartOf(tensor, part).ranks) ranks.push_back(std::to_string(rank));
+  NumberRanges ranks;
+  for (const int64_t rank : PartOf(tensor, part).ranks) ranks.Add(rank);
   return MismatchError(fmt::format(
       "parameter {}: box {} of the full shape {} is in no source file; it ought to be "
-      "in that of rank {}",
-      Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), FirstOf(ranks)));
+      "in that of {}",
+      Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), ranks.ToWords("rank")));
 }
 
 const ListedPlacement::StatedPart& ListedPlacement::PartOf(const SourceTensor& tensor,

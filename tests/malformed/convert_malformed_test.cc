@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
                         folder.folder().Write("source/rank_1/net-1_100.ckpt", GoodShard());
                       },
                       kMismatch,
-                      {"/source: ", "-1_200 in rank_0", "-1_100 in rank_1", "-1_100"}},
+                      {"/source: ", "-1_200 in rank 0", "-1_100 in rank 1", "-1_100"}},
         MalformedCase{
             "shards_of_unequal_shapes",
             Rank1(EncodeCheckpoint({MakeTensor("w", DType::kFloat32, {5, 3})})),

@@ -333,7 +333,7 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   RunConvert(wrong.options());
 }
 
-TEST(ConvertReferenceTest, ListsTheFirstTwentyThatDiffer) {
+TEST(ConvertReferenceTest, ListsTheFirstThatDiffer) {
   std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {8, 3})};
   for (int i = 0; i < 25; ++i) {
     tensors.push_back(MakeTensor("t" + std::to_string(i), DType::kFloat16, {2}));
@@ -346,7 +346,7 @@ TEST(ConvertReferenceTest, ListsTheFirstTwentyThatDiffer) {
   const std::string message = Refused(folder, StatusCode::kMismatch);
   EXPECT_THAT(message, HasSubstr("25 of 26 parameters"));
   EXPECT_THAT(message, HasSubstr("\n  \"t0\": expected BFloat16 [2], found Float16 [2]"));
-  EXPECT_THAT(message, EndsWith("\n  and 5 more"));
+  EXPECT_THAT(message, EndsWith("\n  and 22 more"));
 }
 
 TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {

@@ -64,7 +64,7 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   const auto without = Convert(folder_.options());
   ASSERT_TRUE(without.ok()) << without.status().message();
   EXPECT_THAT(without->warnings,
-              ElementsAre(HasSubstr("are missing: 1, 2"),
+              ElementsAre(HasSubstr("are missing: 1-2"),
                           HasSubstr("1 parameter without a layout in the source")));
   // Nothing tells that rank 3 has what rank 1 had.
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 0)));
@@ -191,9 +191,9 @@ TEST_F(FullTensorsTest, AreAllNeededWhereTheyDiffer) {
   const auto report = Convert(folder_.options());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(report.status().message(),
-              HasSubstr("the files of the ranks [0, 1, 2, 3], which by --group-info hold the same "
+              HasSubstr("the files of ranks 0-3, which by --group-info hold the same "
                         "full tensors, do not all have the same parameters, as when redundancy was "
-                        "removed, and those of the ranks 1 are missing; add them"));
+                        "removed, and those of rank 1 are missing; add them"));
 }
 
 }  // namespace

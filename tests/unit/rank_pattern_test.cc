@@ -70,13 +70,13 @@ TEST(RankPatternTest, NamesFilesAndFolders) {
         "n{rank}/x_{rank}.ckpt",
         ""},
        {{7, "n007/x_007.ckpt"}},
-       {"no checkpoint (*.ckpt) in 1 of 2 places of the pattern: n08/x_08.ckpt"}},
+       {"no checkpoint (*.ckpt) in 1 of 2 places of the pattern: rank 8"}},
       {{"folders, of which the latest is chosen",
         {"node0/a-1_9.ckpt", "node0/a-1_10.ckpt", "node1/a-1_10.ckpt", "node2/"},
         "node{rank}",
         ""},
        {{0, "node0/a-1_10.ckpt"}, {1, "node1/a-1_10.ckpt"}},
-       {"no checkpoint (*.ckpt) in 1 of 3 places of the pattern: node2",
+       {"no checkpoint (*.ckpt) in 1 of 3 places of the pattern: rank 2",
         "MindSpore, which goes by the order of names and not by epoch and step, would take other "
         "files in 1 of 3 places of the pattern: node0/a-1_9.ckpt instead of a-1_10.ckpt"}},
       {{"folders, by suffix", {"node0/a-1_9.ckpt", "node0/a-1_10.ckpt"}, "node{rank}/", "-1_9"},
@@ -124,14 +124,14 @@ TEST(RankPatternTest, Rejects) {
        "none in "},
       {{"no file behind what matches", {"node0/b.ckpt", "node1/"}, "node{rank}/a.ckpt", ""},
        StatusCode::kNotFound,
-       ": expected checkpoints (*.ckpt), found none in 2 places of the pattern: node0/a.ckpt, "
-       "node1/a.ckpt"},
+       ": expected checkpoints (*.ckpt), found none in 2 places of the pattern: ranks 0-1"},
       {{"one rank twice", {"node1/a.ckpt", "node01/a.ckpt"}, "node{rank}/a.ckpt", ""},
        StatusCode::kMismatch,
        ": node01/a.ckpt and node1/a.ckpt both name rank 1; remove one of them"},
       {{"different steps", {"n0/a-1_2.ckpt", "n1/a-1_3.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
-       ": expected checkpoints of one step, found -1_3 in n1; -1_2 in n0; no step is in all"},
+       ": expected checkpoints of one step, found -1_3 in rank 1; -1_2 in rank 0; no step is in "
+       "all"},
       {{"an open choice", {"n0/a.ckpt", "n0/b.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
        "found several: n0 (a.ckpt, b.ckpt); choose by the end of the name, such as --suffix=a"},
@@ -165,8 +165,8 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
   const auto mixed = TakeRankFiles({{0, "a/x-1_5.ckpt"}, {4, "b/y-1_6.ckpt"}}, {});
   EXPECT_EQ(mixed.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(mixed.status().message(),
-              HasSubstr("--source: expected checkpoints of one step, found -1_6 in b/y-1_6.ckpt; "
-                        "-1_5 in a/x-1_5.ckpt"));
+              HasSubstr("--source: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
+                        "in rank 0"));
   EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}}, {}).status().code(), StatusCode::kUnsupported);
 }
 

@@ -280,7 +280,7 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
   folder.options().progress = [&](const Progress&) { folder.RemoveRank(7); };
-  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("are missing: 6")));
+  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("is missing: 6")));
 }
 
 TEST(StrategyCheckTest, FewRanksAreEnough) {

@@ -140,6 +140,7 @@ int ConvertCommand::Run() {
     }
   }
 
+  if (!quiet()) PrintNotes(report->notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) PrintReport(*report, seconds.count());
@@ -187,6 +188,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
                          {"outstanding", report.shard->outstanding}};
   }
   document["warnings"] = report.warnings;
+  document["notes"] = report.notes;
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -211,16 +213,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   }
   if (report.totals) PrintWords(TotalsText(*report.totals));
   if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
-  if (report.memory_peak > 0) {
-    PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),
-                           FormatBytes(report.memory_peak), IoInWords(report.io)));
-  }
   if (report.shard) PrintWords(ShardText(*report.shard));
-  if (report.crc_files > 0) {
-    PrintWords(fmt::format("CRC trailers checked first: {}, {}",
-                           FormatCount(report.crc_files, "source file"),
-                           FormatBytes(report.crc_bytes)));
-  }
   if (report.replicas && report.replicas->shards == 0) {
     PrintWords("replicas compared first: none, no two source ranks hold the same shard");
   } else if (report.replicas) {
@@ -233,13 +226,24 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(fmt::format("{} kept, finished by an interrupted run",
                            FormatCount(report.files_kept, report.shard ? "part" : "file")));
   }
-  if (verbose()) {
-    Table table({{""}, {"", Align::kRight}});
-    for (const WrittenFile& file : report.files) {
-      table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
-    }
-    PrintWords("files written:\n" + table.ToText());
+  if (verbose()) PrintDetails(report);
+}
+
+void ConvertCommand::PrintDetails(const ConvertReport& report) const {
+  if (report.memory_peak > 0) {
+    PrintWords(fmt::format("memory: {} planned, {} used; {}", FormatBytes(report.memory_planned),
+                           FormatBytes(report.memory_peak), IoInWords(report.io)));
   }
+  if (report.crc_files > 0) {
+    PrintWords(fmt::format("CRC trailers checked first: {}, {}",
+                           FormatCount(report.crc_files, "source file"),
+                           FormatBytes(report.crc_bytes)));
+  }
+  Table table({{""}, {"", Align::kRight}});
+  for (const WrittenFile& file : report.files) {
+    table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
+  }
+  PrintWords("files written:\n" + table.ToText());
   if (!report.largest_shapes.empty()) {
     PrintWords(
         "largest full shapes (check them against the model: others mean a wrong strategy):\n" +

@@ -23,6 +23,7 @@ class ConvertCommand : public Command {
  private:
   void PrintReport(const ConvertReport& report, double seconds) const;
   void PrintSummary(const ConvertReport& report, double seconds) const;
+  void PrintDetails(const ConvertReport& report) const;
 
   ConversionArguments arguments_;
   std::string page_;  // where the run is drawn; empty: nowhere

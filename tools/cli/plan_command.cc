@@ -73,6 +73,7 @@ int PlanCommand::Run() {
   options.stop = stop.token();
   const Result<PlanReport> report = Plan(options);
   if (!report.ok()) return Fail(report.status());
+  if (!quiet()) PrintNotes(report->notes);
   PrintWarnings(report->warnings);
   if (json()) {
     PrintReport(*report);
@@ -122,6 +123,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
   document["sample"] = SampleAsJson(report.sample);
   document["warnings"] = report.warnings;
+  document["notes"] = report.notes;
   PrintData(ToJsonText(document) + '\n');
 }
 
