@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
@@ -88,6 +89,20 @@ bool IsFolder(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
+// The checkpoints that lie in the folder itself, in the order of names.
+std::vector<std::string> CheckpointsIn(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".ckpt" && !IsFolder(entry->path().string())) {
+      files.push_back(entry->path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 // With names that may have been meant.
 Status NoSuchParameter(const ShardedCheckpoint& checkpoint, const std::string& typed) {
   constexpr size_t kMostNames = 5;
@@ -107,13 +122,13 @@ Status NoSuchParameter(const ShardedCheckpoint& checkpoint, const std::string& t
                                   : fmt::format("did you mean {}?", PrintableName(nearest))));
 }
 
-// The parameters of `checkpoint` whose names match the glob pattern `filter` (empty: all), in file
-// order. They belong to the checkpoint.
+// The parameters of `checkpoint` that the filter takes, in file order. They belong to the
+// checkpoint.
 std::vector<const StoredArray*> SelectParameters(const Checkpoint& checkpoint,
-                                                 const std::string& filter) {
+                                                 const NameFilter& filter) {
   std::vector<const StoredArray*> selected;
   for (const StoredArray& parameter : checkpoint.parameters()) {
-    if (filter.empty() || GlobMatch(filter, parameter.name)) selected.push_back(&parameter);
+    if (filter.Takes(parameter.name)) selected.push_back(&parameter);
   }
   return selected;
 }
@@ -238,9 +253,74 @@ void CheckpointTotals::Add(const std::vector<const StoredArray*>& parameters) {
   }
 }
 
+std::string CheckpointTotals::Line() const {
+  return fmt::format("total: {}, {}, {} of content\n", FormatCount(files_, "checkpoint"),
+                     FormatCount(all_.parameters, "parameter"), FormatBytes(all_.bytes));
+}
+
+std::string CheckpointTotals::ToShortText() const {
+  if (all_.parameters == 0) return Line();
+  return fmt::format("{}  {}\n  {}\n", Line(), ToShortText(by_dtype_), ToShortText(by_group_));
+}
+
+std::string CheckpointTotals::ToShortText(const Totals& totals) {
+  std::string text;
+  for (const auto& [name, total] : totals) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(total.bytes));
+  }
+  return text;
+}
+
+void FolderSummary::Add(const Checkpoint& checkpoint, std::optional<int64_t> rank,
+                        const std::vector<const StoredArray*>& parameters) {
+  uint64_t bytes = 0;
+  for (const StoredArray* parameter : parameters) {
+    bytes += parameter->bytes;
+    modules_.Add(parameter->name, TypeText(*parameter), parameter->bytes);
+  }
+  const auto alike = [&](const Row& row) {
+    return rank && row.parameters == parameters.size() && row.size == checkpoint.file_size() &&
+           row.bytes == bytes;
+  };
+  auto row = std::find_if(rows_.begin(), rows_.end(), alike);
+  if (row == rows_.end()) {
+    rows_.push_back({.ranks = {},
+                     .first = checkpoint.path(),
+                     .files = 0,
+                     .parameters = parameters.size(),
+                     .size = checkpoint.file_size(),
+                     .bytes = bytes});
+    row = std::prev(rows_.end());
+  }
+  ++row->files;
+  if (rank) row->ranks.push_back(*rank);
+}
+
+std::string FolderSummary::ToText() const {
+  constexpr size_t kMostRows = 8;
+  constexpr size_t kMostModules = 13;
+  Table table({{"RANKS"},
+               {"PARAMETERS", Align::kRight},
+               {"SIZE", Align::kRight},
+               {rows_.size() < 2 && rows_.front().files == 1 ? "FILE" : "FIRST FILE"}});
+  uint64_t left = 0;
+  for (const Row& row : rows_) {
+    if (static_cast<size_t>(&row - rows_.data()) >= kMostRows) {
+      left += row.files;
+      continue;
+    }
+    table.AddRow(
+        {row.ranks.empty() ? "-" : FormatRanks(row.ranks), fmt::format("{}", row.parameters),
+         FormatBytes(row.size) + (row.files > 1 ? " each" : ""), PrintableName(row.first)});
+  }
+  std::string text = table.ToText();
+  if (left > 0)
+    text += fmt::format("  and {} more; --long has them all\n", FormatCount(left, "file"));
+  return modules_.empty() ? text : text + '\n' + modules_.ToText(kMostModules);
+}
+
 std::string CheckpointTotals::ToText() const {
-  std::string out = fmt::format("total: {}, {}, {} of content\n", FormatCount(files_, "checkpoint"),
-                                FormatCount(all_.parameters, "parameter"), FormatBytes(all_.bytes));
+  std::string out = Line();
   if (all_.parameters == 0) return out;
   return out + ToText("DTYPE", by_dtype_) + '\n' + ToText("PREFIX", by_group_);
 }
@@ -273,7 +353,8 @@ nlohmann::ordered_json CheckpointTotals::ToJson(const Totals& totals) {
 InspectCommand::InspectCommand(CLI::App& parent)
     : Command(parent, "inspect", "Show what checkpoints, folders of ranks and strategies hold",
               {"reshard inspect ckpt_8/rank_0/net-1_100.ckpt",
-               "reshard inspect ckpt_8 --filter 'adam_m.*'",
+               "reshard inspect ckpt_8 --include 'adam_m.*'",
+               "reshard inspect ckpt_8 --strategy s8.ckpt            # full tensors and their cut",
                "reshard inspect ckpt_8 --strategy s8.ckpt --param lm_head.weight",
                "reshard inspect ckpt_8 --strategy s8.ckpt --values",
                "reshard inspect ckpt_8 strategy_8.ckpt --json"}) {
@@ -281,15 +362,13 @@ InspectCommand::InspectCommand(CLI::App& parent)
       app(), "PATH", paths_,
       "Checkpoint file, folder with rank_N/*.ckpt or pattern with {rank}, strategy file or folder "
       "of stage files");
-  app()
-      .add_option("--filter", filter_,
-                  "Only parameters whose names match a glob pattern; totals count only these")
-      ->type_name("GLOB");
+  app().add_flag("--long", long_, "Of a folder every parameter of every file, not sums");
+  filter_.AddTo(app());
   AddSuffixOption(app(), suffix_);
   app()
       .add_option("--strategy", strategy_,
-                  "Strategy file of the checkpoint at PATH, or folder of stage files: for --param "
-                  "and --values of full tensors")
+                  "Strategy file of the checkpoint at PATH, or folder of stage files: lists the "
+                  "full tensors and how they are cut")
       ->type_name("S");
   app()
       .add_option("--param", parameter_,
@@ -308,8 +387,9 @@ Status InspectCommand::CheckOptions() const {
   if (!parameter_.empty() && strategy_.empty()) {
     return InvalidArgumentError("--param takes the checkpoint's --strategy");
   }
-  if (!strategy_.empty() && parameter_.empty() && !values_) {
-    return InvalidArgumentError("--strategy is for --param or --values");
+  if (long_ && (values_ || !parameter_.empty() || !strategy_.empty())) {
+    return InvalidArgumentError(
+        "--long lists what each file holds; --values, --param and --strategy say other things");
   }
   return {};
 }
@@ -331,8 +411,8 @@ int InspectCommand::Run() {
   for (const std::string& path : paths_) {
     if (!cancelled_) InspectPath(path);
   }
-  if (!filter_.empty() && parameter_.empty() && !filter_matched_ && exit_code_ == 0) {
-    warnings_.push_back(FilterWarning(filter_));
+  if (filter_.given() && parameter_.empty() && !filter_matched_ && exit_code_ == 0) {
+    warnings_.push_back(filter_.Warning());
     PrintWarnings({warnings_.back()});
   }
   if (json()) {
@@ -343,7 +423,7 @@ int InspectCommand::Run() {
     if (!strategy_.empty()) rest["sharded"] = std::move(sharded_);
     PrintData("]," + ToJsonText(rest).substr(1) + '\n');
   } else if (checkpoints_ > 0) {
-    PrintData(totals_.ToText());
+    PrintData(only_folders_ ? totals_.ToShortText() : totals_.ToText());
   }
   return exit_code_;
 }
@@ -351,8 +431,10 @@ int InspectCommand::Run() {
 void InspectCommand::InspectPath(const std::string& path) {
   if (!parameter_.empty()) {
     InspectShards(path);
-  } else if (!strategy_.empty()) {
+  } else if (!strategy_.empty() && values_) {
     InspectValues(path);
+  } else if (!strategy_.empty()) {
+    InspectTensors(path);
   } else if (IsFolder(path) || path.find("{rank}") != std::string::npos) {
     InspectFolder(path);
   } else {
@@ -380,17 +462,13 @@ void InspectCommand::InspectFolder(const std::string& path) {
   const Result<RankFiles> ranks = ListRankFiles(path, suffix_);
   if (!ranks.ok()) {
     if (ranks.status().code() != StatusCode::kNotFound) return Report(path, ranks.status());
-    const Result<StrategySummary> strategy = ReadStrategy(path);
-    if (strategy.ok()) return ShowStrategy(*strategy);
-    if (strategy.status().code() == StatusCode::kNotFound) return Report(path, ranks.status());
-    return Report(path, Status(strategy.status().code(),
-                               fmt::format("{}; as a folder of strategy files: {}",
-                                           ranks.status().message(), strategy.status().message())));
+    return InspectFiles(path, ranks.status());
   }
   PrintWarnings(ranks->warnings);
   warnings_.insert(warnings_.end(), ranks->warnings.begin(), ranks->warnings.end());
+  BeginFolder(path, ranks->files.size());
   for (const RankFileSummary& file : ranks->files) {
-    if (cancelled_) return;
+    if (cancelled_) break;
     const Result<Checkpoint> checkpoint = Checkpoint::Open(file.path);
     if (checkpoint.ok()) {
       ShowCheckpoint(*checkpoint, file.rank);
@@ -398,6 +476,62 @@ void InspectCommand::InspectFolder(const std::string& path) {
       Report(file.path, checkpoint.status());
     }
   }
+  EndFolder();
+}
+
+void InspectCommand::InspectFiles(const std::string& path, const Status& not_ranks) {
+  const Result<StrategySummary> strategy = ReadStrategy(path);
+  if (strategy.ok()) return ShowStrategy(*strategy);
+  const std::vector<std::string> files = CheckpointsIn(path);
+  if (files.empty()) {
+    return Report(
+        path, strategy.status().code() == StatusCode::kNotFound ? not_ranks : strategy.status());
+  }
+  BeginFolder(path, files.size());
+  for (const std::string& file : files) {
+    if (!cancelled_) InspectFile(file);
+  }
+  EndFolder();
+}
+
+void InspectCommand::BeginFolder(const std::string& path, uint64_t files) {
+  if (long_ || values_ || json()) return;
+  folder_.emplace();
+  PrintData(fmt::format("{}: {}\n", PrintableName(path), FormatCount(files, "file")));
+}
+
+void InspectCommand::EndFolder() {
+  if (folder_ && !folder_->empty()) PrintData(folder_->ToText() + '\n');
+  folder_.reset();
+}
+
+void InspectCommand::InspectTensors(const std::string& path) {
+  const Result<ShardedCheckpoint> checkpoint = ShardedCheckpoint::Open(path, strategy_, suffix_);
+  if (!checkpoint.ok()) return Report(path, checkpoint.status());
+  PrintWarnings(checkpoint->warnings());
+  warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
+  Table table({{"NAME"},
+               {"DTYPE"},
+               {"FULL SHAPE"},
+               {"SIZE", Align::kRight},
+               {"CUT"},
+               {"STAGE", Align::kRight}});
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
+  for (const LogicalTensor& tensor : checkpoint->tensors()) {
+    if (!filter_.Takes(tensor.name)) continue;
+    filter_matched_ = true;
+    const Result<std::vector<Shard>> shards = checkpoint->Shards(tensor.name);
+    if (!shards.ok()) return Report(path, shards.status());
+    if (json()) {
+      parameters.push_back(ShardsAsJson(tensor, *shards));
+    } else {
+      table.AddRow({PrintableName(tensor.name), std::string(DTypeName(tensor.dtype)),
+                    FormatList(tensor.shape), FormatBytes(tensor.bytes), CutText(tensor, *shards),
+                    fmt::format("{}", tensor.stage)});
+    }
+  }
+  if (!json()) return PrintData(table.ToText());
+  sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
 }
 
 void InspectCommand::InspectShards(const std::string& path) {
@@ -421,8 +555,8 @@ Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const 
   options.strategy = strategy_;
   options.suffix = IsFolder(path) ? suffix_ : "";
   options.jobs = jobs_;
-  if (!filter_.empty()) {
-    options.select = [this](std::string_view name) { return GlobMatch(filter_, name); };
+  if (filter_.given()) {
+    options.select = [this](std::string_view name) { return filter_.Takes(name); };
   }
   return CallStoppable(options, progress_style(), MeasureValues);
 }
@@ -462,7 +596,10 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
       document["parameters"][i]["statistics"] = ValuesAsJson(statistics[i].statistics);
     }
     PrintData(separator + ToJsonText(document));
+  } else if (folder_) {
+    folder_->Add(checkpoint, rank, parameters);
   } else {
+    only_folders_ = false;
     PrintData(CheckpointLine(checkpoint, rank) +
               (values_ ? ValuesAsText(statistics) : ParametersAsText(parameters, verbose())) +
               '\n');

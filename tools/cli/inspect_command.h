@@ -16,6 +16,8 @@
 #include "reshard/strategy_files.h"
 #include "reshard/tensor.h"
 #include "tools/cli/command.h"
+#include "tools/cli/module_tree.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -26,6 +28,8 @@ class CheckpointTotals {
   void Add(const std::vector<const StoredArray*>& parameters);
 
   std::string ToText() const;
+  // The same in three lines.
+  std::string ToShortText() const;
   nlohmann::ordered_json ToJson() const;
 
  private:
@@ -35,13 +39,38 @@ class CheckpointTotals {
   };
   using Totals = std::map<std::string_view, Total>;  // keys are literals
 
+  std::string Line() const;
   static std::string ToText(std::string_view header, const Totals& totals);
+  static std::string ToShortText(const Totals& totals);
   static nlohmann::ordered_json ToJson(const Totals& totals);
 
   uint64_t files_ = 0;
   Total all_;
   Totals by_dtype_;
   Totals by_group_;
+};
+
+// The checkpoints of a folder, alike ones together, and what they hold by module. A plain value.
+class FolderSummary {
+ public:
+  void Add(const Checkpoint& checkpoint, std::optional<int64_t> rank,
+           const std::vector<const StoredArray*>& parameters);
+
+  bool empty() const { return rows_.empty(); }
+  std::string ToText() const;
+
+ private:
+  // Files that hold as many parameters and bytes, in files of one size.
+  struct Row {
+    std::vector<int64_t> ranks;
+    std::string first;  // path
+    uint64_t files = 0;
+    uint64_t parameters = 0;
+    uint64_t size = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<Row> rows_;
+  ModuleTree modules_;
 };
 
 // What cannot be read is reported, and the rest is still shown; the first error decides the exit
@@ -56,25 +85,34 @@ class InspectCommand : public Command {
   void InspectPath(const std::string& path);
   void InspectFile(const std::string& path);
   void InspectFolder(const std::string& path);
+  // A folder without rank folders. `not_ranks` says so.
+  void InspectFiles(const std::string& path, const Status& not_ranks);
+  void BeginFolder(const std::string& path, uint64_t files);
+  void EndFolder();
   Status CheckOptions() const;
-  // Of the full tensors of a sharded checkpoint: what they hold, or which ranks hold one of them.
+  // Of the full tensors of a sharded checkpoint: what they hold, which ranks hold one of them, or
+  // how all are cut.
   void InspectValues(const std::string& path);
   void InspectShards(const std::string& path);
+  void InspectTensors(const std::string& path);
   void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
   Result<StatisticsReport> Measure(const std::string& path) const;
   void ShowStrategy(const StrategySummary& strategy);
   void Report(const std::string& path, const Status& status);
 
   std::vector<std::string> paths_;
-  std::string filter_;
+  NameFilter filter_;
   std::string suffix_;
   std::string strategy_;
   std::string parameter_;
   bool values_ = false;
+  bool long_ = false;
   int jobs_ = 2;
 
   CheckpointTotals totals_;
-  uint64_t checkpoints_ = 0;  // shown so far
+  std::optional<FolderSummary> folder_;  // of the path that is gone through, where one is shown
+  bool only_folders_ = true;             // were shown so far
+  uint64_t checkpoints_ = 0;             // shown so far
   std::vector<std::string> warnings_;
   nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json sharded_ = nlohmann::ordered_json::array();

@@ -139,14 +139,8 @@ class ShardGridText {
 
 }  // namespace
 
-std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
-  std::string line = fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name),
-                                 DTypeName(tensor.dtype), FormatList(tensor.shape), tensor.stage);
-  if (!tensor.in_strategy) {
-    return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
-                       line, FormatRanks(shards.front().ranks));
-  }
-  const ShardGridText grid(tensor, shards);
+std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
+  if (!tensor.in_strategy) return "in no layout";
   const auto by_replicas = [](const Shard& a, const Shard& b) {
     return a.ranks.size() < b.ranks.size();
   };
@@ -155,10 +149,20 @@ std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& 
       fewest->ranks.size() == most->ranks.size()
           ? FormatCount(most->ranks.size(), "rank")
           : fmt::format("{} to {}", fewest->ranks.size(), FormatCount(most->ranks.size(), "rank"));
-  if (shards.size() == 1)
-    return fmt::format("{}: not cut, on {}\n", line, replicas) + grid.ToText();
-  return fmt::format("{}: {} parts, each on {}\n", line, fmt::join(grid.cuts(), " x "), replicas) +
-         grid.ToText();
+  if (shards.size() == 1) return "not cut, on " + replicas;
+  const ShardGridText grid(tensor, shards);
+  return fmt::format("{} parts, each on {}", fmt::join(grid.cuts(), " x "), replicas);
+}
+
+std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
+  std::string line = fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name),
+                                 DTypeName(tensor.dtype), FormatList(tensor.shape), tensor.stage);
+  if (!tensor.in_strategy) {
+    return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
+                       line, FormatRanks(shards.front().ranks));
+  }
+  return fmt::format("{}: {}\n", line, CutText(tensor, shards)) +
+         ShardGridText(tensor, shards).ToText();
 }
 
 nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards) {

@@ -16,6 +16,9 @@ namespace reshard {
 // neighbours share a cell then. `shards` are those of the tensor, in row-major order.
 std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
 
+// Returns "4 x 1 parts, each on 2 ranks", "not cut, on 8 ranks", "in no layout".
+std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards);
+
 // Each box and its ranks.
 nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards);
 

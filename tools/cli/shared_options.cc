@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "reshard/parameter_names.h"
 #include "tools/cli/command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/text_format.h"
@@ -96,6 +98,34 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
           app.add_option("--rename", rename_file_,
                          "Names in the target: a JSON object {\"old name\": \"new name\", ...}")
               ->type_name("MAP.json")};
+}
+
+void NameFilter::AddTo(CLI::App& app) {
+  app.add_option("--include,--filter", include_,
+                 "Only parameters whose names match a GLOB; may be given several times")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  app.add_option("--exclude", exclude_,
+                 "And of those none that match a GLOB; may be given several times")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
+bool NameFilter::Takes(std::string_view name) const {
+  const auto matches = [name](const std::string& pattern) { return GlobMatch(pattern, name); };
+  return (include_.empty() || std::any_of(include_.begin(), include_.end(), matches)) &&
+         std::none_of(exclude_.begin(), exclude_.end(), matches);
+}
+
+std::string NameFilter::Warning() const {
+  if (include_.empty()) return "--exclude leaves out every parameter";
+  if (include_.size() > 1 || !exclude_.empty()) {
+    return "--include and --exclude leave no parameter; a pattern has to match a whole name, as "
+           "*head* does";
+  }
+  return fmt::format(
+      "--include matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* does",
+      PrintableName(include_.front()));
 }
 
 std::string ChoiceText(uint64_t left_out, uint64_t renamed) {

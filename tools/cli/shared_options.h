@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/conversion_options.h"
@@ -61,6 +62,25 @@ class ChoiceOptions {
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
   std::string rename_file_;
+};
+
+// Which parameters are shown. A plain value that the parser writes into.
+class NameFilter {
+ public:
+  // Adds --include (and its other name, --filter) and --exclude. `app` keeps pointers into this
+  // object.
+  void AddTo(CLI::App& app);
+
+  // Whether any pattern was given.
+  bool given() const { return !include_.empty() || !exclude_.empty(); }
+  // Whether one pattern of --include matches, or there is none, and none of --exclude.
+  bool Takes(std::string_view name) const;
+  // What to say where it takes none.
+  std::string Warning() const;
+
+ private:
+  std::vector<std::string> include_;
+  std::vector<std::string> exclude_;
 };
 
 // Returns "3 parameters left out, 2 renamed", or "" where there are none of either.

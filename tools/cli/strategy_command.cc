@@ -4,21 +4,19 @@
 
 #include "reshard/strategy_files.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
 #include "tools/cli/text_format.h"
-#include "tools/cli/unknown_words.h"
 
 namespace reshard {
 
 StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
     : Command(parent, "show", "Print the layouts of a strategy",
               {"reshard strategy show s8.ckpt",
-               "reshard strategy show stages/ --filter '*.attention.*' --json"}) {
+               "reshard strategy show stages/ --include '*.attention.*' --json"}) {
   AddPositional(app(), "FILE", path_, "Strategy file, or folder of stage files");
-  app()
-      .add_option("--filter", filter_, "Only parameters whose names match a glob pattern")
-      ->type_name("GLOB");
+  filter_.AddTo(app());
 }
 
 UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
@@ -28,8 +26,8 @@ int StrategyShowCommand::Run() {
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes);
   std::vector<std::string> warnings;
-  if (!filter_.empty() && !AnyLayoutMatches(*strategy, filter_)) {
-    warnings.push_back(FilterWarning(filter_));
+  if (filter_.given() && !AnyLayoutMatches(*strategy, filter_)) {
+    warnings.push_back(filter_.Warning());
   }
   PrintWarnings(warnings);
   if (json()) {

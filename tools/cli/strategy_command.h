@@ -9,6 +9,7 @@
 #include "reshard/strategy_files.h"
 #include "reshard/strategy_inference.h"
 #include "tools/cli/command.h"
+#include "tools/cli/shared_options.h"
 
 namespace reshard {
 
@@ -20,7 +21,7 @@ class StrategyShowCommand : public Command {
 
  private:
   std::string path_;
-  std::string filter_;
+  NameFilter filter_;
 };
 
 class StrategyMergeCommand : public Command {

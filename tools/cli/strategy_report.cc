@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "reshard/parameter_names.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -34,16 +37,71 @@ std::string OptimizerSharding(const StrategyParameter& parameter) {
   return fmt::format("{} parts", parameter.opt_weight_shard_size);
 }
 
+// The parts that a tensor map cuts a parameter into; 0 where it names no axis of the matrix.
+int64_t PartsOf(const StrategyParameter& parameter) {
+  int64_t parts = 1;
+  for (const std::vector<int64_t>& axes : parameter.tensor_map) {
+    for (const int64_t axis : axes) {
+      if (axis < 0) continue;  // not cut
+      const auto count = std::ssize(parameter.device_matrix);
+      if (axis >= count) return 0;
+      parts *= parameter.device_matrix[static_cast<size_t>(count - 1 - axis)];
+    }
+  }
+  return parts;
+}
+
+// "1, 4 or 8"
+std::string Alternatives(const std::set<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) {
+    if (!text.empty()) text += number == *numbers.rbegin() ? " or " : ", ";
+    text += fmt::format("{}", number);
+  }
+  return text;
+}
+
 }  // namespace
 
-bool AnyLayoutMatches(const StrategySummary& strategy, const std::string& filter) {
+std::string StrategyInWords(const StrategySummary& strategy) {
+  const int64_t devices = strategy.devices_per_stage;
+  std::set<int64_t> parts;   // of what tensor maps cut
+  std::set<int64_t> shards;  // of what is cut further, over its replicas
+  for (const StrategyParameter& parameter : strategy.parameters) {
+    const int64_t cut = PartsOf(parameter);
+    if (cut > 1) parts.insert(cut);
+    if (cut < 1 || parameter.opt_weight_shard_step == 0) continue;
+    const int64_t over =
+        parameter.opt_weight_shard_size == -1 ? devices / cut : parameter.opt_weight_shard_size;
+    if (over > 1) shards.insert(over);
+  }
+  std::vector<std::string> words;
+  if (parts.size() > 1) {
+    words.push_back(fmt::format("parameters cut into {} parts", Alternatives(parts)));
+  } else {
+    const int64_t tensor_parallel = parts.empty() ? 1 : *parts.begin();
+    if (tensor_parallel > 1) words.push_back(fmt::format("tensor parallel {}", tensor_parallel));
+    if (devices > tensor_parallel) {
+      words.push_back(fmt::format("data parallel {}", devices / tensor_parallel));
+    }
+  }
+  if (!shards.empty()) {
+    words.push_back(fmt::format("optimizer sharded over {}", Alternatives(shards)));
+  }
+  if (words.empty()) words.emplace_back("nothing is cut");
+  std::string text = fmt::format("{}", fmt::join(words, ", "));
+  if (strategy.stages > 1) text += fmt::format("; {} stages", strategy.stages);
+  return text;
+}
+
+bool AnyLayoutMatches(const StrategySummary& strategy, const NameFilter& filter) {
   const auto matches = [&filter](const StrategyParameter& parameter) {
-    return filter.empty() || GlobMatch(filter, parameter.name);
+    return filter.Takes(parameter.name);
   };
   return std::any_of(strategy.parameters.begin(), strategy.parameters.end(), matches);
 }
 
-std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
+std::string StrategyAsText(const StrategySummary& strategy, const NameFilter& filter,
                            bool verbose) {
   std::vector<Table::Column> columns = {{"STAGE", Align::kRight},
                                         {"PARAMETER"},
@@ -57,7 +115,7 @@ std::string StrategyAsText(const StrategySummary& strategy, const std::string& f
   }
   Table table(std::move(columns));
   for (const StrategyParameter& parameter : strategy.parameters) {
-    if (!filter.empty() && !GlobMatch(filter, parameter.name)) continue;
+    if (!filter.Takes(parameter.name)) continue;
     std::vector<std::string> row = {
         fmt::format("{}", parameter.stage), PrintableName(parameter.name),
         FormatList(parameter.device_matrix), TensorMapText(parameter.tensor_map),
@@ -69,16 +127,17 @@ std::string StrategyAsText(const StrategySummary& strategy, const std::string& f
     }
     table.AddRow(std::move(row));
   }
-  return fmt::format("{}: strategy, {} of {}, {}\n{}", PrintableName(strategy.path),
+  return fmt::format("{}: strategy, {} of {}, {}\n{}\n\n{}", PrintableName(strategy.path),
                      FormatCount(static_cast<uint64_t>(strategy.stages), "stage"),
                      FormatCount(static_cast<uint64_t>(strategy.devices_per_stage), "device"),
-                     FormatCount(strategy.parameters.size(), "parameter"), table.ToText());
+                     FormatCount(strategy.parameters.size(), "parameter"),
+                     StrategyInWords(strategy), table.ToText());
 }
 
-nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std::string& filter) {
+nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const NameFilter& filter) {
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const StrategyParameter& parameter : strategy.parameters) {
-    if (!filter.empty() && !GlobMatch(filter, parameter.name)) continue;
+    if (!filter.Takes(parameter.name)) continue;
     nlohmann::ordered_json entry = {{"stage", parameter.stage},
                                     {"name", parameter.name},
                                     {"device_matrix", parameter.device_matrix},
@@ -93,6 +152,7 @@ nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std
           {"is_pipeline", strategy.is_pipeline},
           {"stages", strategy.stages},
           {"devices_per_stage", strategy.devices_per_stage},
+          {"meaning", StrategyInWords(strategy)},
           {"parameters", std::move(parameters)},
           {"notes", strategy.notes}};
 }

@@ -9,20 +9,24 @@
 #include <string>
 
 #include "reshard/strategy_files.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
 
-// `filter` is a glob pattern on parameter names; empty: all. A line about the file, and a table;
-// with `verbose` it has a column for everything that the file says.
-std::string StrategyAsText(const StrategySummary& strategy, const std::string& filter,
-                           bool verbose);
+// Returns what the layouts mean: "tensor parallel 4, data parallel 2, optimizer sharded over 2; 2
+// stages".
+std::string StrategyInWords(const StrategySummary& strategy);
+
+// A line about the file, what it means, and a table of the parameters that the filter takes; with
+// `verbose` it has a column for everything that the file says.
+std::string StrategyAsText(const StrategySummary& strategy, const NameFilter& filter, bool verbose);
 
 // Whether the filter leaves any.
-bool AnyLayoutMatches(const StrategySummary& strategy, const std::string& filter);
+bool AnyLayoutMatches(const StrategySummary& strategy, const NameFilter& filter);
 
 // {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
-nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const std::string& filter);
+nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const NameFilter& filter);
 
 // Adds the fields that all reports on a written strategy have to `document`.
 template <typename Report>

@@ -37,7 +37,6 @@ constexpr OtherName kOptions[] = {
     {"--target-strategy", "--dst-strategy"},
     {"--strategy", "--src-strategy"},
     {"--strategy", "--a-strategy"},
-    {"--include", "--filter"},
     {"--filter", "--include"},
     {"--parameter", "--param"},
     {"--overwrite", "--force"},

@@ -22,13 +22,6 @@ size_t EditDistance(std::string_view a, std::string_view b);
 // third of its length; 1 where it is that short. Empty where none is.
 std::string NearestName(std::string_view typed, const std::vector<std::string>& names);
 
-// What is said where a --filter leaves nothing.
-inline std::string FilterWarning(const std::string& filter) {
-  return fmt::format(
-      "--filter matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* does",
-      PrintableName(filter));
-}
-
 // Returns what to say of the first word, before any `--`, that is no command or option where it
 // stands, or nothing. The parser tells of such words last, after faults that they cause. `words`
 // come after the program's name; it need not have been possible to parse them.

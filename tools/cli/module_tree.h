@@ -1,0 +1,56 @@
+// ModuleTree: the parameters of many files, summed up by module, in a few lines.
+//
+// Not for use from several threads at once.
+#ifndef RESHARD_TOOLS_CLI_MODULE_TREE_H_
+#define RESHARD_TOOLS_CLI_MODULE_TREE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+// Names are cut at dots; parts that are numbers count as one, as in "layers.* x 36".
+class ModuleTree {
+ public:
+  // An array of one file. `type` is a literal.
+  void Add(const std::string& name, std::string_view type, uint64_t bytes);
+
+  bool empty() const { return names_.empty(); }
+
+  // Returns a table of at most `most_rows` rows and a header: each module with the distinct names
+  // in it, what all files hold of it, and its dtypes. Modules are taken apart from the top down as
+  // long as there is room, those of an optimizer last.
+  std::string ToText(size_t most_rows) const;
+
+ private:
+  struct Node {
+    std::string label;                            // of the parts from the parent on
+    std::vector<std::unique_ptr<Node>> children;  // in the order of their first names
+    std::map<std::string, Node*> by_part;
+    std::set<std::string, std::less<>> numbers;  // that stand for the part "*"
+    std::set<std::string_view> types;
+    uint64_t names = 0;
+    uint64_t bytes = 0;
+  };
+
+  static Node& Child(Node& node, std::string_view part);
+  static bool IsNumber(std::string_view part);
+  // The node below `node` where names part, and how it is called from there.
+  static const Node* Fork(const Node& node, std::string& label);
+
+  Node root_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_MODULE_TREE_H_
