@@ -34,7 +34,8 @@ void AppendNumber(char key, uint64_t number, std::string* out) {
   std::array<uint8_t, 10> varint;
   const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(number, varint.data());
   out->push_back(key);
-  out->append(varint.begin(), varint.begin() + (end - varint.data()));
+  out->append(reinterpret_cast<const char*>(varint.data()),
+              static_cast<size_t>(end - varint.data()));
 }
 
 // The size of a TensorProto.

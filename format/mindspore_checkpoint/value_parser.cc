@@ -1,7 +1,6 @@
 #include "format/mindspore_checkpoint/value_parser.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,8 +9,6 @@
 
 namespace reshard {
 namespace {
-
-using google::protobuf::io::CodedInputStream;
 
 // Wire types of protobuf.
 constexpr uint32_t kVarint = 0;
@@ -25,6 +22,9 @@ constexpr uint32_t kFixed32 = 5;
 constexpr size_t kMaxKeyBytes = 5;
 constexpr size_t kMaxVarintBytes = 10;
 constexpr size_t kMaxNesting = 100;
+
+// Few tensors have more dims.
+constexpr size_t kUsualDims = 4;
 
 }  // namespace
 
@@ -164,7 +164,7 @@ void ValueParser::EnterOneof(Message message, uint64_t begin, uint64_t end) {
 void ValueParser::StartTensor() {
   ++tensor_count_;
   if (tensors_.size() > kMapTensors) tensors_.pop_back();
-  tensors_.emplace_back();
+  tensors_.emplace_back().dims.reserve(kUsualDims);
 }
 
 void ValueParser::AddDim(uint64_t varint) {
@@ -246,10 +246,14 @@ bool ValueParser::ReadVarint(size_t max_bytes, uint64_t* at, uint64_t* number) {
   const std::span<const std::byte> window = BytesAt(*at);
   const uint64_t left = frame().end - *at;
   const auto size = std::min<uint64_t>({window.size(), left, max_bytes});
-  CodedInputStream in(reinterpret_cast<const uint8_t*>(window.data()), static_cast<int>(size));
-  if (in.ReadVarint64(number)) {
-    *at += static_cast<uint64_t>(in.CurrentPosition());
-    return true;
+  *number = 0;
+  for (uint64_t i = 0; i < size; ++i) {
+    const auto byte = std::to_integer<uint64_t>(window[i]);
+    *number |= (byte & 0x7f) << (7 * i);  // of a tenth byte the lowest bit
+    if (byte < 0x80) {
+      *at += i + 1;
+      return true;
+    }
   }
   if (size == max_bytes) {
     return Fail(fmt::format("the number at offset {} has more than {} bytes", *at, max_bytes));
