@@ -92,7 +92,8 @@ Status SealedLines::Feed(std::string_view bytes, const LineSink& on_line) {
 
 Status SealedLines::TakeLine(std::string_view line, const LineSink& on_line) {
   ++lines_;
-  const std::string where = fmt::format("{}: line {}", path_, lines_);
+  std::string where = path_ + ": line ";
+  AppendNumber(where, lines_);
   if (closed_) {
     return CorruptError(
         fmt::format("{}: expected the end of the file after the digest, found {}; {}",
@@ -217,8 +218,7 @@ Status PartRecordParser::TakeValue(std::string_view line, const std::string& whe
 
 Status PartRecordParser::Finish() const { return lines_.Finish(); }
 
-void SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_shape,
-                       std::string_view digest) {
+std::string TakenParameter(std::string_view name, DType dtype, const Shape& full_shape) {
   const std::string text = BytesAsJson(name);
   std::string line(text, 1, text.size() - 2);  // without the quotes
   line += '\t';
@@ -226,9 +226,13 @@ void SourceDigest::Add(std::string_view name, DType dtype, const Shape& full_sha
   line += "\t[";
   AppendNumbers(line, full_shape);
   line += "]\t";
-  line += digest;
-  line += '\n';
-  lines_.Update(line);
+  return line;
+}
+
+void SourceDigest::Add(std::string_view parameter, std::string_view digest) {
+  lines_.Update(parameter);
+  lines_.Update(digest);
+  lines_.Update("\n");
 }
 
 Status SourceSummary::Add(const PartRecordHead& head) {

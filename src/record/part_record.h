@@ -156,12 +156,15 @@ class PartRecordParser {
   uint64_t end_ = 0;  // of the last Value's content
 };
 
+// Returns what says of a parameter that it was taken, for each SourceDigest that it is added to.
+std::string TakenParameter(std::string_view name, DType dtype, const Shape& full_shape);
+
 // The digest of what one target file took from one source file.
 class SourceDigest {
  public:
-  // Adds a parameter, in the order of the target file; `digest` is the logical digest of the part
-  // that was taken.
-  void Add(std::string_view name, DType dtype, const Shape& full_shape, std::string_view digest);
+  // Adds a parameter, in the order of the target file: its TakenParameter, and the logical digest
+  // of the part that was taken.
+  void Add(std::string_view parameter, std::string_view digest);
 
   std::string HexDigest() const { return lines_.HexDigest(); }
 

@@ -16,7 +16,12 @@ namespace {
 
 constexpr size_t kMaxFingerprint = 64;
 constexpr size_t kMaxPath = 4095;
-constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr size_t kUsualLine = 384;  // a Value's is rarely longer
+
+bool IsHex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
 
 Fault OrderFault(std::string_view path, std::string_view previous) {
   if (previous.empty() || previous < path) return std::nullopt;
@@ -65,8 +70,7 @@ Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
 }  // namespace
 
 Fault FingerprintFault(std::string_view fingerprint) {
-  if (!fingerprint.empty() && fingerprint.size() <= kMaxFingerprint &&
-      fingerprint.find_first_not_of(kDigits) == std::string_view::npos) {
+  if (!fingerprint.empty() && fingerprint.size() <= kMaxFingerprint && IsHex(fingerprint)) {
     return std::nullopt;
   }
   return fmt::format("expected 1 to {} lower-case hexadecimal digits, found {}", kMaxFingerprint,
@@ -74,10 +78,7 @@ Fault FingerprintFault(std::string_view fingerprint) {
 }
 
 Fault DigestFault(std::string_view digest) {
-  if (digest.size() == kDigestDigits &&
-      digest.find_first_not_of(kDigits) == std::string_view::npos) {
-    return std::nullopt;
-  }
+  if (digest.size() == kDigestDigits && IsHex(digest)) return std::nullopt;
   return fmt::format("expected {} lower-case hexadecimal digits, found {}", kDigestDigits,
                      Quote(digest));
 }
@@ -212,7 +213,10 @@ Status ReadWithAdvice(std::string_view text, const std::string& where, const Jso
 }
 
 std::string ValueAsJson(const RecordedValue& value) {
-  std::string json = R"({"name":)" + BytesAsJson(value.name);
+  std::string json;
+  json.reserve(kUsualLine);
+  json += R"({"name":)";
+  json += BytesAsJson(value.name);
   json += R"(,"dtype":")";
   json += DTypeName(value.dtype);
   json += R"(","full_shape":[)";

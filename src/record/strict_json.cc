@@ -230,7 +230,14 @@ class ShapeReader {
 }  // namespace
 
 std::string BytesAsJson(std::string_view bytes) {
-  if (IsPlain(bytes)) return fmt::format("\"{}\"", bytes);
+  if (IsPlain(bytes)) {
+    std::string text;
+    text.reserve(bytes.size() + 2);
+    text += '"';
+    text += bytes;
+    text += '"';
+    return text;
+  }
   try {
     return json(Escaped(bytes, false)).dump();
   } catch (const json::type_error&) {  // not UTF-8

@@ -69,8 +69,10 @@ std::string SourceDigests::HexDigest(uint64_t source) {
 }
 
 void SourceDigests::EndParameter() {
+  if (givers_.empty()) return;
+  const std::string parameter = TakenParameter(name_, dtype_, full_shape_);
   for (Source* const giver : givers_) {
-    giver->digest.Add(name_, dtype_, full_shape_, ToHex(giver->sum));
+    giver->digest.Add(parameter, ToHex(giver->sum));
     giver->sum = {};
     giver->gave = false;
   }
