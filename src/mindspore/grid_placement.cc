@@ -26,9 +26,15 @@ Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const 
   tensor.rank.reset();
   if (tensor.kind != ArrayKind::kTensor) return {};
   const StrategyStage& layouts = strategy_.stages()[static_cast<size_t>(tensor.stage)];
-  RESHARD_ASSIGN_OR_RETURN(tensor.grid,
-                           grids_.Get(*layouts.Find(tensor.name), tensor.shard_shape.size(),
-                                      fmt::format("{}, {}", where, Escape(strategy_.path()))));
+  // Words are put together only where there is something to say.
+  const ParameterLayout& layout = *layouts.Find(tensor.name);
+  auto grid = grids_.Get(layout, tensor.shard_shape.size(), where);
+  if (!grid.ok()) {
+    grid = grids_.Get(layout, tensor.shard_shape.size(),
+                      fmt::format("{}, {}", where, Escape(strategy_.path())));
+    RESHARD_RETURN_IF_ERROR(grid.status());
+  }
+  tensor.grid = *std::move(grid);
   RESHARD_ASSIGN_OR_RETURN(tensor.full_shape, tensor.grid->FullShape(tensor.shard_shape, where));
   if (!TensorBytes(tensor.full_shape, tensor.dtype)) {
     return MismatchError(fmt::format("{}: the full shape {} has too many bytes", where,

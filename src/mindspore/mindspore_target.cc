@@ -174,7 +174,12 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
       NoteStatedShape(FindLayout(rule_.source(), tensor.stage, name), rule_.source(), tensor,
                       recipe.findings);
       NoteStatedShape(layout, rule_.target(), tensor, recipe.findings);
-      RESHARD_RETURN_IF_ERROR(Cut(layout, tensor, grid, shard_shape));
+      // Words are put together only where there is something to say.
+      if (!Cut(layout, tensor, "", grid, shard_shape).ok()) {
+        const std::string where =
+            fmt::format("{}: parameter {}", Escape(rule_.target()->path()), Quote(tensor.name));
+        RESHARD_RETURN_IF_ERROR(Cut(layout, tensor, where, grid, shard_shape));
+      }
     }
     recipe.converted.Add(tensor, grid, shard_shape);
     if (recipe.converted.size() % kMemoryCheckInterval == 0) {
@@ -190,12 +195,10 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
 }
 
 Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& tensor,
-                            SharedGrid& grid, Shape& shard_shape) const {
+                            std::string_view where, SharedGrid& grid, Shape& shard_shape) const {
   grid = WholeGrid(tensor.full_shape.size());
   shard_shape = tensor.full_shape;
   if (layout == nullptr) return {};
-  const std::string where =
-      fmt::format("{}: parameter {}", Escape(rule_.target()->path()), Quote(tensor.name));
   RESHARD_ASSIGN_OR_RETURN(grid, grids_.Get(*layout, tensor.full_shape.size(), where));
   auto shape = grid->ShardShape(tensor.full_shape, where);
   if (!shape.ok()) {

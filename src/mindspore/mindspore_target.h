@@ -121,9 +121,9 @@ class MindSporeTarget final : public Target {
   // Returns the rank's recipe: that of its stage, or its own.
   Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanFindings& findings) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanFindings& findings) const;
-  // Says how the target cuts a tensor: `grid` and `shard_shape`.
-  Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, SharedGrid& grid,
-             Shape& shard_shape) const;
+  // Says how the target cuts a tensor: `grid` and `shard_shape`; `where` begins messages.
+  Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, std::string_view where,
+             SharedGrid& grid, Shape& shard_shape) const;
 
   // Returns the names in the files of local ranks of source stage `stage`, as first seen, or
   // nothing where a file is missing or they do not hold the same.
