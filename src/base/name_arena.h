@@ -32,6 +32,14 @@ class NameArena {
     return {place, name.size()};
   }
 
+  // Forgets all names. Some of the memory is kept for those that come.
+  void Clear() {
+    if (blocks_.empty()) return;
+    blocks_.erase(blocks_.begin(), blocks_.end() - 1);
+    memory_ = block_bytes_ + kBlockCost;
+    used_ = 0;
+  }
+
   // About the bytes of memory that it takes.
   size_t memory() const { return memory_ + blocks_.capacity() * sizeof(blocks_[0]); }
 

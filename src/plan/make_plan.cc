@@ -328,7 +328,7 @@ class PlanMaker {
     }
     if (visit_) {
       plan_.segments.clear();
-      plan_.names = {};
+      plan_.names.Clear();
       seen_ = 0;
     }
     if (plan_.sources.size() > most_sources_) {

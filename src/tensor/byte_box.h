@@ -20,8 +20,8 @@ std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to
 // fit.
-Shape ToByteShape(const Shape& shape, DType dtype);
-Box ToByteBox(const Box& box, DType dtype);
+Shape ToByteShape(Shape shape, DType dtype);
+Box ToByteBox(Box box, DType dtype);
 
 // Returns the row-major offset of the element at `index` from the first element of `box`, both in
 // bytes; `index` lies in the box.

@@ -236,19 +236,17 @@ std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
   return has_zero ? 0 : Unsigned(bytes);
 }
 
-Shape ToByteShape(const Shape& shape, DType dtype) {
+Shape ToByteShape(Shape shape, DType dtype) {
   if (shape.empty()) return {Signed(ItemBytes(dtype))};
-  Shape bytes = shape;
-  bytes.back() *= Signed(ItemBytes(dtype));
-  return bytes;
+  shape.back() *= Signed(ItemBytes(dtype));
+  return shape;
 }
 
-Box ToByteBox(const Box& box, DType dtype) {
+Box ToByteBox(Box box, DType dtype) {
   if (box.dims() == 0) return Box::Whole({Signed(ItemBytes(dtype))});
-  Box bytes = box;
-  bytes.begin.back() *= Signed(ItemBytes(dtype));
-  bytes.extent.back() *= Signed(ItemBytes(dtype));
-  return bytes;
+  box.begin.back() *= Signed(ItemBytes(dtype));
+  box.extent.back() *= Signed(ItemBytes(dtype));
+  return box;
 }
 
 uint64_t OffsetInBox(const Box& box, const std::vector<int64_t>& index) {
