@@ -51,6 +51,13 @@ def _tiny(size):
             "--no-optimizer"]
 
 
+def _experts(size):
+    # 60 layers of 256 experts: 138,240 matrices with Adam's states, of 2 and 4 KiB.
+    return ["--layers", 60, "--experts", max(1, int(256 * min(1, size / EXPERTS_GIB))),
+            "--hidden", 32, "--ffn", 32, "--vocab", 1024]
+
+
+EXPERTS_GIB = 60 * 256 * 3 * 32 * 32 * LLAMA_ITEM / GIB
 TINY_GIB = 10000 * 128 * 64 * 4 / GIB
 
 
@@ -77,6 +84,8 @@ CASES = [
     Case("full_to_8", "full to 8 ranks", _llama, None, ["--tp", 8]),
     Case("8_to_full", "8 ranks to full", _llama, ["--tp", 8], None),
     Case("tiny", "10,000 tiny parameters", _tiny, _cut("rows", 4), _cut("rows", 2), gib=TINY_GIB),
+    Case("experts", "138,240 matrices of experts", _experts, ["--tp", 8], ["--tp", 16],
+         gib=EXPERTS_GIB),
     Case("giant", "one 8 GiB tensor", _matrices(1, 8192, 32768), _cut("columns", 2),
          _cut("columns", 1), gib=8.0),
 ]

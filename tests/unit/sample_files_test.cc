@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/mindspore_checkpoint/checkpoint.pb.h"
@@ -189,6 +190,29 @@ TEST_F(SampleFilesTest, StrategyFilesSayHowItIsCut) {
     }
     EXPECT_EQ(found, expected);
   }
+}
+
+TEST_F(SampleFilesTest, EachExpertHasAnMlp) {
+  SampleModel model = SmallModel();
+  const auto dense = MakeStages(model);
+  ASSERT_TRUE(dense.ok());
+  model.experts = 5;
+  const auto experts = MakeStages(model);
+  ASSERT_TRUE(experts.ok());
+  const auto matrices = [](const auto& stages, std::string_view of) {
+    size_t count = 0;
+    for (const auto& stage : stages) {
+      for (const SampleParameter& parameter : stage) {
+        count += static_cast<size_t>(parameter.name.find(of) != std::string::npos);
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(matrices(*dense, ".feed_forward.experts."), 0U);
+  EXPECT_EQ(matrices(*experts, ".feed_forward.experts."), 5 * matrices(*dense, ".feed_forward."));
+  EXPECT_EQ(matrices(*experts, ".feed_forward.w"), 0U);
+  model.experts = -1;
+  EXPECT_EQ(MakeStages(model).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SampleFilesTest, SparseFilesHaveTheSameHeaders) {

@@ -28,6 +28,7 @@ int Main(int argc, char** argv) {
   app.add_option("--hidden", model.hidden, "Hidden size");
   app.add_option("--kv", model.kv, "Rows of wk and wv (grouped queries); 0: the hidden size");
   app.add_option("--ffn", model.ffn, "Inner size of the MLP");
+  app.add_option("--experts", model.experts, "Experts of each layer, an MLP each; 0: one MLP");
   app.add_option("--vocab", model.vocab, "Vocabulary size");
   CLI::Option* matrices =
       app.add_option("--matrices", model.matrices,

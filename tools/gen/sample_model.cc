@@ -61,9 +61,15 @@ class StageBuilder {
     AddMatrix(name("attention.wk"), kv, hidden, Cut::kRows);
     AddMatrix(name("attention.wv"), kv, hidden, Cut::kRows);
     AddMatrix(name("attention.wo"), hidden, hidden, Cut::kColumns);
-    AddMatrix(name("feed_forward.w1"), model_.ffn, hidden, Cut::kRows);
-    AddMatrix(name("feed_forward.w3"), model_.ffn, hidden, Cut::kRows);
-    AddMatrix(name("feed_forward.w2"), hidden, model_.ffn, Cut::kColumns);
+    const auto add_mlp = [&](const std::string& mlp) {
+      AddMatrix(name(mlp + ".w1"), model_.ffn, hidden, Cut::kRows);
+      AddMatrix(name(mlp + ".w3"), model_.ffn, hidden, Cut::kRows);
+      AddMatrix(name(mlp + ".w2"), hidden, model_.ffn, Cut::kColumns);
+    };
+    if (model_.experts == 0) add_mlp("feed_forward");
+    for (int64_t expert = 0; expert < model_.experts; ++expert) {
+      add_mlp(fmt::format("feed_forward.experts.{}", expert));
+    }
     AddNorm(name("attention_norm"));
     AddNorm(name("ffn_norm"));
   }
@@ -133,6 +139,10 @@ Status CheckSizes(const SampleModel& model) {
   if (model.kv < 0 || model.kv > kLimit) {
     return InvalidArgumentError(
         fmt::format("--kv has to be from 0 to {}, but is {}", kLimit, model.kv));
+  }
+  if (model.experts < 0 || model.experts > kLimit) {
+    return InvalidArgumentError(
+        fmt::format("--experts has to be from 0 to {}, but is {}", kLimit, model.experts));
   }
   if (Units(model) < model.pp) {
     return InvalidArgumentError(fmt::format("{} {} cannot be spread over {} pipeline stages",

@@ -28,6 +28,7 @@ struct SampleModel {
   int64_t hidden = 512;
   int64_t kv = 0;  // rows of wk and wv; 0: as many as `hidden`
   int64_t ffn = 1408;
+  int64_t experts = 0;  // of each layer, with an MLP each; 0: one MLP a layer
   int64_t vocab = 4096;
   int64_t matrices = 0;  // not 0: the model is that many matrices [rows, columns], no layers
   int64_t rows = 0;
