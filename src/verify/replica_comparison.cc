@@ -47,7 +47,7 @@ std::optional<size_t> StageShards::Find(std::string_view name) const {
 
 Result<const ShardGrid*> StageShards::GridOf(size_t layout, const RankFileOfStage& rank,
                                              const StoredArray& parameter) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(MutexOf(layout));
   std::optional<ShardGrid>& grid = seen_[layout].grid;
   const size_t dims = parameter.shape.size();
   if (!grid) {
@@ -99,7 +99,7 @@ Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const Stored
                         const Digest128& digest) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
   const int64_t number = PartNumber(grid->PartsOf(rank.local), grid->cuts());
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(MutexOf(layout));
   Seen& seen = seen_[layout];
   const Type type = {parameter.dtype, parameter.shape, parameter.bytes};
   const auto known = std::find(seen.types.begin(), seen.types.end(), type);

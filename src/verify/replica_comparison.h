@@ -9,6 +9,7 @@
 #ifndef RESHARD_SRC_VERIFY_REPLICA_COMPARISON_H_
 #define RESHARD_SRC_VERIFY_REPLICA_COMPARISON_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -103,6 +104,7 @@ class StageShards {
     std::set<int64_t> differing;  // parts that came with several digests or types
   };
 
+  std::mutex& MutexOf(size_t layout) { return mutexes_[layout % mutexes_.size()].mutex; }
   Result<const ShardGrid*> GridOf(size_t layout, const RankFileOfStage& rank,
                                   const StoredArray& parameter);
   // Adds what differs among the replicas of a part.
@@ -123,8 +125,13 @@ class StageShards {
   const int64_t stage_;
   const StrategyStage& layouts_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in layouts() of the chosen
-  std::mutex mutex_;
-  std::vector<Seen> seen_;  // as layouts(); guarded by mutex_
+  // Several, in lines of the processor's cache of their own, so that threads that are at other
+  // parameters do not wait for each other.
+  struct alignas(64) OwnMutex {
+    std::mutex mutex;
+  };
+  std::array<OwnMutex, 64> mutexes_;
+  std::vector<Seen> seen_;  // as layouts(); each guarded by its MutexOf
 };
 
 // Compares the replicas of the parameters of `choice` in the files of these source stages; without
