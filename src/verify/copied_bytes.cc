@@ -88,6 +88,40 @@ uint64_t CopyRows::SourceFrom(uint64_t target) const {
   return next.done() ? copy_.SourceSpan().end() : next.run().source_offset;
 }
 
+Status CopyReadAhead::Add(std::span<const BlockCopy> copies, ByteRange part) {
+  Status status;
+  for (const BlockCopy& copy : copies) {
+    const ByteRange span = copy.TargetSpan();
+    if (span.offset >= part.end()) break;
+    if (span.end() <= part.offset) continue;
+    const CopyRows rows(copy);
+    rows.ForEachBlock(rows.SourceOf(part), [&](ByteRange range) {
+      if (status.ok()) status = Ask(copy.source, range);
+    });
+  }
+  return status;
+}
+
+Status CopyReadAhead::Ask(FileId file, ByteRange range) {
+  const auto [place, is_new] = pending_.try_emplace(file, range);
+  if (is_new) return {};
+  ByteRange& pending = place->second;
+  if (range.offset >= pending.end() && range.offset - pending.end() <= kMaxGap) {
+    pending.length = range.end() - pending.offset;
+    return {};
+  }
+  const ByteRange asked = std::exchange(pending, range);
+  return files_.Prefetch(file, asked.offset, asked.length);
+}
+
+Status CopyReadAhead::Finish() {
+  for (const auto& [file, range] : pending_) {
+    RESHARD_RETURN_IF_ERROR(files_.Prefetch(file, range.offset, range.length));
+  }
+  pending_.clear();
+  return {};
+}
+
 Status CollectBytes(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
                     std::span<std::byte> out) {
   const auto collect = [offset, to = out.data()](const BlockCopy&, const CopyRow& row) {

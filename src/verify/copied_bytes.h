@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -61,8 +62,16 @@ class CopyRows {
   template <typename Visit>
   Status ForEach(SourceFiles& files, ByteRange source, Visit visit) const;
 
-  // As above for bytes in memory: `data` is that of the file from `window.offset` on. May be called
-  // under the fault guard.
+  // Calls visit(ByteRange) for the parts of `source` that ForEach reads, in ascending order.
+  template <typename Visit>
+  void ForEachBlock(ByteRange source, Visit visit) const {
+    for (RunCursor block(blocks_, source); !block.done(); block.Next()) {
+      visit(ByteRange{block.run().target_offset, block.run().length});
+    }
+  }
+
+  // As ForEach for bytes in memory: `data` is that of the file from `window.offset` on. May be
+  // called under the fault guard.
   template <typename Visit>
   void ForEachInWindow(ByteRange window, const std::byte* data, const Visit& visit) const;
 
@@ -133,6 +142,25 @@ void CopyRows::ForEachInWindow(ByteRange window, const std::byte* data, const Vi
     }
   }
 }
+
+// CopyReadAhead: asks for bytes ahead that copies move, those at once that lie close together in a
+// file. One thread at a time.
+class CopyReadAhead {
+ public:
+  explicit CopyReadAhead(SourceFiles& files) : files_(files) {}
+
+  // Takes what `copies`, ordered by their first target byte, move to the range `part` of their
+  // target. Errors: those of SourceFiles::Prefetch.
+  Status Add(std::span<const BlockCopy> copies, ByteRange part);
+  // Asks for what has not been asked for yet. Errors: as Add.
+  Status Finish();
+
+ private:
+  Status Ask(FileId file, ByteRange range);
+
+  SourceFiles& files_;
+  std::map<FileId, ByteRange> pending_;  // that more may follow on
+};
 
 // Copies the bytes that `copies` move to target offset `offset` and on. `copies` are disjoint,
 // ordered by their first target byte, and move each of these bytes.

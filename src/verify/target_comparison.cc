@@ -33,6 +33,14 @@ std::string_view ParameterOf(const TargetPlan& plan, size_t segment) {
   return content == nullptr ? std::string_view() : content->target_name;
 }
 
+// Returns the first segment that ends behind `offset`.
+std::vector<Segment>::const_iterator SegmentAt(const std::vector<Segment>& segments,
+                                               uint64_t offset) {
+  return std::partition_point(segments.begin(), segments.end(), [&](const Segment& candidate) {
+    return TargetRange(candidate).end() <= offset;
+  });
+}
+
 // Adds what differs between the literal and `found`, the target's bytes from `offset` on.
 void CompareLiteral(const Literal& literal, uint64_t offset, std::span<const std::byte> found,
                     ByteDifference& difference) {
@@ -141,18 +149,33 @@ Status TargetComparison::CompareAll() {
   return {};
 }
 
+// Asks for all bytes ahead that comparing `part` of the target reads.
+Status TargetComparison::ReadAhead(const Pending& pending, ByteRange part) {
+  if (part.length == 0) return {};
+  RESHARD_RETURN_IF_ERROR(targets_.Prefetch(pending.file, part.offset, part.length));
+  CopyReadAhead ahead(sources_);
+  const std::vector<Segment>& segments = pending.plan.segments;
+  for (auto segment = SegmentAt(segments, part.offset);
+       segment != segments.end() && TargetRange(*segment).offset < part.end(); ++segment) {
+    const auto* content = std::get_if<Content>(&*segment);
+    if (content != nullptr) RESHARD_RETURN_IF_ERROR(ahead.Add(content->copies, part));
+  }
+  return ahead.Finish();
+}
+
 Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
                                       const std::stop_token& stop, Findings& findings) {
   const std::vector<Segment>& segments = pending.plan.segments;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
   const auto step = [&](ByteRange part) -> Status {
+    const ByteRange behind{part.end(), piece.end() - part.end()};
+    RESHARD_RETURN_IF_ERROR(
+        ReadAhead(pending, {behind.offset, std::min(behind.length, kComparisonStepBytes)}));
     const std::span<std::byte> found(buffer.get(), part.length);
     RESHARD_RETURN_IF_ERROR(CollectBytes(
         targets_, std::vector<BlockCopy>{{pending.file, part.offset, part.offset, part.length, {}}},
         part.offset, found));
-    auto segment = std::partition_point(
-        segments.begin(), segments.end(),
-        [&](const Segment& candidate) { return TargetRange(candidate).end() <= part.offset; });
+    auto segment = SegmentAt(segments, part.offset);
     for (uint64_t offset = part.offset; offset < part.end(); ++segment) {
       const uint64_t end = std::min(part.end(), TargetRange(*segment).end());
       const std::span<const std::byte> bytes = found.subspan(offset - part.offset, end - offset);

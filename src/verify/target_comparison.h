@@ -49,6 +49,7 @@ class TargetComparison {
   class Findings;
 
   Status CompareAll();
+  Status ReadAhead(const Pending& pending, ByteRange part);
   Status ComparePiece(const Pending& pending, ByteRange piece, const std::stop_token& stop,
                       Findings& findings);
 
