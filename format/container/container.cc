@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
+#include "format/container/other_files.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -64,11 +66,19 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
     }
   }
   if (IsSafetensors(head, file_size)) {
-    return UnsupportedError("this is a safetensors file; expected a MindSpore checkpoint (.ckpt)");
+    return UnsupportedError(
+        "this is a safetensors file; expected a MindSpore checkpoint (.ckpt), which MindSpore's "
+        "safetensors_to_ckpt makes of it");
   }
   if (IsJson(head)) {
     return CorruptError(
         "this is JSON text, perhaps a strategy file; expected a MindSpore checkpoint");
+  }
+  const std::string_view other =
+      KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});
+  if (!other.empty()) {
+    return UnsupportedError(
+        fmt::format("expected a MindSpore checkpoint (.ckpt), found {}", other));
   }
   return Container::kMindSpore;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "format/container/other_files.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -83,7 +84,8 @@ std::string_view KindOfForeignFile(std::string_view head) {
   if (head.empty()) return "an empty file";
   if (IsEncrypted(head)) return "an encrypted MindSpore checkpoint (weights)";
   if (IsSafetensors(head)) return "a safetensors file (weights)";
-  return KindOfProtobuf(head);
+  const std::string_view other = KindOfOtherFile(head);
+  return other.empty() ? KindOfProtobuf(head) : other;
 }
 
 Status ForeignFileError(const std::string& path, std::string_view head) {

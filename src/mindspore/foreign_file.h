@@ -16,7 +16,7 @@ inline constexpr std::string_view kGroupInfoKind = "a group_info file (groups of
 
 // Returns what the file that begins with `head` is, where it is of a kind that users mistake for a
 // strategy or a group_info file (weights, encrypted weights, safetensors, a group_info file, an
-// empty file); else nothing.
+// empty file, what KindOfOtherFile knows); else nothing.
 std::string_view KindOfForeignFile(std::string_view head);
 
 // Returns why the file that begins with `head` is no strategy, where it is of a kind that users

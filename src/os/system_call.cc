@@ -4,8 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "src/base/quote.h"
@@ -47,6 +50,12 @@ std::string_view Advice(int error) {
   }
 }
 
+// "s3://bucket/..."
+bool IsAddress(std::string_view path) {
+  const size_t scheme = path.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.");
+  return scheme > 0 && scheme != std::string_view::npos && path.substr(scheme).starts_with("://");
+}
+
 StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:
@@ -61,6 +70,14 @@ StatusCode CodeOf(int error) {
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path) {
+  constexpr std::string_view kLooking[] = {"open", "look at", "list the folder"};
+  if (error == ENOENT &&
+      std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
+    return NotFoundError(fmt::format(
+        "{}: {}", Escape(path),
+        IsAddress(path) ? "remote storage is not read; copy the files to a folder, or mount it"
+                        : "does not exist"));
+  }
   std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
                                     std::generic_category().message(error));
   if (const std::string_view advice = Advice(error); !advice.empty()) {

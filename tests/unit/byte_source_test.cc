@@ -57,7 +57,7 @@ TEST(ByteSource, OnlyRegularFilesAndNeverWaits) {
       {"device", "/dev/zero", StatusCode::kCorrupt, "expected a regular file, found a device"},
       {"socket", socket_path, StatusCode::kCorrupt, "expected a regular file, found a socket"},
       {"missing", folder.path() / "none", StatusCode::kNotFound,
-       "/none: cannot open: No such file"},
+       "/none: does not exist"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

@@ -30,6 +30,14 @@ TEST(SignatureTest, NamesOtherFiles) {
       {"\xd9\x5e\x3a\x7f.....", 99, StatusCode::kUnsupported, "encrypted (AES-CBC)"},
       {"\xda\x5e\x3a\x7f.....", 99, StatusCode::kUnsupported, "encrypted (SM4-CBC)"},
       {std::string("\x10\0\0\0\0\0\0\0{", 9), 24, StatusCode::kUnsupported, "safetensors"},
+      {"version https://git-lfs.github.com/spec/v1\noid", 130, StatusCode::kUnsupported,
+       "a Git LFS pointer, not the file itself; run git lfs pull"},
+      {"PK\x03\x04....", 99, StatusCode::kUnsupported, "found a zip archive"},
+      {"\x1f\x8b\x08......", 99, StatusCode::kUnsupported, "found a gzip file"},
+      {"\x93NUMPY\x01.v", 99, StatusCode::kUnsupported, "found a numpy file"},
+      {std::string(257, 'a') + "ustar\0", 1024, StatusCode::kUnsupported, "found a tar archive"},
+      {"\r\n <!DOCTYPE HTML>", 99, StatusCode::kUnsupported, "found an HTML page"},
+      {"<html>", 6, StatusCode::kUnsupported, "found an HTML page"},
       {"{\"current", 99, StatusCode::kCorrupt, "JSON"},
       {"{}", 2, StatusCode::kCorrupt, "JSON"},
   };
@@ -43,6 +51,8 @@ TEST(SignatureTest, NamesOtherFiles) {
 TEST(SignatureTest, LetsCheckpointsPass) {
   EXPECT_TRUE(Signature(TensorValue("w", "Float32", {2, 3}, "").substr(0, 9), 99).ok());
   EXPECT_TRUE(Signature("\x0a", 1).ok());
+  EXPECT_TRUE(Signature("<htm", 4).ok());
+  EXPECT_TRUE(Signature("PK\x03", 3).ok());
   // Longer than the file: no safetensors header, although it looks like one.
   EXPECT_TRUE(Signature(std::string_view("\x10\0\0\0\0\0\0\0{", 9), 23).ok());
 }
