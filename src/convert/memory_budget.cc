@@ -73,6 +73,12 @@ Needs NeedsOf(const WorkList& work) {
   return needs;
 }
 
+// "27M", "1536M", "1000 bytes".
+std::string SizeAsTyped(uint64_t bytes) {
+  if (bytes % kMiB == 0) return fmt::format("{}M", bytes / kMiB);
+  return bytes % 1024 == 0 ? fmt::format("{}K", bytes / 1024) : fmt::format("{} bytes", bytes);
+}
+
 }  // namespace
 
 Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
@@ -82,8 +88,8 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
       limit != 0 ? limit : std::max(kLeastMemoryLimit, std::min(kDefaultLimit, MemoryOfHost() / 4));
   if (budget.limit < kLeastMemoryLimit) {
     return InvalidArgumentError(
-        fmt::format("a memory limit of {} bytes is too small; the least that works is {}M", limit,
-                    kLeastMemoryLimit / kMiB));
+        fmt::format("a memory limit of {} is too small; the least that works is {}M",
+                    SizeAsTyped(limit), kLeastMemoryLimit / kMiB));
   }
   const uint64_t quarter = (budget.limit - kProgram) / 4;
   budget.window_bytes = std::min(quarter, kPlanningWindows);

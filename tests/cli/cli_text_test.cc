@@ -44,6 +44,13 @@ TEST(TextFormatTest, Ranks) {
   EXPECT_EQ(FormatRanks({0, 1, 2, 3, 8, 10, 11}), "0-3, 8, 10-11");
 }
 
+TEST(TextFormatTest, NothingIsHiddenInAName) {
+  EXPECT_EQ(PrintableName("a\u202eb\u200b\ufeff"), "a\\u202eb\\u200b\\ufeff");
+  EXPECT_EQ(PrintableText("\u2066x\u2028\u061c\u00ad"), "\\u2066x\\u2028\\u061c\\u00ad");
+  EXPECT_EQ(PrintableName("\U000e0041"), "\\U000e0041");
+  EXPECT_EQ(PrintableName("größe 权重"), "größe 权重");
+}
+
 TEST(TextFormatTest, TableAlignsColumns) {
   Table table({{"NAME"}, {"BYTES", Align::kRight}});
   table.AddRow({"größe", "7"});

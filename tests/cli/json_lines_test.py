@@ -63,6 +63,10 @@ class JsonLinesTest(unittest.TestCase):
             ("convert", ("convert", "small", "full", "--force", *strategy)),
             ("verify", ("verify", "full")),
             ("verify", ("verify", "full", "--against", "small", *strategy)),
+            ("merge", ("merge", "small/rank_0/llama-1_100.ckpt", "small/rank_1/llama-1_100.ckpt",
+                       "merged.ckpt", "--force", "--strategy", "small/strategy")),
+            ("digest", ("digest", "small", "--strategy", "small/strategy")),
+            ("diff", ("diff", "small", "full", "--a-strategy", "small/strategy")),
         ):
             with self.subTest(arguments):
                 document = json.loads(self.run_reshard(*arguments, "--json").stdout)

@@ -5,28 +5,33 @@ Usage: terminal_test.py --reshard BIN --gen BIN
 """
 
 import argparse
+import fcntl
 import os
 import pathlib
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
-PROGRESS = re.compile(rb"\rreshard: [\d.]+ \w+ of [\d.]+ \w+[^\r]*\x1b\[K")
+PROGRESS = re.compile(rb"\rreshard: \d+%, [\d.]+ \w+ of [\d.]+ \w+[^\r]*\x1b\[K")
 ERASE = b"\r\x1b[K"
 RESHARD = GEN = None
 
 
-def run_on_terminal(arguments, folder, on_output=None, **variables):
+def run_on_terminal(arguments, folder, on_output=None, columns=0, **variables):
     """Runs reshard with standard error on a terminal; returns the exit code and all that was written.
 
     `on_output` is called with the process and the output so far, whenever there is more of it.
     """
     leader, follower = pty.openpty()
+    if columns:
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm", **variables}
     if "NO_COLOR" not in variables:
         environment.pop("NO_COLOR", None)
@@ -80,6 +85,18 @@ class TerminalTest(unittest.TestCase):
         self.assertTrue(summary.startswith(b"reshard: 1 file"), summary)
         self.assertNotIn(b"\r\x1b", summary)
         self.assertEqual(data, b"")
+
+    def test_progress_fits_the_terminal(self):
+        for columns in (12, 40, 80):
+            with self.subTest(columns):
+                code, output, _ = self.convert("small", f"wide{columns}", columns=columns)
+                self.assertEqual(code, 0)
+                lines = [piece.split(b"\x1b")[0] for piece in output.split(b"\r")]
+                lines = [line for line in lines if b"%" in line]
+                self.assertTrue(lines[-1].startswith(b"reshard: 100%"), lines)
+                self.assertEqual(b"finishing" in lines[-1], columns == 80)
+                if columns > len("reshard: 100%"):
+                    self.assertLess(max(map(len, lines)), columns)
 
     def test_progress_comes_at_most_ten_times_a_second(self):
         seen = []

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,7 @@ void Command::AddJsonLinesOption() {
 ProgressStyle Command::progress_style() const {
   if (quiet_) return ProgressStyle::kNone;
   if (json_lines_) return ProgressStyle::kJsonLines;
-  return StderrIsTerminal() ? ProgressStyle::kLine : ProgressStyle::kNone;
+  return StderrIsTerminal() ? ProgressStyle::kLine : ProgressStyle::kLog;
 }
 
 nlohmann::ordered_json Command::JsonDocument() const {
@@ -117,6 +118,8 @@ CLI::Validator WholeNumber(size_t most_digits) {
 
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description) {
   constexpr size_t kMostDigits = 9;  // of an int
+  constexpr unsigned kMostByDefault = 4;
+  jobs = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMostByDefault));
   app.add_option("--jobs", jobs, description)->type_name("J")->transform(WholeNumber(kMostDigits));
 }
 

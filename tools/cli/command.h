@@ -72,7 +72,7 @@ CLI::Option* AddPositional(CLI::App& app, const std::string& name, T& variable,
 // Refuses all but whole numbers from 0 on, below 10^most_digits.
 CLI::Validator WholeNumber(size_t most_digits = 18);
 
-// Adds the option --jobs; `jobs`, which parsing sets, is what counts where it is not given.
+// Adds the option --jobs; without it `jobs` is as many as there are cores, but 4 at most.
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
 
 // Descriptions in lines of 80 columns, and no lists of what excludes what. Stateless.

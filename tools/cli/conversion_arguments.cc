@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "reshard/strategy_files.h"
 #include "tools/cli/command.h"
@@ -60,21 +64,64 @@ ParsedIo ParseIo(std::string_view text) {
   return parsed;
 }
 
-// A number of bytes with one of the suffixes K, M, G, T, also as KB or KiB.
+// Adds the ranks of "0-7,9" to `ranks`.
+void AddRanks(std::string_view list, std::vector<int64_t>& ranks) {
+  constexpr int64_t kMostRanks = int64_t{1} << 20;
+  constexpr size_t kMostDigits = 18;
+  const auto number = [](std::string_view digits) -> std::optional<int64_t> {
+    if (digits.empty() || digits.size() > kMostDigits) return std::nullopt;
+    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+    return std::stoll(std::string(digits));
+  };
+  for (bool more = true; more;) {
+    const size_t comma = list.find(',');
+    const std::string_view range = list.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+    const size_t dash = range.find('-');
+    const std::optional<int64_t> first = number(range.substr(0, dash));
+    const std::optional<int64_t> last =
+        dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first >= kMostRanks) {
+      throw CLI::ValidationError(
+          "--rank",
+          fmt::format("has to be ranks such as 3 or 0-7,9; found {}", PrintableName(range)));
+    }
+    for (int64_t rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
+  }
+}
+
+// A number of bytes with one of the suffixes K, M, G, T, also as KB or KiB; with a suffix it may
+// have decimals.
 CLI::Validator ByteSize() {
   const auto check = [](std::string& text) -> std::string {
     const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    std::string unit = text.substr(digits);
+    std::string decimals;
+    if (digits > 0 && digits < text.size() && text[digits] == '.') {
+      decimals = text.substr(digits + 1);
+      decimals.resize(std::min(decimals.find_first_not_of("0123456789"), decimals.size()));
+    }
+    std::string unit = text.substr(digits + (decimals.empty() ? 0 : decimals.size() + 1));
     for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
     if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
     if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
     const bool bare = unit.empty() || unit == "B";
     const size_t power = bare ? 0 : std::string_view("KMGT").find(unit) + 1;
     const size_t most_digits = bare ? 15 : 6;  // never an overflow
-    if (digits == 0 || digits > most_digits || unit.size() > 1 || (!bare && power == 0)) {
-      return "has to be a size such as 200M or 2G; found " + text;
+    constexpr size_t kMostDecimals = 9;
+    if (digits == 0 || digits > most_digits || unit.size() > 1 || (!bare && power == 0) ||
+        decimals.size() > kMostDecimals || (bare && !decimals.empty())) {
+      return "has to be a size such as 200M or 1.5G; found " + text;
     }
-    text = std::to_string(std::stoull(text.substr(0, digits)) << (10 * power));
+    uint64_t bytes = std::stoull(text.substr(0, digits)) << (10 * power);
+    if (!decimals.empty()) {
+      uint64_t scale = 1;
+      for (size_t i = 0; i < decimals.size(); ++i) scale *= 10;
+      const uint64_t unit_bytes = uint64_t{1} << (10 * power);
+      bytes += static_cast<uint64_t>(static_cast<double>(std::stoull(decimals)) /
+                                     static_cast<double>(scale) * static_cast<double>(unit_bytes));
+    }
+    text = std::to_string(bytes);
     return text == "0" ? "has to be more than 0" : "";
   };
   return {check, ""};
@@ -162,11 +209,16 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.add_option("--prefix", options_.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
   AddSuffixOption(app, options_.suffix);
-  app.add_option("--rank", options_.ranks, "Write only target rank N; may be given several times")
+  app.add_option_function<std::vector<std::string>>(
+         "--rank",
+         [this](const std::vector<std::string>& lists) {
+           for (const std::string& list : lists) AddRanks(list, options_.ranks);
+         },
+         "Write only these target ranks, as in 3 or 0-7,9; may be given several times")
       ->type_name("N")
-      ->allow_extra_args(false)
-      ->transform(WholeNumber());
-  AddJobsOption(app, options_.jobs, "Lanes that gather and write; 0 is one for each core (2)");
+      ->allow_extra_args(false);
+  AddJobsOption(app, options_.jobs,
+                "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
   app.add_option("--memory-limit", options_.memory_limit,
                  "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
                  "1024 (256M, or a quarter of the memory where that is less)")

@@ -131,7 +131,8 @@ DigestCommand::DigestCommand(CLI::App& parent)
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and of what no layout cuts the lowest rank's "
       "value: faster, but a rank that differs is not found");
-  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
+  AddJsonLinesOption();
+  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
 }
 
 UsedPaths DigestCommand::Paths() const {
@@ -210,7 +211,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and compare byte by byte: faster, but a rank "
       "that differs from its replica is not found");
-  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
+  AddJsonLinesOption();
+  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
 }
 
 UsedPaths DiffCommand::Paths() const {

@@ -377,7 +377,8 @@ InspectCommand::InspectCommand(CLI::App& parent)
   app().add_flag("--values", values_,
                  "Read the content: least, greatest and mean value, NaNs and infinities of each "
                  "parameter");
-  AddJobsOption(app(), jobs_, "Threads that read for --values; 0 is all cores (2)");
+  AddJobsOption(app(), jobs_,
+                "Threads that read for --values; 0 is all cores (the cores, up to 4)");
 }
 
 Status InspectCommand::CheckOptions() const {

@@ -43,6 +43,15 @@ std::string CommandInQuestion(const CLI::App& app) {
   return name;
 }
 
+// Turns `help COMMAND` and `version` into the options of the same meaning.
+void SpellAsOptions(std::vector<std::string>& words) {
+  if (words.empty()) return;
+  if (words[0] == "version") words[0] = "--version";
+  if (words[0] != "help") return;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+}
+
 // Whether the words ask a command for JSON lines that has them. Parsing may have failed before it
 // came to that one.
 bool AsksForJsonLines(const CLI::App& app, const std::vector<std::string>& words) {
@@ -72,13 +81,13 @@ int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
   app.formatter(std::make_shared<HelpFormatter>());  // the commands' too
-  app.set_version_flag("--version", fmt::format("reshard {}", kVersion));
+  app.set_version_flag("-V,--version", fmt::format("reshard {}", kVersion));
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
       "  $ reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt\n"
       "  $ reshard inspect ckpt_4\n"
-      "`reshard COMMAND --help` has more.");
+      "`reshard COMMAND --help` has more, `reshard man` prints the manual.");
   ConvertCommand convert(app);
   CommitCommand commit(app);
   PlanCommand plan(app);
@@ -100,10 +109,12 @@ int RunCommandLine(int argc, char** argv) {
   StrategyInferCommand strategy_infer(*strategy);
   ShellCommands shell(app);
 
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  SpellAsOptions(words);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
-    return AnswerParseError(app, error, {argv + 1, argv + argc});
+    return AnswerParseError(app, error, words);
   }
   Command* commands[] = {&convert,
                          &commit,

@@ -29,7 +29,9 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "FILES, or the *.ckpt of folders, hold parameters of their own; those in several "
                  "have to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
-  AddJobsOption(app(), options_.jobs, "Threads that read and write; 0 is all cores (2)");
+  AddJsonLinesOption();
+  AddJobsOption(app(), options_.jobs,
+                "Threads that read and write; 0 is all cores (the cores, up to 4)");
 }
 
 UsedPaths MergeCommand::Paths() const {

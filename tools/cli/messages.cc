@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tools/cli/text_format.h"
 
@@ -82,6 +84,7 @@ void Say(std::string_view label, std::string_view color, std::string_view text) 
 
 constexpr std::chrono::milliseconds kLineInterval{100};
 constexpr std::chrono::milliseconds kStatusInterval{1000};
+constexpr std::chrono::milliseconds kLogInterval{30'000};
 
 // Seconds, as far as there is anything to tell them from.
 std::optional<double> TimeLeft(const Progress& progress, double seconds) {
@@ -92,23 +95,44 @@ std::optional<double> TimeLeft(const Progress& progress, double seconds) {
          static_cast<double>(progress.done_bytes);
 }
 
-void ShowLine(const Progress& progress, double seconds, std::optional<double> left) {
-  std::string line = fmt::format("reshard: {} of {}", FormatBytes(progress.done_bytes),
-                                 FormatBytes(progress.total_bytes));
-  if (left) {
-    line +=
-        fmt::format(", {}, {} left", FormatRate(progress.done_bytes, seconds), FormatClock(*left));
+double PercentDone(const Progress& progress) {
+  return progress.total_bytes == 0 ? 100.0
+                                   : 100 * (static_cast<double>(progress.done_bytes) /
+                                            static_cast<double>(progress.total_bytes));
+}
+
+// "34%, 1.0 GiB of 3.0 GiB, 512.0 MiB/s, 0:04 left", of which the last parts are left out where
+// there are more than `columns`. When all bytes are dealt with, the call is not over yet.
+std::string ProgressText(const Progress& progress, double seconds, std::optional<double> left,
+                         size_t columns) {
+  std::string line = fmt::format("reshard: {}%", static_cast<int>(PercentDone(progress)));
+  std::vector<std::string> parts = {fmt::format(", {} of {}", FormatBytes(progress.done_bytes),
+                                                FormatBytes(progress.total_bytes))};
+  if (progress.done_bytes >= progress.total_bytes) {
+    parts.emplace_back(", finishing");
+  } else if (left) {
+    parts.push_back(fmt::format(", {}", FormatRate(progress.done_bytes, seconds)));
+    parts.push_back(fmt::format(", {} left", FormatClock(*left)));
   }
-  PrintProgressLine(line);
+  for (const std::string& part : parts) {
+    if (line.size() + part.size() > columns) break;
+    line += part;
+  }
+  return line;
+}
+
+// Of the terminal, one less so that the cursor stays on the line.
+size_t Columns() {
+  constexpr size_t kUsual = 80;
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return (known ? size.ws_col : kUsual) - 1;
 }
 
 void PrintStatus(const Progress& progress, double seconds, std::optional<double> left) {
-  const double done = progress.total_bytes == 0 ? 1.0
-                                                : static_cast<double>(progress.done_bytes) /
-                                                      static_cast<double>(progress.total_bytes);
   nlohmann::ordered_json remaining = nullptr;
   if (left) remaining = *left;
-  PrintJsonLine("status", {{"percent_done", 100 * done},
+  PrintJsonLine("status", {{"percent_done", PercentDone(progress)},
                            {"bytes_done", progress.done_bytes},
                            {"total_bytes", progress.total_bytes},
                            {"seconds_elapsed", seconds},
@@ -196,16 +220,25 @@ ProgressOutput::~ProgressOutput() {
 
 void ProgressOutput::Update(const Progress& progress) {
   const Clock::time_point now = Clock::now();
-  if (!shown_) start_ = now;
-  const bool line = style_ == ProgressStyle::kLine;
-  if (shown_ && now - last_shown_ < (line ? kLineInterval : kStatusInterval)) return;
-  shown_ = true;
-  last_shown_ = now;
+  if (!shown_) start_ = last_logged_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::optional<double> left = TimeLeft(progress, seconds);
+  const bool log_due = now - last_logged_ >= kLogInterval;
+  if (log_due && style_ != ProgressStyle::kNone) {
+    last_logged_ = now;
+    const std::string line = ProgressText(progress, seconds, left, std::string::npos);
+    if (style_ == ProgressStyle::kLog) WriteToStderr(line + '\n');
+    Log(line);
+  }
+  const bool line = style_ == ProgressStyle::kLine;
+  const bool at_end = progress.done_bytes >= progress.total_bytes;  // says so at once
+  const Clock::duration interval = line ? kLineInterval : kStatusInterval;
+  if (shown_ && now - last_shown_ < interval && !(line && at_end)) return;
+  shown_ = true;
+  last_shown_ = now;
   if (line) {
-    ShowLine(progress, seconds, left);
-  } else {
+    PrintProgressLine(ProgressText(progress, seconds, left, Columns()));
+  } else if (style_ == ProgressStyle::kJsonLines) {
     PrintStatus(progress, seconds, left);
   }
 }

@@ -64,10 +64,12 @@ int Fail(const Status& status);
 // Replaces the current line of the terminal, without ending it; an empty text clears it.
 void PrintProgressLine(std::string_view text);
 
-// How far a call is told, on one line of the terminal or as JSON lines.
+// How far a call is told, on one line of the terminal or as JSON lines. But for kNone, a log gets a
+// line every 30 s as well.
 enum class ProgressStyle {
   kNone,
-  kLine,       // on stderr: bytes, rate and time left; at most 10 times a second
+  kLine,       // on stderr: percent, bytes, rate and time left; at most 10 times a second
+  kLog,        // on stderr: the same, a line every 30 s
   kJsonLines,  // on stdout: a `status` at most once a second
 };
 
@@ -89,6 +91,7 @@ class ProgressOutput {
   bool shown_ = false;
   Clock::time_point start_;  // of the first update
   Clock::time_point last_shown_;
+  Clock::time_point last_logged_;
 };
 
 }  // namespace reshard

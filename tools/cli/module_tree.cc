@@ -49,7 +49,7 @@ void ModuleTree::Add(const std::string& name, std::string_view type, uint64_t by
     node = &Child(*node, rest.substr(0, dot));
     if (more) rest.remove_prefix(dot + 1);
     node->types.insert(type);
-    node->names += is_new ? 1 : 0;
+    if (is_new) ++node->names;
     node->bytes += bytes;
   }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace reshard {
 namespace {
@@ -34,6 +35,22 @@ Character FirstCharacter(std::string_view text) {
   return {code_point, bytes};
 }
 
+// Whether a terminal shows nothing of a character, or lets it change the order of others: a name
+// would look like another one. Soft hyphens, zero width and bidirectional controls, tags and
+// others.
+bool IsHidden(uint32_t code) {
+  struct Range {
+    uint32_t first;
+    uint32_t last;
+  };
+  constexpr Range kHidden[] = {{0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e},
+                               {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                               {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  return std::any_of(std::begin(kHidden), std::end(kHidden), [code](const Range& range) {
+    return range.first <= code && code <= range.last;
+  });
+}
+
 std::string Escaped(std::string_view text, bool keep_lines) {
   std::string out;
   while (!text.empty()) {
@@ -48,6 +65,8 @@ std::string Escaped(std::string_view text, bool keep_lines) {
       out += fmt::format("\\x{:02x}", code);
     } else if (code >= 0x80 && code < 0xa0) {
       out += fmt::format("\\u{:04x}", code);
+    } else if (IsHidden(code)) {
+      out += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
     } else {
       out += text.substr(0, bytes);
     }

@@ -1,7 +1,7 @@
 // Text for the terminal: made safe; figures and tables, the same in every locale. Pure functions.
 //
 // In what comes from files and arguments, control characters (C0, DEL, C1) and bytes that are not
-// UTF-8 come out as \n, \x1b or \u009b.
+// UTF-8 come out as \n, \x1b or \u009b, and so do invisible and bidirectional characters.
 #ifndef RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
 #define RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
 

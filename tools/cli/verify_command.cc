@@ -199,7 +199,8 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
                "s4.ckpt"}) {
   AddJsonLinesOption();
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
-  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (2)");
+  AddJobsOption(app(), options_.jobs,
+                "Threads that read; 0 is one for each core (the cores, up to 4)");
   AddAgainst();
 }
 
