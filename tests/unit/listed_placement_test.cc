@@ -121,8 +121,8 @@ TEST_F(ListedPlacementTest, SaysWhoOughtToHoldWhatNobodyDoes) {
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
     EXPECT_EQ(status.message(),
               "parameter \"a\": box " + ToString(top.box) +
-                  " of the full shape [4, 6] is in no source file; it ought to be in that of rank "
-                  "1, 9");
+                  " of the full shape [4, 6] is in no source file; it ought to be in that of "
+                  "ranks 1, 9");
   });
 }
 
