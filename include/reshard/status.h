@@ -2,8 +2,10 @@
 //
 // Nothing in reshard throws across the API, and nothing ends the program but a wrong use of a
 // Result. A Status is a code and a message that says what, where (file, parameter, offset), what
-// was expected, what was found and what to do. Both classes are plain values: copy and move them
-// freely; no locking.
+// was expected, what was found and what to do. A message, and a warning of a report, names options
+// by the field of the options struct, with a value after "=", and functions by their name, all in
+// backticks: "pass `force`", "`unmatched=copy`". So a front end can put its own words there. Both
+// classes are plain values: copy and move them freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
@@ -17,19 +19,20 @@
 namespace reshard {
 inline namespace v0_1 {
 
+// Stable: a number keeps its meaning, and new codes come at the end.
 enum class StatusCode {
-  kOk,
-  kInvalidArgument,    // the call or the command line itself
-  kNotFound,           // a file, folder, rank or parameter that has to exist does not
-  kCorrupt,            // bytes that no valid file of the format can hold
-  kUnsupported,        // valid, but nothing that reshard converts (an encrypted file)
-  kMismatch,           // inputs that do not fit each other: strategies, shards, steps
-  kChanged,            // a source changed while it was read
-  kIo,                 // the system refused or failed an operation, lack of space included
-  kResourceExhausted,  // over budget
-  kAlreadyExists,      // an output exists, or the target is locked
-  kInternal,           // a bug of reshard
-  kCancelled,          // stopped on request
+  kOk = 0,
+  kInvalidArgument = 1,    // the call itself
+  kNotFound = 2,           // a file, folder, rank or parameter that has to exist does not
+  kCorrupt = 3,            // bytes that no valid file of the format can hold
+  kUnsupported = 4,        // valid, but nothing that reshard converts (an encrypted file)
+  kMismatch = 5,           // inputs that do not fit each other: strategies, shards, steps
+  kChanged = 6,            // a source changed while it was read
+  kIo = 7,                 // the system refused or failed an operation, lack of space included
+  kResourceExhausted = 8,  // over budget
+  kAlreadyExists = 9,      // an output exists, or the target is locked
+  kInternal = 10,          // a bug of reshard
+  kCancelled = 11,         // stopped on request
 };
 
 // Returns the code's name in words, such as "corrupt".

@@ -253,8 +253,9 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
 Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   if (!options.parameters.empty()) {
     return InvalidArgumentError(
-        "without --src-strategy or --dst-strategy nothing is known of how parameters are cut: name "
-        "a strategy, or leave --param out");
+        "without `source_strategy` or `target_strategy` nothing is known of how parameters are "
+        "cut: name "
+        "a strategy, or leave `parameters` out");
   }
   RESHARD_ASSIGN_OR_RETURN(const RankFiles found, FilesOf(options.conversion));
   LayoutReport report;

@@ -30,7 +30,8 @@ Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
   if (options.source_strategy.empty() && options.target_strategy.empty()) {
     return InvalidArgumentError(
-        "neither --src-strategy nor --dst-strategy is given; name those of the conversion that is "
+        "neither `source_strategy` nor `target_strategy` is given; name those of the conversion "
+        "that is "
         "to be proved");
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));

@@ -86,7 +86,8 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
   if (options.source_strategy.empty() && options.target_strategy.empty()) {
     return InvalidArgumentError(
-        "neither --src-strategy nor --dst-strategy is given; name at least one: without a source "
+        "neither `source_strategy` nor `target_strategy` is given; name at least one: without a "
+        "source "
         "strategy "
         "the source holds full tensors, without a target strategy full tensors are written");
   }
@@ -101,11 +102,11 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   }
   if (options.resume == Resume::kVerify && !options.checksum) {
     return InvalidArgumentError(
-        "--resume=verify compares digests, --no-checksum leaves them out; choose one");
+        "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
   }
   if (options.resume == Resume::kVerify && options.shard) {
     return InvalidArgumentError(
-        "--resume=verify is for a run alone; a shard keeps what it has finished, and what several "
+        "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
         "shards have written is read back before it is published");
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));

@@ -199,7 +199,7 @@ Status WithHint(Status status, const Job& job) {
   if (finished == 0) return status;
   return Status(
       status.code(),
-      fmt::format("{} ({}: run the same command with --resume to go on)", status.message(),
+      fmt::format("{} ({}: run the same command with `resume` to go on)", status.message(),
                   finished == 1 ? "1 finished file is kept"
                                 : fmt::format("{} finished files are kept", finished)));
 }

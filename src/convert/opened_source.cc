@@ -88,7 +88,7 @@ Result<RankFolder> FindFiles(const SourceSpec& spec) {
 
 // How messages call the source.
 std::string SourceName(const SourceSpec& spec) {
-  return spec.files.empty() ? Escape(spec.path) : "--source";
+  return spec.files.empty() ? Escape(spec.path) : "`source_files`";
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   }
   if (!source.empty() && !files.empty()) {
     return InvalidArgumentError(fmt::format(
-        "the source is named twice, as {} and by --source; choose one", Escape(source)));
+        "the source is named twice, as {} and by `source_files`; choose one", Escape(source)));
   }
   return {};
 }
@@ -165,7 +165,7 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (extra.count() > 0 && !spec.files.empty()) {
     return InvalidArgumentError(
-        fmt::format("--source: expected source {} (by {}), found {}", all, by, extra.ToText()));
+        fmt::format("`source_files`: expected source {} (by {}), found {}", all, by, extra.ToText()));
   }
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected {} (by {}), found only {}", SourceName(spec),

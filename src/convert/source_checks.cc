@@ -165,7 +165,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
       "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
-      "not right (their replicas stand in for them), or pass --check-replicas=none, which takes "
+      "not right (their replicas stand in for them), or pass `check_replicas=none`, which takes "
       "the shards of any:{}",
       replicas.differing, replicas.compared, list.Lines()));
 }
@@ -213,7 +213,7 @@ Result<std::optional<ReplicaReport>> RunChecks(OpenedSource& source, const Sourc
   std::optional<ReplicaReport> replicas;
   const Status crc = CheckCrcFiles(source, checks.crc, work);
   if (crc.code() == StatusCode::kCorrupt) {
-    return CorruptError(crc.message() + ", or use it as it is with --no-checksum");
+    return CorruptError(crc.message() + ", or use it as it is with `checksum=false`");
   }
   RESHARD_RETURN_IF_ERROR(crc);
   if (choice.replicas == CheckReplicas::kAll) {

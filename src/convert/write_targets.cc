@@ -119,7 +119,7 @@ Status CheckPublication(const WorkList& list, const TargetJob& job, const Shared
     if (as_recorded) return {};
     return CorruptError(fmt::format(
         "{}: {} was damaged after it was written, before it was published; remove the folder "
-        ".reshard there, and run again with --force to write all files anew",
+        ".reshard there, and run again with `force` to write all files anew",
         Escape(job.spec().target_folder), Escape(file.path)));
   };
   return RunWorkers(shared.workers, list.targets.size(), check, shared.stop);

@@ -91,12 +91,12 @@ std::string FirstOther(std::string_view left, std::string_view own) {
 // What to do where workers were begun and something else is run: what they have finished is not to
 // be thrown away.
 std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding) {
-  if (outstanding.empty()) return "all have finished: `reshard commit` publishes them";
+  if (outstanding.empty()) return "all have finished: `CommitWorkers` publishes them";
   std::vector<std::string> names;
   names.reserve(outstanding.size());
   for (const uint64_t worker : outstanding) names.push_back(fmt::format("{}/{}", worker, workers));
   return fmt::format(
-      "not finished: {}; run {} with --shard {}, or, of a job array, requeue the task (a new array "
+      "not finished: {}; run {} with `shard={}`, or, of a job array, requeue the task (a new array "
       "of one task is shard 0/1)",
       FirstOf(names), names.size() == 1 ? "it" : "each", names.front());
 }
@@ -208,7 +208,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
 
 Status CheckSameJob(const JobText& left, const JobText& own, const std::string& path,
                     const std::vector<uint64_t>& outstanding) {
-  const char* advice = own.workers == 0 ? "run without --resume to write all files anew"
+  const char* advice = own.workers == 0 ? "run without `resume` to write all files anew"
                                         : "remove that folder to write all files anew";
   if (left.tool_version != own.tool_version) {
     return MismatchError(fmt::format("{}: begun by reshard {}, this is {}; {}", Escape(path),
@@ -228,14 +228,14 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
                     FirstOther(own.sources, left.sources), advice));
   }
   if (left.checksum != own.checksum) {
-    return MismatchError(fmt::format("{}: begun {} --no-checksum, now run {} it; {}", Escape(path),
-                                     left.checksum ? "without" : "with",
+    return MismatchError(fmt::format("{}: begun {} `checksum=false`, now run {} it; {}",
+                                     Escape(path), left.checksum ? "without" : "with",
                                      own.checksum ? "without" : "with", advice));
   }
   if (left != own) {
     return MismatchError(
         fmt::format("{}: the interrupted run was to write other files; then: {}, now: {}; give the "
-                    "same --rank options again, or {}",
+                    "same `ranks` options again, or {}",
                     Escape(path), FirstOther(left.targets, own.targets),
                     FirstOther(own.targets, left.targets), advice));
   }

@@ -43,7 +43,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
           "{}: the interrupted run had another plan ({}; this is {}): other strategies, another "
           "training step, or other options; give the same ones again, or {}",
           Escape(path), fingerprint, spec.fingerprint,
-          spec.workers == 0 ? "run without --resume to write all files anew"
+          spec.workers == 0 ? "run without `resume` to write all files anew"
                             : "remove that folder to write all files anew"));
     }
     std::vector<uint64_t> outstanding;
@@ -70,7 +70,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
       return AlreadyExistsError(
           fmt::format("{}: an earlier conversion (plan {}) was interrupted while it was published; "
                       "run the same "
-                      "command again to complete it, or pass --force to give it up",
+                      "command again to complete it, or pass `force` to give it up",
                       Escape(target.path()), fingerprint));
     }
     leftover.fate = Fate::kAbandon;
@@ -119,7 +119,7 @@ Status CheckPublished(const OutputDirectory& target) {
       const auto whole = IsWhole(target, file);
       if (whole.ok() && *whole) continue;
       return NotFoundError(
-          fmt::format("{}: lists {} of {} bytes, which is not there; `reshard verify` tells what "
+          fmt::format("{}: lists {} of {} bytes, which is not there; `Verify` tells what "
                       "else is missing; convert again",
                       Escape(target.PathOf(name)), Escape(file.path), file.size));
     }

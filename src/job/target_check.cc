@@ -19,7 +19,7 @@ namespace {
 using EntryType = OutputDirectory::EntryType;
 
 constexpr const char* kForceAdvice =
-    "pass --force to replace what is there, or choose another target";
+    "pass `force` to replace what is there, or choose another target";
 
 struct Names {
   std::vector<std::string> existing;  // files that could be replaced
@@ -131,13 +131,13 @@ Status CheckSameSources(const std::string& path, const Manifest& manifest, const
     if (known == sizes.end() || known->second == source.size) continue;
     return MismatchError(fmt::format(
         "{}: made from a source file {} of {} bytes, which has {} now: another checkpoint; choose "
-        "another target folder, or pass --force to give up what is there",
+        "another target folder, or pass `force` to give up what is there",
         Escape(path), Quote(source.path), known->second, source.size));
   }
   if (spec.other_source.empty()) return {};
   return MismatchError(fmt::format(
       "{}: made from a source file {} of another content than it has now, by a digest: another "
-      "checkpoint; choose another target folder, or pass --force to give up what is there",
+      "checkpoint; choose another target folder, or pass `force` to give up what is there",
       Escape(path), Quote(spec.other_source)));
 }
 

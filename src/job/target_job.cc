@@ -138,7 +138,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
       if (leftover.fate == Fate::kComplete && !replace && ShareAny(leftover.files, spec.files)) {
         return AlreadyExistsError(
             fmt::format("{}: an interrupted run of the same plan wrote some of these files; pass "
-                        "--force to replace them",
+                        "`force` to replace them",
                         Escape(spec.target_folder)));
       }
     }

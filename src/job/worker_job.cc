@@ -198,7 +198,7 @@ Result<std::optional<WorkerJob>> WorkerJob::Open(const std::string& target_folde
     if (folder) {
       return AlreadyExistsError(fmt::format(
           "{}: shards of two conversions, {} and {}, have left files; run those of one again with "
-          "--force, or remove the folder of the other",
+          "`force`, or remove the folder of the other",
           Escape(lock.folder().path()), fingerprint, name));
     }
     folder = std::move(*job);

@@ -45,7 +45,7 @@ void WarnOfRenames(const std::map<std::string, std::string>& renames, const Name
     if (!names.contains(from)) unused.push_back(Quote(from));
   }
   if (unused.empty()) return;
-  warnings.push_back(fmt::format("{} of the names that --rename replaces {} no parameter's: {}",
+  warnings.push_back(fmt::format("{} of the names that `renames` replaces {} no parameter's: {}",
                                  unused.size(), unused.size() == 1 ? "is" : "are",
                                  FirstOf(unused)));
 }
@@ -63,7 +63,7 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
       names.begin(), names.end(), [&](std::string_view name) { return choice.Takes(name); });
   if (findings.parameters.empty() && !findings.left_out.empty() && !others_are_left) {
     return InvalidArgumentError(fmt::format(
-        "nothing is left to be written: --include and --exclude leave out all {} parameters; a "
+        "nothing is left to be written: `include` and `exclude` leave out all {} parameters; a "
         "pattern has to match a whole name, such as {}",
         findings.left_out.size(), Quote(*findings.left_out.begin())));
   }
@@ -73,8 +73,8 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
     names.insert(parameter.source_name);
     if (parameter.source_name != name) ++found.renamed;
   }
-  WarnOfPatterns("--include", choice.include(), names, found.warnings);
-  WarnOfPatterns("--exclude", choice.exclude(), names, found.warnings);
+  WarnOfPatterns("`include`", choice.include(), names, found.warnings);
+  WarnOfPatterns("`exclude`", choice.exclude(), names, found.warnings);
   WarnOfRenames(choice.renames(), names, found.warnings);
   return found;
 }

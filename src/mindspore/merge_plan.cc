@@ -107,7 +107,7 @@ Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
   if (without.empty()) return slices;
   return MismatchError(fmt::format(
       "parameter {}: is in {} of the {} files, not in {}; every file has to hold a slice of every "
-      "parameter (files with parameters of their own are merged with --segments)",
+      "parameter (files with parameters of their own are merged with `kind=segments`)",
       Quote(name), slices.size(), files_.tables.size(), FirstOf(without)));
 }
 

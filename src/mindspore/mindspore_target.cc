@@ -221,7 +221,7 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   if (known->source_name == tensor.name) return known;
   return MismatchError(
       fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
-                  "otherwise, or leave it out with --exclude",
+                  "otherwise, or leave it out with `exclude`",
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 
@@ -266,7 +266,7 @@ Status MindSporeTarget::CheckCopied(const SourceTensor& tensor, PlanFindings& fi
   if (!of_source && !cuts_others(rule_.target(), rule_.target_devices())) return {};
   if (unmatched_ == UnmatchedPolicy::kError) {
     return MismatchError(
-        fmt::format("parameter {} {} {} has no layout in the {} strategy; --unmatched copy {}",
+        fmt::format("parameter {} {} {} has no layout in the {} strategy; `unmatched=copy` {}",
                     Quote(tensor.name), DTypeName(tensor.dtype), ToString(tensor.full_shape),
                     of_source ? "source" : "target",
                     of_source ? "takes it from one source rank as if it had the full tensor"

@@ -81,7 +81,7 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
   }
   for (const auto& [step, count] : folders) {
     if (count == with_files) {
-      return fmt::format("the greatest step that all have is {0} (--suffix={0})", StepName(step));
+      return fmt::format("the greatest step that all have is {0} (`suffix={0}`)", StepName(step));
     }
   }
   return "no step is in all of them";
@@ -168,7 +168,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   }
 
   if (open.count() > 0) {
-    std::string advice = fmt::format("choose by the end of the name, such as --suffix={}; {}",
+    std::string advice = fmt::format("choose by the end of the name, such as `suffix={}`; {}",
                                      Escape(example), GreatestCommonStep(ranks));
     if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
       const std::string name =
@@ -221,7 +221,7 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
     RESHARD_RETURN_IF_ERROR(CheckNotSafetensors(path, name));
     ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
   }
-  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("--source", "", ranks, options.suffix));
+  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("`source_files`", "", ranks, options.suffix));
   for (RankFile& file : taken.files) file.path = paths.at(file.rank);
   return taken;
 }

@@ -417,8 +417,9 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
     StageLayouts layouts{stage.number, {}};
     for (const SpecEntry& entry : stage.entries) {
       const auto error = [&](std::string_view what) {
-        return InvalidArgumentError(fmt::format("{}: {}.{}; --from CKPT tells names and dimensions",
-                                                Escape(spec.path), entry.place, what));
+        return InvalidArgumentError(
+            fmt::format("{}: {}.{}; `checkpoint` tells names and dimensions", Escape(spec.path),
+                        entry.place, what));
       };
       if (entry.parameter.find_first_of("*?[\\") != std::string::npos) {
         return error(fmt::format(
@@ -436,7 +437,8 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
     out.stages.push_back(std::move(layouts));
   }
   out.notes.emplace_back(
-      "no checkpoint is given (--from): only the parameters that the entries name have layouts, "
+      "no checkpoint is given (`checkpoint`): only the parameters that the entries name have "
+      "layouts, "
       "an optimizer's copies too");
   return out;
 }

@@ -104,8 +104,8 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   }
   if (!refused.empty()) {
     return MismatchError(fmt::format(
-        "{} parameters are in only one of the two strategies: {}; --unmatched copy takes them as "
-        "they stand, --unmatched drop leaves them out",
+        "{} parameters are in only one of the two strategies: {}; `unmatched=copy` takes them as "
+        "they stand, `unmatched=drop` leaves them out",
         refused.size(), FirstOf({refused.begin(), refused.end()})));
   }
 
@@ -176,7 +176,7 @@ Status MindSporeTarget::CheckMissingReplicas() const {
   RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(0));
   if (!census->files_differ) return {};
   return MismatchError(fmt::format(
-      "the files of ranks {}, which by --group-info hold the same full tensors, do not all "
+      "the files of ranks {}, which by `group_info` hold the same full tensors, do not all "
       "have the same parameters, as when redundancy was removed, and those of {} are "
       "missing; add them",
       RangesOf({holders.begin(), holders.end()}), missing.ToWords("rank")));

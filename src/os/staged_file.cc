@@ -168,9 +168,10 @@ Status StagedFile::ChooseMode(const WriteOptions& options) {
   const StorageKind storage = StorageOf(fd);
   if (storage != StorageKind::kMemory) write_back_ = options.write_back;
   if (options.mode == WriteMode::kDirect && !SetDirect(fd, true)) {
-    return InvalidArgumentError(fmt::format(
-        "{}: this file system takes no direct writes; leave --io to choose, or say --io buffered",
-        Escape(path_)));
+    return InvalidArgumentError(
+        fmt::format("{}: this file system takes no direct writes; leave `io.target` to choose, or "
+                    "say `io.target=buffered`",
+                    Escape(path_)));
   }
   direct_ = options.mode == WriteMode::kDirect ||
             (options.mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk &&

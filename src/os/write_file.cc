@@ -39,7 +39,7 @@ Status CheckFree(const OutputDirectory& folder, const std::string& name, const s
   }
   if (replace) return {};
   return AlreadyExistsError(fmt::format(
-      "{}: exists; choose another name or pass --force to replace a file", Escape(path)));
+      "{}: exists; choose another name or pass `force` to replace a file", Escape(path)));
 }
 
 // Where a file is until it is whole: beside its place.

@@ -82,7 +82,7 @@ std::vector<std::string> PlanFindings::Warnings() const {
   };
   add(unmatched_copied,
       "in only one of the two strategies, copied as they stand from one source rank "
-      "(--unmatched drop leaves them out)");
+      "(`unmatched=drop` leaves them out)");
   add(unmatched_dropped, "in only one of the two strategies, left out");
   add(not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "

@@ -112,7 +112,7 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
     return NotFoundError(
         fmt::format("{}: no manifest.json: the set is unfinished, or reshard did not write it; run "
                     "the same conversion again to finish it, or compare it with its sources by "
-                    "--against",
+                    "`VerifyAgainst`",
                     Escape(path)));
   }
   ManifestSet set{.root = std::move(root), .names = std::move(names), .manifests = {}};

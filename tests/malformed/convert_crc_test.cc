@@ -77,7 +77,7 @@ TEST(ConvertCrcTest, ADamagedFileIsRefusedBeforeAnythingIsWritten) {
     EXPECT_EQ(converted.status().code(), StatusCode::kCorrupt);
     EXPECT_THAT(converted.status().message(),
                 AllOf(HasSubstr(folder.PathOf(1)), HasSubstr("the trailer states CRC-32"),
-                      HasSubstr("--no-checksum")));
+                      HasSubstr("`checksum=false`")));
     EXPECT_FALSE(fs::exists(folder.path() / "target" / "rank_0"));
     EXPECT_FALSE(fs::exists(folder.path() / "target" / "manifest.json"));
   }

@@ -78,7 +78,7 @@ TEST(ConvertTargetTest, ExistingOutputsAreKeptWithoutForce) {
   EXPECT_THAT(again.status().message(),
               AllOf(HasSubstr("/target: 4 of the 4 files to write exist already: "
                               "rank_0/checkpoint_0.ckpt, "),
-                    HasSubstr("--force")));
+                    HasSubstr("`force`")));
   EXPECT_EQ(ReadFolder(folder.path()), before);
   folder.options().force = true;
   EXPECT_TRUE(Convert(folder.options()).ok());

@@ -228,7 +228,7 @@ TEST(ConvertChoiceTest, NothingLeftIsAnError) {
   SampleFolder folder;
   folder.options().include = {"W", "Step"};
   EXPECT_THAT(Refused(folder, StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("nothing is left to be written: --include and --exclude leave out "
+              AllOf(HasSubstr("nothing is left to be written: `include` and `exclude` leave out "
                               "all 3 parameters"),
                     HasSubstr("such as \"adam_m.w\"")));
 }
@@ -240,9 +240,9 @@ TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
   options.exclude = {"accu_grads*", "ada?_m.w"};
   options.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
   EXPECT_THAT(RunConvert(options).warnings,
-              ElementsAre("1 of the patterns of --include matches no parameter: \"adam_v.*\"",
-                          "1 of the patterns of --exclude matches no parameter: \"accu_grads*\"",
-                          "1 of the names that --rename replaces is no parameter's: \"weight\""));
+              ElementsAre("1 of the patterns of `include` matches no parameter: \"adam_v.*\"",
+                          "1 of the patterns of `exclude` matches no parameter: \"accu_grads*\"",
+                          "1 of the names that `renames` replaces is no parameter's: \"weight\""));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Named(kStep, "z")));
 }
 

@@ -199,9 +199,10 @@ TEST_F(UnmatchedTest, IsDroppedOnRequest) {
 
 TEST_F(UnmatchedTest, IsRefusedOnRequest) {
   folder_.options().unmatched = UnmatchedPolicy::kError;
-  EXPECT_EQ(RefusedAsMismatch(folder_),
-            "2 parameters are in only one of the two strategies: \"fresh\", \"old\"; --unmatched "
-            "copy takes them as they stand, --unmatched drop leaves them out");
+  EXPECT_EQ(
+      RefusedAsMismatch(folder_),
+      "2 parameters are in only one of the two strategies: \"fresh\", \"old\"; `unmatched=copy` "
+      "takes them as they stand, `unmatched=drop` leaves them out");
 }
 
 // What one strategy cuts and the other does not know is unmatched; here nothing says how it is cut.

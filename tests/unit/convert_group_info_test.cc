@@ -191,7 +191,7 @@ TEST_F(FullTensorsTest, AreAllNeededWhereTheyDiffer) {
   const auto report = Convert(folder_.options());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(report.status().message(),
-              HasSubstr("the files of ranks 0-3, which by --group-info hold the same "
+              HasSubstr("the files of ranks 0-3, which by `group_info` hold the same "
                         "full tensors, do not all have the same parameters, as when redundancy was "
                         "removed, and those of rank 1 are missing; add them"));
 }

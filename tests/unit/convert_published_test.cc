@@ -74,7 +74,7 @@ TEST_F(ConvertPublishedTest, ASourceThatIsNewerIsNotTheSetsOwn) {
   const auto late = Run(1);
   EXPECT_EQ(late.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(late.status().message(), HasSubstr("a set of the same plan, but a source differs"));
-  EXPECT_THAT(late.status().message(), Not(HasSubstr("--force")));
+  EXPECT_THAT(late.status().message(), Not(HasSubstr("`force`")));
   EXPECT_FALSE(HasStaging());
   folder_.options().force = true;
   const auto anew = Run(1);

@@ -121,7 +121,7 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   const Status stopped = Convert(folder_.options()).status();
   EXPECT_EQ(ExitCode(stopped.code()), 130);
   EXPECT_THAT(stopped.message(), HasSubstr("(1 finished file is kept: run the same command with "
-                                           "--resume to go on)"));
+                                           "`resume` to go on)"));
   for (const auto& [path, bytes] : Target()) EXPECT_TRUE(path.starts_with(".reshard/")) << path;
   folder_.options().stop = {};
   folder_.options().progress = nullptr;

@@ -95,7 +95,7 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(refused.status().message(),
               HasSubstr("an earlier conversion (plan aaaa) was interrupted while it was published; "
-                        "run the same command again to complete it, or pass --force"));
+                        "run the same command again to complete it, or pass `force`"));
   EXPECT_EQ(TargetJob::Check(Spec(two, false, kOtherPlan)).status().message(),
             refused.status().message());
   Contents after = Everything(Target());

@@ -70,14 +70,15 @@ TEST(JobText, SaysHowToGoOnWithShards) {
   JobText own = begun;
   begun.workers = 4;
   own.workers = 1;
-  EXPECT_EQ(CheckSameJob(begun, own, "job", {2}).message(),
-            "job: begun as 4 shards, now run as 1 shard; not finished: 2/4; run it with --shard "
-            "2/4, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
+  EXPECT_EQ(
+      CheckSameJob(begun, own, "job", {2}).message(),
+      "job: begun as 4 shards, now run as 1 shard; not finished: 2/4; run it with "
+      "`shard=2/4`, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
   own.workers = 0;
   EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),
               HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
   EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(),
-              HasSubstr("all have finished: `reshard commit` publishes them"));
+              HasSubstr("all have finished: `CommitWorkers` publishes them"));
   EXPECT_THAT(CheckSameJob(own, begun, "job", {}).message(),
               HasSubstr("begun by one run alone, now run as 4 shards; go on in the same way, or"));
 }

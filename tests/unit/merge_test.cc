@@ -247,7 +247,7 @@ TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
 TEST_F(MergeTest, AnOutputThatExistsIsReplacedOnlyByForce) {
   AddFile({w_});
   folder_.Write("out.ckpt", "old");
-  EXPECT_THAT(Refused(StatusCode::kAlreadyExists), HasSubstr("--force"));
+  EXPECT_THAT(Refused(StatusCode::kAlreadyExists), HasSubstr("`force`"));
   EXPECT_EQ(ReadFile(options_.output), "old");
   options_.force = true;
   EXPECT_THAT(Merged(), ElementsAre(w_));

@@ -200,7 +200,7 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected checkpoints of one step, found -10_1 in ranks 0, 2; -9_1 in rank 1; the "
-       "greatest step that all have is -9_1 (--suffix=-9_1)"},
+       "greatest step that all have is -9_1 (`suffix=-9_1`)"},
       {{"no step in common", {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found -1_2 in rank 1; -1_1 in rank 0; no step is in all of them"},
@@ -212,8 +212,8 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
-       "n_1-1_2.ckpt); choose by the end of the name, such as --suffix=n-1_2; the greatest step "
-       "that all have is -1_1 (--suffix=-1_1)"},
+       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=n-1_2`; the greatest step "
+       "that all have is -1_1 (`suffix=-1_1`)"},
       {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_02.ckpt, n-1_2.ckpt)"},
@@ -222,7 +222,7 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        "found several: rank_0 (a.ckpt, b.ckpt); rank_1 (a.ckpt, c.ckpt); choose by the end of the "
-       "name, such as --suffix=a; no step is in all of them"},
+       "name, such as `suffix=a`; no step is in all of them"},
       {{"several with their ranks",
         {"rank_0/a_0.ckpt", "rank_0/b_0.ckpt", "rank_1/a_1.ckpt", "rank_1/b_1.ckpt"},
         ""},
@@ -232,7 +232,7 @@ TEST(RankFolderTest, Rejects) {
         {"rank_0/a_1.ckpt", "rank_0/b_11.ckpt", "rank_1/a_1.ckpt", "rank_1/b_11.ckpt"},
         ""},
        StatusCode::kMismatch,
-       "choose by the end of the name, such as --suffix=a_1"},
+       "choose by the end of the name, such as `suffix=a_1`"},
       {{"a suffix of several", {"rank_0/n-1_5.ckpt", "rank_0/n-2_5.ckpt"}, "_5"},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_5.ckpt, n-2_5.ckpt)"},
@@ -242,7 +242,7 @@ TEST(RankFolderTest, Rejects) {
       {{"a suffix of none", {"rank_0/n-1_5.ckpt", "rank_1/n-1_5.ckpt"}, "-1_6"},
        StatusCode::kNotFound,
        ": expected checkpoints (*-1_6.ckpt), found none in 2 rank folders: ranks "
-       "0-1; the greatest step that all have is -1_5 (--suffix=-1_5)"},
+       "0-1; the greatest step that all have is -1_5 (`suffix=-1_5`)"},
       {{"a suffix of a breakpoint", {"rank_0/n-1_5_breakpoint.ckpt"}, "-1_5_breakpoint"},
        StatusCode::kNotFound,
        "expected checkpoints (*-1_5_breakpoint.ckpt), found none in"},

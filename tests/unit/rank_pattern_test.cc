@@ -134,7 +134,7 @@ TEST(RankPatternTest, Rejects) {
        "all"},
       {{"an open choice", {"n0/a.ckpt", "n0/b.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
-       "found several: n0 (a.ckpt, b.ckpt); choose by the end of the name, such as --suffix=a"},
+       "found several: n0 (a.ckpt, b.ckpt); choose by the end of the name, such as `suffix=a`"},
       {{"safetensors", {"n0.safetensors"}, "n{rank}.safetensors", ""},
        StatusCode::kUnsupported,
        "expected .ckpt files only, found \"n0.safetensors\""},
@@ -165,7 +165,7 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
   const auto mixed = TakeRankFiles({{0, "a/x-1_5.ckpt"}, {4, "b/y-1_6.ckpt"}}, {});
   EXPECT_EQ(mixed.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(mixed.status().message(),
-              HasSubstr("--source: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
+              HasSubstr("`source_files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
                         "in rank 0"));
   EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}}, {}).status().code(), StatusCode::kUnsupported);
 }

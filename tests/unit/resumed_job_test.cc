@@ -34,7 +34,7 @@ class ResumeTest : public TargetJobTest {
     const auto job = TargetJob::Begin(spec);
     EXPECT_EQ(job.status().code(), code) << job.status().message();
     EXPECT_THAT(job.status().message(), HasSubstr(words));
-    EXPECT_THAT(job.status().message(), HasSubstr("run without --resume to write all files anew"));
+    EXPECT_THAT(job.status().message(), HasSubstr("run without `resume` to write all files anew"));
     EXPECT_EQ(TargetJob::Check(spec).status().code(), code);
     Contents after = Everything(Target());
     after.emplace(".reshard/lock", "");  // may go
@@ -134,7 +134,7 @@ TEST_F(ResumeTest, RefusesAnotherJob) {
   ExpectRefused(Resuming(zero_), StatusCode::kMismatch, "then: target 5 rank_1/a.ckpt, now: none");
   JobSpec without = Resuming(both_);
   without.checksum = false;
-  ExpectRefused(without, StatusCode::kMismatch, "begun without --no-checksum, now run with it");
+  ExpectRefused(without, StatusCode::kMismatch, "begun without `checksum=false`, now run with it");
   JobSpec other_plan = Resuming(both_);
   other_plan.fingerprint = kOtherPlan;
   ExpectRefused(other_plan, StatusCode::kMismatch, "had another plan (aaaa; this is bbbb)");

@@ -142,8 +142,9 @@ TEST(StrategyCheckTest, SwappedOnesAreNamed) {
                                  "saved with; the target strategy "));
   EXPECT_THAT(message, HasSubstr(" fits the source: are the two swapped?; of "));
   EXPECT_THAT(message, HasSubstr("\n  \"w1\": rank 2 differs from rank 0 at byte 0 of the shard"));
-  EXPECT_THAT(message, AllOf(HasSubstr("--check-replicas=all"), HasSubstr("reshard inspect"),
-                             Not(HasSubstr("accu_grads")), Not(HasSubstr("norm"))));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("`check_replicas=all`"), HasSubstr("`ShardedCheckpoint::Shards`"),
+                    Not(HasSubstr("accu_grads")), Not(HasSubstr("norm"))));
   folder.options().check_replicas = CheckReplicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }

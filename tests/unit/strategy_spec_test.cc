@@ -129,7 +129,7 @@ TEST_F(StrategySpecTest, WithoutACheckpointTheSpecificationHasTheNames) {
   EXPECT_EQ(pattern.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(pattern.status().message(),
               HasSubstr(R"(parameters[0].parameter: expected a name where no checkpoint is given, )"
-                        R"(found the pattern "x*"; --from CKPT)"));
+                        R"(found the pattern "x*"; `checkpoint`)"));
   const auto uncut = Make(R"({"devices": 4, "parameters": [{"parameter": "x"}]})", false);
   ASSERT_FALSE(uncut.ok());
   EXPECT_THAT(uncut.status().message(), HasSubstr("parameters[0].cuts: expected the cuts"));

@@ -87,7 +87,7 @@ TEST_F(TargetJobTest, RefusesToReplaceOutputs) {
     EXPECT_THAT(report.status().message(),
                 HasSubstr("25 of the 26 files to write exist already: "
                           "rank_10/a, rank_11/a, rank_12/a and 22 more; pass "
-                          "--force"));
+                          "`force`"));
     EXPECT_EQ(Everything(Target()), before);
     EXPECT_FALSE(HasStaging());
   }
@@ -161,7 +161,7 @@ TEST_F(TargetJobTest, RefusesAManifestThatIsNone) {
   const auto refused = Run(zero_);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(refused.status().message(),
-              AllOf(HasSubstr("is missing"), HasSubstr("pass --force")));
+              AllOf(HasSubstr("is missing"), HasSubstr("pass `force`")));
   ASSERT_TRUE(Run(zero_, true).ok());
   EXPECT_EQ(Listed().size(), 1);
 }

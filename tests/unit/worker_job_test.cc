@@ -137,9 +137,9 @@ TEST_F(WorkerJobTest, ALateShardIsNotAdvisedToForce) {
   const auto late = Begin(Spec(both_), 0);
   EXPECT_EQ(late.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(late.status().message(), HasSubstr("manifest.json lists a set of the same plan"));
-  EXPECT_THAT(late.status().message(), testing::Not(HasSubstr("--force")));
+  EXPECT_THAT(late.status().message(), testing::Not(HasSubstr("`force`")));
   const auto other = Begin(Spec(both_, false, kOtherPlan), 0);
-  EXPECT_THAT(other.status().message(), HasSubstr("--force"));
+  EXPECT_THAT(other.status().message(), HasSubstr("`force`"));
 }
 
 TEST_F(WorkerJobTest, CommitNeedsNoSpec) {

@@ -71,7 +71,7 @@ TEST(WriteFileTest, PlacesThatAreNotFreeAreNamedAsTheyWereGiven) {
     std::string message;
   } rows[] = {
       {file, false, StatusCode::kAlreadyExists,
-       "fi\\nle: exists; choose another name or pass --force to replace a file"},
+       "fi\\nle: exists; choose another name or pass `force` to replace a file"},
       {link, true, StatusCode::kAlreadyExists, "link: is a symbolic link; choose another name"},
       {folder.path(), true, StatusCode::kAlreadyExists, ": is a folder; choose another name"},
       {folder.path() / "..", true, StatusCode::kInvalidArgument, "is no name of a file"},

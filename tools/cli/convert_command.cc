@@ -13,6 +13,7 @@
 #include "tools/cli/charts.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/report_page.h"
 #include "tools/cli/shard_option.h"
@@ -187,8 +188,8 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
                          {"already_published", report.shard->already_published},
                          {"outstanding", report.shard->outstanding}};
   }
-  document["warnings"] = report.warnings;
-  document["notes"] = report.notes;
+  document["warnings"] = InOptionWords(report.warnings);
+  document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -271,7 +272,7 @@ int CommitCommand::Run() {
     nlohmann::ordered_json document = JsonDocument();
     document["target"] = target_;
     document["already_published"] = report->already_published;
-    document["warnings"] = report->warnings;
+    document["warnings"] = InOptionWords(report->warnings);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {

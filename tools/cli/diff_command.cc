@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -182,7 +183,7 @@ void DigestCommand::PrintReport(const DigestReport& report, double seconds) cons
     document["own_values"] = report.ranks->own_values;
   }
   document["seconds"] = seconds;
-  document["warnings"] = report.warnings;
+  document["warnings"] = InOptionWords(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -280,7 +281,7 @@ void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
     document["own_values"] = {{"a", report.a->own_values}, {"b", report.b->own_values}};
   }
   document["seconds"] = seconds;
-  document["warnings"] = report.warnings;
+  document["warnings"] = InOptionWords(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -14,6 +14,7 @@
 #include "reshard/parameter_names.h"
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -419,7 +420,7 @@ int InspectCommand::Run() {
   if (json()) {
     nlohmann::ordered_json rest = {{"strategies", std::move(strategies_)},
                                    {"totals", totals_.ToJson()},
-                                   {"warnings", warnings_},
+                                   {"warnings", InOptionWords(warnings_)},
                                    {"errors", std::move(errors_)}};
     if (!strategy_.empty()) rest["sharded"] = std::move(sharded_);
     PrintData("]," + ToJsonText(rest).substr(1) + '\n');
@@ -622,8 +623,9 @@ void InspectCommand::Report(const std::string& path, const Status& status) {
   const int exit_code = Fail(status);
   if (exit_code_ == 0) exit_code_ = exit_code;
   cancelled_ |= status.code() == StatusCode::kCancelled;
-  errors_.push_back(
-      {{"path", path}, {"code", StatusCodeName(status.code())}, {"message", status.message()}});
+  errors_.push_back({{"path", path},
+                     {"code", StatusCodeName(status.code())},
+                     {"message", InOptionWords(status.message())}});
 }
 
 }  // namespace reshard

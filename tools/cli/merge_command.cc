@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
@@ -74,7 +75,7 @@ void MergeCommand::PrintReport(const MergeReport& report, double seconds) const 
   document["bytes_compared"] = report.bytes_compared;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
-  document["warnings"] = report.warnings;
+  document["warnings"] = InOptionWords(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

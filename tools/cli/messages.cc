@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/cli/option_words.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -191,11 +192,11 @@ void PrintWords(std::string_view text) {
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) PrintWords("note: " + note);
+  for (const std::string& note : InOptionWords(notes)) PrintWords("note: " + note);
 }
 
 void PrintWarnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
+  for (const std::string& warning : InOptionWords(warnings)) {
     Say("warning", kYellow, warning);
     if (!AskedFor().json_lines_command.empty()) PrintJsonLine("warning", {{"message", warning}});
   }
@@ -204,10 +205,10 @@ void PrintWarnings(const std::vector<std::string>& warnings) {
 int Fail(const Status& status) {
   const int exit_code = ExitCode(status.code());
   const std::string_view code = StatusCodeName(status.code());
-  Say("error", kRed, fmt::format("{}: {}", code, status.message()));
+  const std::string message = InOptionWords(status.message());
+  Say("error", kRed, fmt::format("{}: {}", code, message));
   if (!AskedFor().json_lines_command.empty()) {
-    PrintJsonLine("error",
-                  {{"code", code}, {"exit_code", exit_code}, {"message", status.message()}});
+    PrintJsonLine("error", {{"code", code}, {"exit_code", exit_code}, {"message", message}});
   }
   return exit_code;
 }

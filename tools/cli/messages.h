@@ -52,7 +52,8 @@ Status FinishData();
 // "reshard: TEXT"
 void PrintWords(std::string_view text);
 
-// "reshard: note: TEXT", one for each.
+// "reshard: note: TEXT", one for each; options as they are typed (tools/cli/option_words.h), in the
+// next two as well.
 void PrintNotes(const std::vector<std::string>& notes);
 
 // "reshard: warning: TEXT", one for each.

@@ -12,6 +12,7 @@
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
@@ -122,8 +123,8 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["space_free"] = nullptr;  // not known
   if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
   document["sample"] = SampleAsJson(report.sample);
-  document["warnings"] = report.warnings;
-  document["notes"] = report.notes;
+  document["warnings"] = InOptionWords(report.warnings);
+  document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 

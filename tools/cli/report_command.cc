@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/report_page.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -52,7 +53,7 @@ int ReportCommand::Run() {
     nlohmann::ordered_json document = JsonDocument();
     document["output"] = output_;
     document["bytes"] = page.size();
-    document["warnings"] = report->plan.warnings;
+    document["warnings"] = InOptionWords(report->plan.warnings);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) PrintWords(fmt::format("{}: {}", output_, FormatBytes(page.size())));

@@ -10,6 +10,7 @@
 #include "reshard/version.h"
 #include "tools/cli/charts.h"
 #include "tools/cli/html.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -336,7 +337,7 @@ std::string RunsSection(const LayoutReport& report) {
 std::string WarningsSection(const std::vector<std::string>& warnings) {
   if (warnings.empty()) return {};
   std::string out = "<ul>\n";
-  for (const std::string& warning : warnings) {
+  for (const std::string& warning : InOptionWords(warnings)) {
     out += fmt::format("<li>{}</li>\n", EscapeHtml(warning));
   }
   return Section("Warnings", out + "</ul>\n");

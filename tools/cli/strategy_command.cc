@@ -4,6 +4,7 @@
 
 #include "reshard/strategy_files.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
@@ -59,7 +60,7 @@ int StrategyMergeCommand::Run() {
     document["output"] = output_;
     document["stages"] = report->stages;
     document["bytes"] = report->bytes;
-    document["notes"] = report->notes;
+    document["notes"] = InOptionWords(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {
@@ -93,8 +94,8 @@ int StrategyConvertCommand::Run() {
     document["output"] = output_;
     document["layouts"] = report->layouts;
     document["bytes"] = report->bytes;
-    document["warnings"] = report->warnings;
-    document["notes"] = report->notes;
+    document["warnings"] = InOptionWords(report->warnings);
+    document["notes"] = InOptionWords(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {
@@ -162,7 +163,7 @@ int StrategyMakeCommand::Run() {
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     AddWrittenStrategy(options_.output, *report, document);
-    document["notes"] = report->notes;
+    document["notes"] = InOptionWords(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameter_names.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -154,7 +156,7 @@ nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const Nam
           {"devices_per_stage", strategy.devices_per_stage},
           {"meaning", StrategyInWords(strategy)},
           {"parameters", std::move(parameters)},
-          {"notes", strategy.notes}};
+          {"notes", InOptionWords(strategy.notes)}};
 }
 
 }  // namespace reshard

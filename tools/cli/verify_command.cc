@@ -10,6 +10,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -284,7 +285,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   document["damages"] = std::move(damages);
   document["seconds"] = seconds;
   document["warnings"] = Warnings(report);
-  document["notes"] = report.notes;
+  document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -325,7 +326,7 @@ void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) co
   document["source"] = SourceAsJson(against_.source, against_.source_files);
   document.update(AgainstAsJson(report));
   document["seconds"] = seconds;
-  document["warnings"] = report.warnings;
+  document["warnings"] = InOptionWords(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -1,0 +1,85 @@
+#include "tools/cli/option_words.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reshard {
+namespace {
+
+struct OptionWords {
+  std::string_view name;   // as the library has it
+  std::string_view words;  // what is typed; where it ends in "=" or a blank, a value follows
+};
+
+// A name with a value comes before the same name with any.
+constexpr OptionWords kOptionWords[] = {
+    {"CommitWorkers", "`reshard commit`"},
+    {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`"},
+    {"Verify", "`reshard verify`"},
+    {"VerifyAgainst", "--against"},
+    {"check_replicas=", "--check-replicas="},
+    {"checkpoint", "--from CKPT"},
+    {"checksum=false", "--no-checksum"},
+    {"exclude", "--exclude"},
+    {"force", "--force"},
+    {"group_info", "--group-info"},
+    {"include", "--include"},
+    {"io.target", "--io"},
+    {"io.target=", "--io "},
+    {"kind=segments", "--segments"},
+    {"parameters", "--param"},
+    {"ranks", "--rank"},
+    {"renames", "--rename"},
+    {"resume", "--resume"},
+    {"resume=", "--resume="},
+    {"shard=", "--shard "},
+    {"source_files", "--source"},
+    {"source_strategy", "--src-strategy"},
+    {"suffix=", "--suffix="},
+    {"target_strategy", "--dst-strategy"},
+    {"unmatched=", "--unmatched "},
+};
+
+// What is typed for `name`, or nothing.
+std::string WordsOf(std::string_view name) {
+  for (const OptionWords& row : kOptionWords) {
+    if (name == row.name) return std::string(row.words);
+    if (row.name.ends_with('=') && name.starts_with(row.name)) {
+      return std::string(row.words).append(name.substr(row.name.size()));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string InOptionWords(std::string_view message) {
+  std::string text;
+  while (true) {
+    const size_t begin = message.find('`');
+    const size_t end =
+        begin == std::string_view::npos ? std::string_view::npos : message.find('`', begin + 1);
+    if (end == std::string_view::npos) return text.append(message);
+    text.append(message.substr(0, begin));
+    const std::string words = WordsOf(message.substr(begin + 1, end - begin - 1));
+    if (words.empty()) {
+      // The second backtick may begin a name.
+      text.append(message.substr(begin, end - begin));
+      message.remove_prefix(end);
+    } else {
+      text.append(words);
+      message.remove_prefix(end + 1);
+    }
+  }
+}
+
+std::vector<std::string> InOptionWords(const std::vector<std::string>& messages) {
+  std::vector<std::string> words;
+  words.reserve(messages.size());
+  for (const std::string& message : messages) words.push_back(InOptionWords(message));
+  return words;
+}
+
+}  // namespace reshard
