@@ -15,10 +15,10 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedOutputStream;
 
+// Parses into `item`, which keeps the memory of the item before.
 template <typename Item>
-Status VisitItem(const WireReader& reader, std::string_view bytes,
+Status VisitItem(const WireReader& reader, std::string_view bytes, Item& item,
                  const std::function<Status(uint64_t, Item&)>& visit) {
-  Item item;
   if (!item.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return reader.Unexpected("a malformed item");
   }
@@ -81,6 +81,8 @@ Status WireReader::Skip() {
 Status VisitStrategyItems(const std::string& path, std::string_view bytes,
                           const StrategyItemVisitor& visitor) {
   WireReader reader(path, "a strategy file (protobuf or JSON)", bytes);
+  ParallelStrategyItem strategy;
+  ParallelLayoutItem layout;
   while (!reader.AtEnd()) {
     RESHARD_ASSIGN_OR_RETURN(const uint32_t key, reader.ReadKey());
     if (key == static_cast<uint32_t>(kCurrentStageKey)) {
@@ -99,8 +101,8 @@ Status VisitStrategyItems(const std::string& path, std::string_view bytes,
       return reader.Unexpected(
           fmt::format("an item of {} bytes (more than {})", item.size(), kMaxStrategyItemBytes));
     }
-    RESHARD_RETURN_IF_ERROR(is_strategy ? VisitItem(reader, item, visitor.on_strategy)
-                                        : VisitItem(reader, item, visitor.on_layout));
+    RESHARD_RETURN_IF_ERROR(is_strategy ? VisitItem(reader, item, strategy, visitor.on_strategy)
+                                        : VisitItem(reader, item, layout, visitor.on_layout));
   }
   return {};
 }
