@@ -59,8 +59,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
   OpenedSource& source = *opened.source;
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
-      opened.tensors,
-      ListTensors(source.tensors(), source.rule(), {workers, stop, {}}, findings));
+      opened.tensors, ListTensors(source.tensors(), source.rule(), {workers, stop, {}}, findings));
   for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
   RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
   RESHARD_ASSIGN_OR_RETURN(

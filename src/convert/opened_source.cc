@@ -164,8 +164,8 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
   const std::string all = known.ToWords("rank");
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (extra.count() > 0 && !spec.files.empty()) {
-    return InvalidArgumentError(
-        fmt::format("`source_files`: expected source {} (by {}), found {}", all, by, extra.ToText()));
+    return InvalidArgumentError(fmt::format("`source_files`: expected source {} (by {}), found {}",
+                                            all, by, extra.ToText()));
   }
   if (chosen_.empty()) {
     return MismatchError(fmt::format("{}: expected {} (by {}), found only {}", SourceName(spec),

@@ -56,8 +56,7 @@ TEST(ByteSource, OnlyRegularFilesAndNeverWaits) {
        "/link: expected a regular file, found a pipe"},
       {"device", "/dev/zero", StatusCode::kCorrupt, "expected a regular file, found a device"},
       {"socket", socket_path, StatusCode::kCorrupt, "expected a regular file, found a socket"},
-      {"missing", folder.path() / "none", StatusCode::kNotFound,
-       "/none: does not exist"},
+      {"missing", folder.path() / "none", StatusCode::kNotFound, "/none: does not exist"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

@@ -146,8 +146,8 @@ TEST(SavedWithoutRedundancyTest, AParameterOfAMissingRankIsAnError) {
                           {{"w", kRowsOf2}, {"v", kRowsOf2}, {"x", kRowsOf2}});
   folder.WriteRank(0, {kWeight});
   folder.WriteRank(1, {other});
-  EXPECT_THAT(RefusedAsMismatch(folder), AllOf(HasSubstr("1 parameters of"), HasSubstr("\"x\""),
-                                               HasSubstr("missing rank 2")));
+  EXPECT_THAT(RefusedAsMismatch(folder),
+              AllOf(HasSubstr("1 parameters of"), HasSubstr("\"x\""), HasSubstr("missing rank 2")));
   folder.WriteRank(2, {lost});
   RunConvert(folder);
 }

@@ -169,8 +169,9 @@ TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
   EXPECT_THAT(Fault().message(), HasSubstr("add the folder of one of these ranks"));
   folder_.options().source_files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Fault().message(), fmt::format("`source_files`: expected source ranks 0-3 (by {}), found 4",
-                                           folder_.options().source_strategy));
+  EXPECT_EQ(Fault().message(),
+            fmt::format("`source_files`: expected source ranks 0-3 (by {}), found 4",
+                        folder_.options().source_strategy));
   folder_.options().source_files = {{0, Path("nowhere")}};
   EXPECT_EQ(Fault().code(), StatusCode::kNotFound);
   folder_.options().source_files.clear();

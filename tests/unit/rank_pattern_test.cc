@@ -164,9 +164,10 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
 
   const auto mixed = TakeRankFiles({{0, "a/x-1_5.ckpt"}, {4, "b/y-1_6.ckpt"}}, {});
   EXPECT_EQ(mixed.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(mixed.status().message(),
-              HasSubstr("`source_files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
-                        "in rank 0"));
+  EXPECT_THAT(
+      mixed.status().message(),
+      HasSubstr("`source_files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
+                "in rank 0"));
   EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}}, {}).status().code(), StatusCode::kUnsupported);
 }
 
