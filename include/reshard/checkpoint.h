@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy_files.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
@@ -85,6 +86,11 @@ class ShardedCheckpoint {
   // "-EPOCH_STEP", says which checkpoint of each rank folder; empty: the latest. Errors: kNotFound,
   // kCorrupt, kMismatch, kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
+                                        const std::string& suffix = "");
+  // The same under a strategy that was read or made before (reshard/strategy_files.h). It is not
+  // needed any longer when the call returns. More errors: kInvalidArgument for one without
+  // parameters.
+  static Result<ShardedCheckpoint> Open(const std::string& folder, const StrategySummary& strategy,
                                         const std::string& suffix = "");
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;

@@ -1,8 +1,10 @@
-// Strategy files: read, merged, converted from one encoding to the other, made from a
-// specification; and which source ranks a target rank needs.
+// Strategies: read, made in memory and written, merged, converted from one encoding to the other,
+// made from a specification; what a rank holds under one, and which source ranks a target rank
+// needs.
 //
 // Wherever a strategy is named, the path of a file or of a folder of stage files will do; protobuf
-// and JSON are told apart by content. No state; any number of threads may call these functions.
+// and JSON are told apart by content. Plain values and no state; any number of threads may call
+// these functions.
 //
 // Implemented in src/mindspore.
 #ifndef RESHARD_STRATEGY_FILES_H_
@@ -20,28 +22,49 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The layout of one parameter as the file states it (src/mindspore/SPEC.md).
+// The layout of one parameter as a file states it (docs/layouts.md; src/mindspore/SPEC.md).
 struct StrategyParameter {
   int64_t stage = 0;
-  std::string name;  // without stage prefix
-  std::vector<int64_t> device_matrix;
+  std::string name;                    // without stage prefix
+  std::vector<int64_t> device_matrix;  // device axes, slowest first
+  // For each dimension of the tensor the device axes that split it, counted from the right, 0 being
+  // the last one; -1: not split. One inner list: an axis for each dimension. Several: one list for
+  // each dimension, its axes slowest first.
   std::vector<std::vector<int64_t>> tensor_map;
   int64_t opt_weight_shard_step = 0;
+  // Parts of the first dimension by optimizer sharding; 0: none, -1: all replicas.
   int64_t opt_weight_shard_size = 0;
-  std::optional<Shape> tensor_shape;  // JSON only
+  std::optional<Shape> tensor_shape = {};  // of the full tensor; in some JSON files, of no effect
 };
 
+// A strategy: what ReadStrategy returns, or one that is made by filling in `parameters`, and for a
+// pipeline `is_pipeline`. Who takes a strategy works `stages` and `devices_per_stage` out anew.
 struct StrategySummary {
-  std::string path;
+  std::string path;  // for messages
   bool is_pipeline = false;
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
+  // The stage that a file of one stage says it is of: its first rank is own_stage *
+  // devices_per_stage.
+  int64_t own_stage = 0;
   std::vector<StrategyParameter> parameters;  // stage by stage, in file order
   std::vector<std::string> notes;             // files of a folder that were skipped, and why
 };
 
 // Errors: kNotFound, kCorrupt, kMismatch, kIo.
 Result<StrategySummary> ReadStrategy(const std::string& path);
+
+// Writes `strategy` to the file `output`: in JSON where its name ends in .json, else in protobuf.
+// The file has the layouts alone, without operators and shapes. `output` appears whole or not at
+// all. Errors: kInvalidArgument for a strategy without parameters; those of ReadStrategy for what
+// no file can say; kAlreadyExists when `output` exists and not `force`; kIo.
+Status WriteStrategy(const StrategySummary& strategy, const std::string& output, bool force);
+
+// Returns the box of a full tensor of shape `full_shape` that a rank holds under `layout`: `rank`
+// counts from 0 within the stage. Its elements are what the rank's checkpoint has, and what
+// ShardedCheckpoint::Read reads for it. Errors: kInvalidArgument when there is no such rank; those
+// of ReadStrategy; kMismatch when the shape cannot be cut so.
+Result<Box> ShardBox(const StrategyParameter& layout, const Shape& full_shape, int64_t rank);
 
 struct StrategyMergeReport {
   int64_t stages = 0;

@@ -95,6 +95,7 @@ struct ShardedCheckpoint::State {
   std::vector<LogicalTensor> tensors;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
+  static Result<ShardedCheckpoint> Open(const SourceSpec& spec);
   Status List();
 };
 
@@ -120,16 +121,28 @@ Status ShardedCheckpoint::State::List() {
   return {};
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
-                                                  const std::string& strategy,
-                                                  const std::string& suffix) {
+Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource({folder, strategy, "", suffix}));
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec));
     RESHARD_RETURN_IF_ERROR(state->List());
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
+}
+
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
+                                                  const std::string& strategy,
+                                                  const std::string& suffix) {
+  return State::Open({folder, strategy, "", suffix});
+}
+
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
+                                                  const StrategySummary& strategy,
+                                                  const std::string& suffix) {
+  SourceSpec spec = {folder, "", "", suffix};
+  spec.layouts = &strategy;
+  return State::Open(spec);
 }
 
 const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }

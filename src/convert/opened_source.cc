@@ -12,6 +12,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/group_info.h"
+#include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_list.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
@@ -75,12 +76,13 @@ Result<RankFolder> FindFiles(const SourceSpec& spec) {
     return FindRankFiles(spec.path, {spec.suffix});
   }
   // Opening says what is wrong with what is neither file nor folder.
-  if (!spec.strategy.empty()) {
+  if (spec.has_strategy()) {
     return MismatchError(
         fmt::format("{}: is one file, but with a source strategy ({}) the source has to be the "
                     "folder that holds "
                     "rank_N/*.ckpt",
-                    Escape(spec.path), Escape(spec.strategy)));
+                    Escape(spec.path),
+                    Escape(spec.layouts == nullptr ? spec.strategy : NameOf(*spec.layouts))));
   }
   const std::string name = std::filesystem::path(spec.path).filename().string();
   return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};
@@ -103,6 +105,9 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                  const SourceLimits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
+  if (spec.layouts != nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(source->source_strategy_, StrategyOf(*spec.layouts));
+  }
   RESHARD_RETURN_IF_ERROR(
       LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->notes_));
   RESHARD_RETURN_IF_ERROR(

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "reshard/strategy_files.h"
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
@@ -37,6 +38,9 @@ struct SourceSpec {
   std::map<int64_t, std::string> files = {};  // by rank
   std::vector<std::string> group_info = {};   // files or patterns
   std::vector<int64_t> target_ranks = {};     // that are wanted; none: all
+  const StrategySummary* layouts = nullptr;   // in place of `strategy`; to outlive OpenSource
+
+  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
 // What its parts may hold, and how files are reached.

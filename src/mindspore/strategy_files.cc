@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
@@ -23,6 +25,7 @@ StrategySummary Summarize(const Strategy& strategy) {
   summary.is_pipeline = strategy.is_pipeline();
   summary.stages = static_cast<int64_t>(strategy.stages().size());
   summary.devices_per_stage = strategy.devices_per_stage();
+  if (!strategy.is_pipeline()) summary.own_stage = strategy.own_stage();
   summary.notes = strategy.notes();
   int64_t number = 0;
   for (const StrategyStage& stage : strategy.stages()) {

@@ -45,16 +45,26 @@ expect(view_parameter "layer0.gamma \\[24, 4\\]")
 # The first half of moments.layer0.gamma, [24, 8] of Float32, is what target rank 0 holds of it.
 set(slice ${WORK_DIR}/slice)
 execute_process(
-  COMMAND ${WORK_DIR}/build/read_slice ${case}/src ${case}/src_strategy.ckpt moments.layer0.gamma 0 2
+  COMMAND ${WORK_DIR}/build/load_slice ${case}/src ${case}/src_strategy.ckpt moments.layer0.gamma 0 2
   OUTPUT_FILE ${slice} RESULT_VARIABLE code)
 file(READ ${slice} bytes HEX)
 file(READ ${case}/expected/rank_0/out0.ckpt whole HEX)
 string(LENGTH "${bytes}" digits)
 string(FIND "${whole}" "${bytes}" at)
 if(NOT code EQUAL 0 OR NOT digits EQUAL 1536 OR at EQUAL -1)
-  message(FATAL_ERROR "read_slice: exit ${code}, ${digits} digits, found at ${at}")
+  message(FATAL_ERROR "load_slice: exit ${code}, ${digits} digits, found at ${at}")
 endif()
 
+run(${WORK_DIR}/build/inspect_checkpoint ${case}/src ${case}/src_strategy.ckpt)
+expect(inspect_checkpoint "moments.layer0.gamma Float32 \\[48, 8\\]: [0-9]+ parts?, the first in ranks 0")
+
+execute_process(
+  COMMAND ${WORK_DIR}/build/convert_checkpoint ${case}/src ${WORK_DIR}/cancelled
+          ${case}/src_strategy.ckpt ${case}/dst_strategy.ckpt 0
+  RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
+if(NOT code EQUAL 130 OR EXISTS ${WORK_DIR}/cancelled/manifest.json)
+  message(FATAL_ERROR "convert_checkpoint: exit ${code} when it is cancelled at once")
+endif()
 run(${WORK_DIR}/build/convert_checkpoint ${case}/src ${WORK_DIR}/target ${case}/src_strategy.ckpt
     ${case}/dst_strategy.ckpt)
 expect(convert_checkpoint "rank_7/checkpoint_7.ckpt")

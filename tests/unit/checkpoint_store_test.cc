@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
+#include "reshard/strategy_files.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
@@ -108,6 +109,50 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
   EXPECT_THAT((*shards)[0].ranks, ElementsAre(0, 1));
   EXPECT_THAT((*shards)[1].ranks, ElementsAre(2, 3));
   EXPECT_THAT((*checkpoint->Shards("step"))[0].ranks, ElementsAre(0));
+}
+
+StrategySummary QuartersAndHalves() {
+  StrategySummary strategy;
+  strategy.parameters = {
+      {.stage = 0, .name = "weight", .device_matrix = {4}, .tensor_map = {{0, -1}}},
+      {.stage = 0, .name = "bias", .device_matrix = {2, 2}, .tensor_map = {{1}}}};
+  return strategy;
+}
+
+TEST_F(ShardedCheckpointTest, TakesAStrategyOfMemory) {
+  const std::string source = (folder_.path() / "src").string();
+  const auto checkpoint = ShardedCheckpoint::Open(source, QuartersAndHalves());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint->Find("weight")->shape, Shape({8, 6}));
+  std::vector<std::byte> bytes(weight_.content.size());
+  ASSERT_TRUE(checkpoint->Read("weight", Box::Whole({8, 6}), bytes).ok());
+  EXPECT_EQ(Text(bytes), weight_.content);
+
+  const auto read = ReadStrategy(strategy_);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(ShardedCheckpoint::Open(source, *read).ok());
+
+  const auto without = ShardedCheckpoint::Open(source, StrategySummary());
+  EXPECT_EQ(without.status().code(), StatusCode::kInvalidArgument);
+  const auto file = ShardedCheckpoint::Open(source + "/rank_0/net-1_1.ckpt", QuartersAndHalves());
+  EXPECT_EQ(file.status().code(), StatusCode::kMismatch);
+  EXPECT_THAT(file.status().message(), HasSubstr("source strategy (the strategy)"));
+}
+
+// What a rank of another layout holds is what it reads.
+TEST_F(ShardedCheckpointTest, ReadsTheShardOfALayoutMadeInMemory) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const ParameterLayout columns = MakeLayout({2}, {{-1, 0}});
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const Result<Box> box =
+        ShardBox({.stage = 0, .name = "weight", .device_matrix = {2}, .tensor_map = {{-1, 0}}},
+                 {8, 6}, rank);
+    ASSERT_TRUE(box.ok()) << box.status().message();
+    std::vector<std::byte> bytes(8 * 3 * 4);
+    ASSERT_TRUE(checkpoint->Read("weight", *box, bytes).ok());
+    EXPECT_EQ(Text(bytes), NaiveShard(weight_, columns, rank).content);
+  }
 }
 
 TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
