@@ -340,7 +340,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     folder.options().target_strategy.clear();
                                   },
                                   kInvalidArgument,
-                                  {"--src-strategy", "--dst-strategy"}},
+                                  {"`source_strategy`", "`target_strategy`"}},
                     MalformedCase{"no_source",
                                   [](GoodFolder& folder) { folder.options().source.clear(); },
                                   kInvalidArgument,
