@@ -222,7 +222,7 @@ def parse_arguments():
     parser.add_argument("--case", action="append", choices=names, metavar="NAME",
                         help=f"only this case; may be given several times: {', '.join(names)}")
     parser.add_argument("--size", type=float, default=1.0, metavar="FACTOR",
-                        help="1: samples of 1 GiB, one of 0.3 and one of 8 GiB")
+                        help="1: samples of 1 GiB, of 0.3 and 0.4 GiB, and one of 8 GiB")
     parser.add_argument("--runs", type=int, default=5, help="that count, for each contender")
     parser.add_argument("--jobs-runs", type=int, default=9, help="for the cases of --jobs")
     parser.add_argument("--cache", choices=["warm", "cold"], action="append",
