@@ -28,10 +28,10 @@ struct Parts {
 
 std::string ToText(const std::vector<std::vector<int64_t>>& tensor_map) {
   if (tensor_map.size() == 1) return FirstNumbers(tensor_map[0]);
-  std::vector<std::string> dims;
-  dims.reserve(tensor_map.size());
-  for (const std::vector<int64_t>& axes : tensor_map) dims.push_back(FirstNumbers(axes));
-  return fmt::format("[{}]", fmt::join(dims, ", "));
+  constexpr size_t kMostDims = 20;
+  FirstFew dims(kMostDims);
+  for (const std::vector<int64_t>& axes : tensor_map) dims.Add(FirstNumbers(axes));
+  return '[' + dims.Joined() + ']';
 }
 
 Status LayoutError(std::string_view where, std::string_view what) {
