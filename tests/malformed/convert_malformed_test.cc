@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                         }
                       },
                       kNotFound,
-                      {"/source: ", "rank_0, rank_1"}},
+                      {"/source: ", "in 2 rank folders: ranks 0-1"}},
         MalformedCase{"mixed_steps",
                       [](GoodFolder& folder) {
                         folder.RemoveRank(0);
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
               folder.TargetStrategy(ProtobufStrategy(0, {{"w", kRowsOf4}, {"v", kRowsOf4}}));
             },
             kMismatch,
-            {"src.ckpt: stage 1 ", "ranks 2 to 3", "\"v\""}},
+            {"src.ckpt: stage 1 ", "ranks 2-3", "\"v\""}},
         MalformedCase{"a_shard_that_is_a_string",
                       Rank1(TensorValue("w", "str", {0}, std::string("x\0\0\0", 4))),
                       kMismatch,
