@@ -7,16 +7,46 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/system_call.h"
 
 namespace reshard {
 namespace {
 
 // Bytes between two runs that are made present for nothing rather than opening another window.
 constexpr uint64_t kMaxGap = uint64_t{64} << 10;
+// The same between the source bytes of two copies: a header, or what fills a page.
+constexpr uint64_t kMaxBetween = 4096;
+
+// Source bytes that lie side by side, or nearly so, and that belong to several copies.
+struct Stretch {
+  FileId file = 0;
+  ByteRange range;
+  size_t copies = 1;
+};
+
+// Only so many of the last stretches are looked at: who takes by turns from more files gains
+// little.
+constexpr size_t kMostStretches = 64;
+
+// Adds source bytes that are to be read behind those before.
+void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretches) {
+  const size_t oldest = stretches.size() - std::min(stretches.size(), kMostStretches);
+  for (size_t i = stretches.size(); i > oldest; --i) {
+    Stretch& last = stretches[i - 1];
+    if (last.file != file) continue;
+    if (range.offset < last.range.offset || range.offset > last.range.end() + kMaxBetween) break;
+    last.range.length = std::max(last.range.end(), range.end()) - last.range.offset;
+    ++last.copies;
+    return;
+  }
+  stretches.push_back({file, range});
+}
 
 // Equally long runs at equal distances.
 struct RunRow {
@@ -84,9 +114,16 @@ void CopyAndDigest(const std::byte* from, std::byte* to, const RunRow& row, Copy
 }
 
 // Collects rows of ascending source offsets until they fill a window, then copies them together.
+//
+// Windows of stretches that several copies share stay open for those that come behind; few, so that
+// a lane holds hardly more than one window has.
 class WindowCopier {
  public:
-  explicit WindowCopier(SourceFiles& files) : files_(files) {}
+  explicit WindowCopier(SourceFiles& files, std::vector<Stretch> stretches = {})
+      : files_(files), stretches_(std::move(stretches)) {
+    std::erase_if(stretches_, [](const Stretch& stretch) { return stretch.copies == 1; });
+    if (stretches_.size() > kMostStretches) stretches_.resize(kMostStretches);
+  }
 
   // Begins a copy from `file`; the one before has been flushed. What is copied is added to `digest`
   // too, unless it is null.
@@ -104,9 +141,70 @@ class WindowCopier {
 
   Status Flush() {
     if (size_ == 0) return {};
-    RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, begin_, end_ - begin_));
+    const ByteRange range{begin_, end_ - begin_};
+    if (const SharedWindow* const shared = ShareWindow(range)) {
+      return CopyRows(shared->window, shared->range.offset);
+    }
+    RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, range.offset, range.length));
+    return CopyRows(window, range.offset);
+  }
+
+  // Bytes added so far of the copy.
+  uint64_t copied() const { return copied_; }
+
+ private:
+  struct SharedWindow {
+    FileId file;
+    ByteRange range;
+    Window window;
+  };
+
+  static constexpr uint64_t kMostShared = kWindowBytes + (uint64_t{1} << 20);  // bytes
+  // Each may be of a file that is open only for it.
+  static size_t MostSharedWindows() {
+    static const size_t kMost = std::min<size_t>(8, DescriptorLimit() / 32);
+    return kMost;
+  }
+
+  // Returns the open window with the bytes of `range` in the file, opening it where they lie in a
+  // stretch; null where they do not, or where bytes beside them cannot be read, which nobody may
+  // need.
+  const SharedWindow* ShareWindow(ByteRange range) {
+    const auto holds = [&range](ByteRange outer) {
+      return range.offset >= outer.offset && range.end() <= outer.end();
+    };
+    for (const SharedWindow& shared : shared_) {
+      if (shared.file == file_ && holds(shared.range)) return &shared;
+    }
+    const auto stretch = std::find_if(
+        stretches_.begin(), stretches_.end(),
+        [&](const Stretch& other) { return other.file == file_ && holds(other.range); });
+    if (stretch == stretches_.end() || MostSharedWindows() == 0) return nullptr;
+    const uint64_t window_end = WindowEnd(range.offset);
+    if (range.end() > window_end) return nullptr;
+    const uint64_t begin = std::max(stretch->range.offset, window_end - kWindowBytes);
+    const ByteRange whole{begin, std::min(stretch->range.end(), window_end) - begin};
+    MakeRoomFor(whole.length);
+    Result<Window> window = files_.Open(file_, whole.offset, whole.length);
+    if (!window.ok()) {
+      stretches_.erase(stretch);
+      return nullptr;
+    }
+    shared_.push_back({file_, whole, std::move(*window)});
+    return &shared_.back();
+  }
+
+  void MakeRoomFor(uint64_t length) {
+    std::erase_if(shared_, [this](const SharedWindow& shared) { return shared.file == file_; });
+    uint64_t held = length;
+    for (const SharedWindow& shared : shared_) held += shared.range.length;
+    if (held > kMostShared || shared_.size() >= MostSharedWindows()) shared_.clear();
+  }
+
+  // Copies the rows from `window`, which begins at `begin` of the file.
+  Status CopyRows(const Window& window, uint64_t begin) {
     RESHARD_RETURN_IF_ERROR(
-        window.Read([rows = std::span(rows_).first(size_), begin = begin_, to = out_.data(),
+        window.Read([rows = std::span(rows_).first(size_), begin, to = out_.data(),
                      digest = digest_](const std::byte* data) {
           for (const RunRow& row : rows) {
             const std::byte* const from = data + (row.source - begin);
@@ -121,10 +219,6 @@ class WindowCopier {
     return {};
   }
 
-  // Bytes added so far of the copy.
-  uint64_t copied() const { return copied_; }
-
- private:
   // Windows are cut at the same places for everybody, so that those who read about the same bytes
   // share them.
   static uint64_t WindowEnd(uint64_t source) { return (source / kWindowBytes + 1) * kWindowBytes; }
@@ -179,6 +273,8 @@ class WindowCopier {
   }
 
   SourceFiles& files_;
+  std::vector<Stretch> stretches_;
+  std::vector<SharedWindow> shared_;  // at most one of a file
   FileId file_ = 0;
   std::span<std::byte> out_;
   CopyDigest* digest_ = nullptr;
@@ -269,6 +365,29 @@ ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
   return {begin, source_of(range.end() - 1) + 1 - begin};
 }
 
+// Returns the source bytes of the target file's `range`, in its order; those of runs with gaps too
+// large to be read with them are left out.
+std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
+  std::vector<Stretch> stretches;
+  auto segment = std::partition_point(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() <= range.offset; });
+  for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
+    const auto* const content = std::get_if<Content>(&*segment);
+    if (content == nullptr) continue;
+    for (const BlockCopy& copy : content->copies) {
+      const ByteRange span = copy.TargetSpan();
+      if (span.offset >= range.end()) break;
+      if (span.length == 0 || span.end() <= range.offset) continue;
+      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap) {
+        continue;
+      }
+      AddToStretches(copy.source, SourceSpanOf(copy, range), stretches);
+    }
+  }
+  return stretches;
+}
+
 // Gather, telling digest_of(i), where it is not empty, what copy number i takes.
 template <typename DigestOf>
 Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uint64_t offset,
@@ -303,21 +422,9 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 }
 
 Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range) {
-  auto segment = std::partition_point(
-      plan.segments.begin(), plan.segments.end(),
-      [&](const Segment& candidate) { return TargetRange(candidate).end() <= range.offset; });
-  for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
-    const auto* const content = std::get_if<Content>(&*segment);
-    if (content == nullptr) continue;
-    for (const BlockCopy& copy : content->copies) {
-      const ByteRange span = copy.TargetSpan();
-      if (span.offset >= range.end()) break;
-      if (span.end() <= range.offset) continue;
-      if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap)
-        continue;
-      const ByteRange source = SourceSpanOf(copy, range);
-      RESHARD_RETURN_IF_ERROR(files.Prefetch(copy.source, source.offset, source.length));
-    }
+  for (const Stretch& stretch : StretchesOf(plan, range)) {
+    RESHARD_RETURN_IF_ERROR(
+        files.Prefetch(stretch.file, stretch.range.offset, stretch.range.length));
   }
   return {};
 }
@@ -327,7 +434,7 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
   auto segment = std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
-  WindowCopier copier(files);
+  WindowCopier copier(files, StretchesOf(plan, {offset, out.size()}));
   for (; !out.empty(); ++segment) {
     if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {
       return InternalError(fmt::format("the plan of {} has no bytes at offset {} of {}",

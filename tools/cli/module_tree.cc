@@ -58,7 +58,8 @@ const ModuleTree::Node* ModuleTree::Fork(const Node& node, std::string& label) {
   const Node* place = &node;
   label.clear();
   while (true) {
-    label += (label.empty() ? "" : ".") + PrintableName(place->label);
+    if (!label.empty()) label += ".";
+    label += PrintableName(place->label);
     if (!place->numbers.empty()) label += fmt::format(" x {}", place->numbers.size());
     // A name may end where others go on.
     const bool same = place->children.size() == 1 && place->children[0]->names == place->names;
