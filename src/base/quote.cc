@@ -70,7 +70,7 @@ void NumberRanges::AddRange(int64_t first, int64_t last) {
   constexpr size_t kMostRanges = 8;
   const auto added = static_cast<uint64_t>(last - first) + 1;
   count_ += added;
-  if (more_ == 0 && !ranges_.empty() && ranges_.back().last + 1 == first) {
+  if (more_ == 0 && !ranges_.empty() && ranges_.back().last == first - 1) {
     ranges_.back().last = last;
   } else if (more_ == 0 && ranges_.size() < kMostRanges) {
     ranges_.push_back({first, last});

@@ -68,10 +68,10 @@ Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_s
 Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& stages) {
   NumberRanges missing;
   NumberRanges found;
-  int64_t expected = 0;
+  int64_t before = -1;
   for (const int64_t stage : stages) {
-    if (expected < stage) missing.AddRange(expected, stage - 1);
-    expected = stage + 1;
+    if (before + 1 < stage) missing.AddRange(before + 1, stage - 1);
+    before = stage;
     found.Add(stage);
   }
   if (missing.count() == 0) return {};
