@@ -68,7 +68,7 @@ Status InternalError(std::string message);
 Status CancelledError(std::string message);
 
 // Ends the program with `reason` and the status in words on stderr.
-[[noreturn]] void EndForMisuse(std::string_view reason, const Status& status);
+[[noreturn]] void EndForMisuse(std::string_view reason, const Status& status) noexcept;
 
 // A value, or the Status that says why there is none. Taking the value of a failed Result and
 // making one of an ok Status are programming errors: they end the program with the status in words.
@@ -80,7 +80,7 @@ class [[nodiscard]] Result {
   // `status` is not ok.
   // NOLINTNEXTLINE(google-explicit-constructor): so that `return status;` works
   Result(Status status) : state_(std::in_place_index<0>, std::move(status)) {
-    const Status& reason = std::get<0>(state_);
+    const Status& reason = *std::get_if<0>(&state_);
     if (reason.ok()) EndForMisuse("a Result without a value was made of the status", reason);
   }
 
@@ -102,7 +102,7 @@ class [[nodiscard]] Result {
   template <typename Self>
   static auto& Checked(Self& self) {
     if (!self.ok()) {
-      EndForMisuse("the value of a failed Result was taken", std::get<0>(self.state_));
+      EndForMisuse("the value of a failed Result was taken", *std::get_if<0>(&self.state_));
     }
     return *std::get_if<1>(&self.state_);
   }

@@ -99,7 +99,7 @@ Status v0_1::CancelledError(std::string message) {
   return {StatusCode::kCancelled, std::move(message)};
 }
 
-void v0_1::EndForMisuse(std::string_view reason, const Status& status) {
+void v0_1::EndForMisuse(std::string_view reason, const Status& status) noexcept {
   std::string text = "reshard: ";
   text.append(reason).append(": ").append(StatusCodeName(status.code()));
   if (!status.message().empty()) text.append(": ").append(status.message());
