@@ -18,7 +18,9 @@ class Browser:
     """One page at a time. Use as a context."""
 
     def __init__(self, program):
-        self.profile = tempfile.TemporaryDirectory(prefix="reshard_browser_")
+        # Its children may go on writing there for a moment after it has ended.
+        self.profile = tempfile.TemporaryDirectory(prefix="reshard_browser_",
+                                                   ignore_cleanup_errors=True)
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
         moved = []  # away from 3 and 4, where the browser expects its ends
