@@ -38,8 +38,8 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
 
 // Compares dtype and full shape of everything that `findings` say is written with those in `file`,
 // which holds full tensors under the names of the source. Only its headers are read. Adds a warning
-// where it does not have all of them. Errors: kMismatch, naming the first 20 that differ; those of
-// ReadFileTable.
+// where it does not have all of them. Errors: kMismatch, naming the first that differ and how many;
+// those of ReadFileTable.
 Status CheckReference(const std::string& file, const PlanFindings& findings,
                       std::vector<std::string>& warnings);
 

@@ -68,7 +68,7 @@ struct PlanFindings {
   // found of one before: to say how, the rank has to be planned again, with these findings.
   bool Append(const PlanFindings& next);
 
-  // Returns one sentence a finding: counts, and the first 20 names.
+  // Returns one sentence a finding: counts, and the first names.
   std::vector<std::string> Warnings() const;
 };
 
