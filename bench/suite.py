@@ -264,7 +264,7 @@ def main():
     if arguments.table:
         suite_tables.print_all(join([json.loads(path.read_text()) for path in arguments.table]))
         return
-    chosen = arguments.case or [case.name for case in (*CASES, *JOBS_CASES)]
+    chosen = arguments.case or [case.name for case in (*CASES, *JOBS_CASES) if not case.only_named]
     cases = [case for case in CASES if case.name in chosen]
     jobs_cases = [case for case in JOBS_CASES if case.name in chosen]
     arguments.work.mkdir(parents=True, exist_ok=True)
