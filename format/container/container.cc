@@ -11,7 +11,9 @@
 namespace reshard {
 namespace {
 
-constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
+// As the library has it.
+constexpr uint64_t kMostSafetensorsHeader = 100'000'000;
+constexpr uint64_t kLengthBytes = 8;
 
 struct EncryptionMode {
   uint32_t magic;
@@ -37,18 +39,19 @@ bool IsJson(std::span<const std::byte> head) {
          std::string_view::npos;
 }
 
-// Eight bytes of header length, then the header, a JSON object.
-bool IsSafetensors(std::span<const std::byte> head, uint64_t file_size) {
-  if (head.size() < kSignatureBytes || head[8] != std::byte{'{'}) return false;
-  const uint64_t header_bytes = LittleEndian(head.first(8));
-  return header_bytes <= kMaxSafetensorsHeader && header_bytes <= file_size - 8;
-}
-
 }  // namespace
 
 Status InFile(std::string_view path, const Status& status, std::string_view hint) {
   if (status.ok()) return status;
   return {status.code(), fmt::format("{}: {}{}", Escape(path), status.message(), hint)};
+}
+
+bool IsSafetensors(std::span<const std::byte> head) {
+  if (head.size() < kSignatureBytes) return false;
+  // What JSON begins with, and a byte order mark, which it must not.
+  constexpr std::string_view kBegin = "{[ \t\r\n\xEF";
+  return LittleEndian(head.first(kLengthBytes)) <= kMostSafetensorsHeader &&
+         kBegin.find(std::to_integer<char>(head[kLengthBytes])) != std::string_view::npos;
 }
 
 Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size) {
@@ -65,11 +68,7 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
           mode.name));
     }
   }
-  if (IsSafetensors(head, file_size)) {
-    return UnsupportedError(
-        "this is a safetensors file; expected a MindSpore checkpoint (.ckpt), which MindSpore's "
-        "safetensors_to_ckpt makes of it");
-  }
+  if (IsSafetensors(head)) return Container::kSafetensors;
   if (IsJson(head)) {
     return CorruptError(
         "this is JSON text, perhaps a strategy file; expected a MindSpore checkpoint");

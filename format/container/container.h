@@ -20,16 +20,21 @@
 namespace reshard {
 
 enum class Container {
-  kMindSpore,  // protobuf: Values one behind the other (format/mindspore_checkpoint)
+  kMindSpore,    // protobuf: Values one behind the other (format/mindspore_checkpoint)
+  kSafetensors,  // a header of JSON before all contents (format/safetensors)
 };
 
 // The bytes that ContainerOf looks at.
 inline constexpr size_t kSignatureBytes = 9;
 
+// Returns whether a file that begins with `head` is a safetensors file by it: eight bytes of
+// length, then what is like JSON.
+bool IsSafetensors(std::span<const std::byte> head);
+
 // Returns the container of a file of `file_size` bytes that begins with `head`: its first
 // kSignatureBytes bytes or more, or all of a smaller one. A checkpoint of MindSpore has no
 // signature: whatever is not known for something else is taken for one.
-// Errors: kUnsupported for an encrypted checkpoint (naming the mode) and a safetensors file,
+// Errors: kUnsupported for an encrypted checkpoint (naming the mode) and for files of other kinds,
 // kCorrupt for JSON text and an empty file.
 Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
 
@@ -57,8 +62,9 @@ struct ArrayHeader {
   DType dtype = DType::kFloat32;
   const Shape* shape = nullptr;
   uint64_t bytes = 0;  // of its content
-  // A text or a MapTensor, which only its own container understands, as a file of that container
-  // holds it; then the rest, but the name, has no meaning. Null for a tensor.
+  // What is no tensor of whole elements (ArrayKind), which only its own container understands, as a
+  // file of that container holds it; then the rest, but the name, has no meaning. Null for a
+  // tensor.
   const StoredArray* opaque = nullptr;
 };
 
@@ -69,9 +75,19 @@ struct Frame {
   ByteRange content;
 };
 
+// What a file says of itself besides its arrays; containers that cannot leave it out.
+struct FileMetadata {
+  std::string_view format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
+
+  friend bool operator==(const FileMetadata&, const FileMetadata&) = default;
+};
+
 // Returns an array of the file by its number; valid until the next call.
 using ArrayHeaderAt = std::function<Result<ArrayHeader>(size_t array)>;
-// Takes what comes next in the file. Contents are those of the array that was asked for last.
+// Takes what comes next in the file: bytes that are no array's.
+using TakeLiteral = std::function<Status(std::string literal)>;
+// Takes what comes next in the file. Contents are those of the array that was asked for last, and
+// all of it.
 using TakeFrames = std::function<Status(std::vector<Frame> frames)>;
 
 }  // namespace reshard

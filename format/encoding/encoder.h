@@ -3,17 +3,28 @@
 #define RESHARD_FORMAT_ENCODING_ENCODER_H_
 
 #include <cstddef>
+#include <string_view>
 
 #include "format/container/container.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
-// Says what a file of `arrays` arrays consists of, in file order: calls `take` for one array after
-// the other, so that what is said of very many need not be in memory together. All sizes are known
-// before a byte of content is read. An array may be asked for more than once, as where one header
-// stands before all contents. Errors: those of `header_at` and `take`.
-Status Encode(Container container, size_t arrays, const ArrayHeaderAt& header_at,
+// Whether files of a container can hold arrays of a kind, and, of tensors, of `dtype`.
+bool CanHold(Container container, ArrayKind kind, DType dtype);
+
+// Returns ".ckpt" and the like.
+std::string_view ExtensionOf(Container container);
+
+// Says what a file of `arrays` arrays consists of, in file order: calls `take` for each array once,
+// one after the other, so that what is said of very many need not be in memory together, and
+// `take_literal` for what is no array's. All sizes are known before a byte of content is read. An
+// array may be asked for more than once, and in another order than that of their numbers, as where
+// one header stands before all contents. Errors: kUnsupported for what the container cannot hold;
+// those of what is called.
+Status Encode(Container container, const FileMetadata& metadata, size_t arrays,
+              const ArrayHeaderAt& header_at, const TakeLiteral& take_literal,
               const TakeFrames& take);
 
 }  // namespace reshard

@@ -1,11 +1,13 @@
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -130,6 +132,15 @@ std::vector<Frame> RenamedFrames(const StoredArray& stored, std::string_view nam
   return frames;
 }
 
+Status CheckType(const ArrayHeader& array) {
+  const bool packed = array.opaque != nullptr && array.opaque->kind == ArrayKind::kPacked;
+  const DType dtype = packed ? array.opaque->dtype : array.dtype;
+  if (!packed && (array.opaque != nullptr || IsMindSporeType(dtype))) return {};
+  return UnsupportedError(
+      fmt::format("parameter {}: MindSpore's checkpoints have no tensor_type for {}",
+                  Quote(array.name), DTypeName(dtype)));
+}
+
 std::vector<Frame> FramesOf(const ArrayHeader& array) {
   if (array.opaque == nullptr) return FramesOfTensor(array);
   if (array.opaque->name != array.name) return RenamedFrames(*array.opaque, array.name);
@@ -144,6 +155,7 @@ std::vector<Frame> FramesOf(const ArrayHeader& array) {
 Status EncodeMindSpore(size_t arrays, const ArrayHeaderAt& header_at, const TakeFrames& take) {
   for (size_t i = 0; i < arrays; ++i) {
     RESHARD_ASSIGN_OR_RETURN(const ArrayHeader array, header_at(i));
+    RESHARD_RETURN_IF_ERROR(CheckType(array));
     RESHARD_RETURN_IF_ERROR(take(FramesOf(array)));
   }
   return {};

@@ -21,6 +21,9 @@ namespace reshard {
 // A tensor with more content bytes than this is written as several Values, cut at multiples of it.
 inline constexpr uint64_t kValueContentBytes = uint64_t{512} << 20;
 
+// Whether a checkpoint has a tensor_type for tensors of `dtype`.
+constexpr bool IsMindSporeType(DType dtype) { return dtype <= DType::kString; }
+
 // Returns everything of a Value up to the first content byte, for `content_bytes` bytes of content
 // that follow. Content is the last field, so the next Value may begin right behind it.
 std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,

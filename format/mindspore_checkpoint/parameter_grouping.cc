@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/tensor.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
@@ -108,7 +109,7 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
   } else {
     const ParsedTensor& tensor = value.tensors[0];
     const std::optional<DType> dtype = ParseDType(tensor.type);
-    if (!dtype) {
+    if (!dtype || !IsMindSporeType(*dtype)) {
       return Corrupt(value.tag, value.message.offset,
                      "unknown tensor_type {}; expected a name as MindSpore writes it, such as "
                      "Float32 or BFloat16",

@@ -1,5 +1,5 @@
-// What several calls take among their options: UnmatchedPolicy, CheckReplicas, Resume, WorkerShare,
-// IoChoice.
+// What several calls take among their options: TargetFormat, UnmatchedPolicy, CheckReplicas,
+// Resume, WorkerShare, IoChoice.
 //
 // Plain values.
 //
@@ -11,6 +11,12 @@
 
 namespace reshard {
 inline namespace v0_1 {
+
+// How target files are written down.
+enum class TargetFormat {
+  kCkpt,         // rank_N/PREFIXN.ckpt, as MindSpore's save_checkpoint writes
+  kSafetensors,  // rank_N/PREFIXN.safetensors, byte for byte as the safetensors library writes
+};
 
 // What becomes of parameters that exactly one of two given strategies has, and whether tensors of
 // several elements may be in none that is given.

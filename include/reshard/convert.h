@@ -29,15 +29,16 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ConvertOptions {
-  // A folder with rank_N/*.ckpt; a pattern such as node{rank}/net-1_100.ckpt or node{rank}, in
-  // which each {rank} stands for the number of a rank; or one .ckpt file when there is no source
-  // strategy. Empty when source_files says it.
+  // A folder with rank_N/*.ckpt or rank_N/*.safetensors; a pattern such as
+  // node{rank}/net-1_100.ckpt or node{rank}, in which each {rank} stands for the number of a rank;
+  // or one such file when there is no source strategy. Empty when source_files says it.
   std::string source;
   std::string target;           // a folder; made when it is not there
   std::string source_strategy;  // a strategy file or a folder of stage files; empty: the source
                                 // holds full tensors
   std::string target_strategy;  // as above; empty: full tensors are written, for one rank
-  std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN.ckpt
+  std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN and an extension
+  std::optional<TargetFormat> format;  // without a value, the source's
   std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
   std::map<int64_t, std::string> source_files;  // in place of `source`: the file of each rank; for
                                                 // some target ranks those they need will do

@@ -20,7 +20,8 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type").
+// The element types of a MindSpore checkpoint (format/mindspore_checkpoint/SPEC.md, "tensor_type"),
+// and, from kFloat8E8M0 on, those that only safetensors files have (format/safetensors/SPEC.md).
 enum class DType : uint8_t {
   kInt8,
   kUInt8,
@@ -42,15 +43,22 @@ enum class DType : uint8_t {
   kFloat8E5M2,
   kHiFloat8,
   kString,  // UTF-32LE code points
+  kFloat8E8M0,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2FNUZ,
+  kFloat6E2M3,  // four values in three bytes, which the last dimension counts
+  kFloat6E3M2,  // likewise
+  kFloat4E2M1,  // two values in a byte; the last dimension counts bytes
 };
 
-// Returns the name that MindSpore writes, such as "Float32" ("str" for kString).
+// Returns the name that MindSpore writes, such as "Float32" ("str" for kString), or that it would.
 std::string_view DTypeName(DType dtype);
 
 // Returns the dtype with exactly this name, or nothing.
 std::optional<DType> ParseDType(std::string_view name);
 
-// Returns the bytes of what one unit of a dim counts: an element; for kInt4 a byte of two values.
+// Returns the bytes of what one unit of the last dimension counts: an element, or, where one takes
+// less than a byte, several.
 uint64_t ItemBytes(DType dtype);
 
 // The sizes of a tensor's dimensions; empty for a scalar. No size is negative.
@@ -93,6 +101,7 @@ enum class ArrayKind {
   kTensor,
   kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
   kMapTensor,  // keys, values, status
+  kPacked,     // a tensor of elements of less than a byte whose rows do not fill bytes: is not cut
 };
 
 // What a parameter of a checkpoint is, however it is cut.

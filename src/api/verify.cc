@@ -49,6 +49,18 @@ std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule
   return ranks;
 }
 
+// The container whose file is there of the first rank; the source's where none is.
+Container ContainerThere(const OpenedSource& source, const AgainstOptions& options,
+                         const std::vector<int64_t>& ranks) {
+  for (const Container container : {Container::kMindSpore, Container::kSafetensors}) {
+    const MindSporeTarget target(source.tensors(), source.rule(), options.prefix,
+                                 UnmatchedPolicy::kCopy, {}, container);
+    const auto kind = KindOf(fmt::format("{}/{}", options.target, target.PathOf(ranks.front())));
+    if (kind.ok() && *kind != PathKind::kMissing) return container;
+  }
+  return source.container();
+}
+
 // The source ranks whose files are read, those of replicas included.
 std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
   std::set<int64_t> source_ranks;
@@ -145,9 +157,11 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
         OpenSource({options.source, options.source_strategy, options.target_strategy,
                     options.suffix, options.source_files, options.group_info},
                    {.stop = options.stop}));
-    const MindSporeTarget target(source->tensors(), source->rule(), options.prefix,
-                                 options.unmatched.value_or(UnmatchedPolicy::kCopy), choice);
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
+    const Container container = ContainerThere(*source, options, ranks);
+    const MindSporeTarget target(source->tensors(), source->rule(), options.prefix,
+                                 options.unmatched.value_or(UnmatchedPolicy::kCopy), choice,
+                                 container);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
     const CountedWork work(options.jobs, options.stop, options.progress,

@@ -9,9 +9,11 @@
 #include <string_view>
 #include <utility>
 
+#include "format/container/container.h"
 #include "src/base/append_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_plan.h"
 #include "src/digest/xxh3.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
@@ -140,11 +142,14 @@ std::string StrategyDigest(const Strategy& strategy) {
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
 // tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
 // that each hold the files that their target ranks need do one plan together.
-std::string PlanFingerprint(const OpenedSource& source, const std::string& prefix,
+std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target,
                             const Selection& selection) {
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
-  digest.Update(Delimited(prefix));
+  digest.Update(Delimited(target.prefix));
+  if (TargetContainer(source, target) == Container::kSafetensors) {
+    digest.Update("format=safetensors\n");
+  }
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(selection.unmatched)));
   AddPatterns("include", selection.include, digest);
   AddPatterns("exclude", selection.exclude, digest);
@@ -207,7 +212,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
   JobSpec spec;
   spec.target_folder = target.folder;
-  spec.fingerprint = PlanFingerprint(source, target.prefix, conversion.selection);
+  spec.fingerprint = PlanFingerprint(source, target, conversion.selection);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }

@@ -254,10 +254,19 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                   .memory = CheckOf(budget)});
 }
 
+Container TargetContainer(const OpenedSource& source, const TargetSpec& target) {
+  if (!target.format) return source.container();
+  return *target.format == TargetFormat::kCkpt ? Container::kMindSpore : Container::kSafetensors;
+}
+
 MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec) {
   const Selection& selection = spec.selection;
-  return {source.tensors(), source.rule(), spec.target.prefix, selection.unmatched,
-          ParameterChoice(selection.include, selection.exclude, selection.renames)};
+  return {source.tensors(),
+          source.rule(),
+          spec.target.prefix,
+          selection.unmatched,
+          ParameterChoice(selection.include, selection.exclude, selection.renames),
+          TargetContainer(source, spec.target)};
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,

@@ -49,6 +49,9 @@ struct ConversionPlan {
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
                                                  const MemoryBudget& budget);
 
+// Returns the container of the target files.
+Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
+
 // Returns the target of a conversion; `source` has to outlive it.
 MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec);
 

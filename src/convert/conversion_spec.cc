@@ -52,6 +52,7 @@ ConversionSpec SpecOf(const ConvertOptions& options) {
   spec.access = AccessOf(options.io.source);
   spec.target = {.folder = options.target,
                  .prefix = options.prefix,
+                 .format = options.format,
                  .write_mode = WriteModeOf(options.io.target),
                  .checksum = options.checksum,
                  .force = options.force,

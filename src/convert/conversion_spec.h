@@ -27,6 +27,7 @@ namespace reshard {
 struct TargetSpec {
   std::string folder;
   std::string prefix;
+  std::optional<TargetFormat> format;  // without a value, the source's
   WriteMode write_mode = WriteMode::kAuto;
   bool checksum = true;
   bool force = false;

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "format/encoding/encoder.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/group_info.h"
@@ -113,11 +114,20 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
   RESHARD_RETURN_IF_ERROR(
       LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
-  const ConversionRule& rule = source->rule_.emplace(
-      source->source_strategy_ ? &*source->source_strategy_ : nullptr,
-      source->target_strategy_ ? &*source->target_strategy_ : nullptr, std::move(groups));
+  RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindFiles(spec));
+  const std::string_view extension = CheckpointExtension(folder.files.front().path);
+  if (extension == ExtensionOf(Container::kSafetensors)) {
+    source->container_ = Container::kSafetensors;
+  }
+  const ConversionRule& rule =
+      source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
+                            source->target_strategy_ ? &*source->target_strategy_ : nullptr,
+                            std::move(groups), source->container_ == Container::kMindSpore);
   RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, folder));
+  if (extension.empty()) {
+    source->container_ = source->ContainerOfContent(source->chosen_.front().id);
+  }
   std::map<int64_t, FileId> rank_files;
   for (const OpenedSource::File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
   if (rule.source() != nullptr) {
@@ -143,8 +153,16 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   return {};
 }
 
-Status OpenedSource::ChooseFiles(const SourceSpec& spec) {
-  RESHARD_ASSIGN_OR_RETURN(RankFolder folder, FindFiles(spec));
+Container OpenedSource::ContainerOfContent(FileId first) {
+  const Result<uint64_t> size = files_.Size(first);
+  std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
+  // Whoever reads the file says what is wrong with it.
+  if (head.empty() || !files_.Read(first, 0, head).ok()) return Container::kMindSpore;
+  const Result<Container> found = ContainerOf(head, *size);
+  return found.ok() ? *found : Container::kMindSpore;
+}
+
+Status OpenedSource::ChooseFiles(const SourceSpec& spec, const RankFolder& folder) {
   warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
 
   const int64_t first = rule_->SourceRank(0, 0);

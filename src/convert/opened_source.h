@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "format/container/container.h"
 #include "reshard/status.h"
 #include "reshard/strategy_files.h"
 #include "src/base/memory_check.h"
@@ -76,6 +77,9 @@ class OpenedSource {
 
   SourceFiles& files() { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
+  // How the files are written down, by the names of the chosen ones, which all have one extension;
+  // where they have none, by the first one's content.
+  Container container() const { return container_; }
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
@@ -93,13 +97,16 @@ class OpenedSource {
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                           const SourceLimits& limits);
   explicit OpenedSource(const SourceLimits& limits);
-  Status ChooseFiles(const SourceSpec& spec);
+  Status ChooseFiles(const SourceSpec& spec, const RankFolder& folder);
+  // Says which container the file of rank `first` is.
+  Container ContainerOfContent(FileId first);
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
+  Container container_ = Container::kMindSpore;
   std::optional<ConversionRule> rule_;
   std::unique_ptr<const Placement> placement_;
   const GridPlacement* grid_ = nullptr;

@@ -27,6 +27,8 @@ std::string TypeText(ArrayKind kind, DType dtype, const Shape& full_shape) {
       return "a text";
     case ArrayKind::kMapTensor:
       return "a MapTensor";
+    case ArrayKind::kPacked:
+      return fmt::format("{} packed", DTypeName(dtype));
     case ArrayKind::kTensor:
       break;
   }

@@ -30,9 +30,10 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
 
 }  // namespace
 
-ConversionRule::ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups)
+ConversionRule::ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups,
+                               bool may_be_alone)
     : source_(source), target_(target), groups_(std::move(groups)) {
-  if (source != nullptr && target != nullptr && source->stages().size() == 1 &&
+  if (may_be_alone && source != nullptr && target != nullptr && source->stages().size() == 1 &&
       target->stages().size() == 1 && IsProperSubset(*source, *target)) {
     stage_alone_ = source->own_stage();
   }

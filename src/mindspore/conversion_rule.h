@@ -25,7 +25,10 @@ class ConversionRule {
   };
 
   // Null stands for no strategy on that side. `groups` says which source ranks hold the same.
-  ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups = {});
+  // `may_be_alone`: whether one stage of a pipeline may be converted by itself, as MindSpore does
+  // with .ckpt files only.
+  ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups = {},
+                 bool may_be_alone = true);
 
   const Strategy* source() const { return source_; }
   const Strategy* target() const { return target_; }

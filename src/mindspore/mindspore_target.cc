@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/encoding/encoder.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
@@ -73,8 +74,8 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
 
 std::string MindSporeTarget::PathOf(int64_t file) const {
   const auto stage = rule_.stage_alone();
-  return fmt::format("rank_{}/{}{}{}.ckpt", file, prefix_, file,
-                     stage ? fmt::format("_part{}", *stage) : "");
+  return fmt::format("rank_{}/{}{}{}{}", file, prefix_, file,
+                     stage ? fmt::format("_part{}", *stage) : "", ExtensionOf(container_));
 }
 
 Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& findings) const {
@@ -83,6 +84,7 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   TargetFile file;
   file.rank = rank;
   file.path = PathOf(rank);
+  file.container = container_;
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
   if (file.arrays == 0) findings.empty_files.insert(file.path);

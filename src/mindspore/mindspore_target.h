@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "reshard/conversion_options.h"
 #include "reshard/status.h"
@@ -72,11 +73,13 @@ class CutParameters {
 class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
-                  UnmatchedPolicy unmatched, ParameterChoice choice = {})
+                  UnmatchedPolicy unmatched, ParameterChoice choice = {},
+                  Container container = Container::kMindSpore)
       : Target(source, std::move(choice)),
         rule_(rule),
         prefix_(std::move(prefix)),
-        unmatched_(unmatched) {}
+        unmatched_(unmatched),
+        container_(container) {}
 
   int64_t files() const override { return rule_.target_ranks(); }
   std::string PathOf(int64_t file) const override;
@@ -147,12 +150,16 @@ class MindSporeTarget final : public Target {
                        TargetArray& array) const;
   Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
                     PlanFindings& findings, TargetArray& array) const;
+  // Whether an array is a text that files of the target's container cannot hold.
+  Result<bool> IsTextLeftOut(const std::string& name, const std::vector<int64_t>& stages,
+                             int64_t rank) const;
   // Notes a tensor that is copied although a strategy might have been expected to cut it.
   Status CheckCopied(const SourceTensor& tensor, PlanFindings& findings) const;
 
   const ConversionRule& rule_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
+  const Container container_;
   mutable GridCache grids_;  // of the target
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay

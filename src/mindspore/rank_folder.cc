@@ -32,7 +32,7 @@ std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& e
                        Escape(PathIn(folder, guess)));
   }
   const bool has_files = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
-    return entry.is_regular && entry.name.ends_with(kCheckpointExtension);
+    return entry.is_regular && !CheckpointExtension(entry.name).empty();
   });
   return fmt::format("; files or folders of other names are given by a pattern, such as {}{}",
                      Escape(PathIn(folder, "node{rank}")),
@@ -53,8 +53,9 @@ Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
     }
   }
   if (names.empty()) {
-    return NotFoundError(fmt::format("{}: expected folders rank_N with .ckpt files, found none{}",
-                                     Escape(folder), Hint(folder, entries)));
+    return NotFoundError(
+        fmt::format("{}: expected folders rank_N with .ckpt or .safetensors files, found none{}",
+                    Escape(folder), Hint(folder, entries)));
   }
   std::vector<RankListing> ranks;
   ranks.reserve(names.size());
@@ -119,6 +120,36 @@ Status CheckSameStep(const std::string& source, const Steps& steps,
                                    Escape(source), list.Joined("; "), GreatestCommonStep(ranks)));
 }
 
+Status CheckOneFormat(const RankListing& rank) {
+  for (const Candidate& candidate : rank.candidates) {
+    if (CheckpointExtension(candidate.name) == CheckpointExtension(rank.candidates.front().name)) {
+      continue;
+    }
+    return MismatchError(fmt::format(
+        "{}: expected files of one format, found {} and {}; keep the others in another folder",
+        Escape(rank.label), Escape(rank.candidates.front().name), Escape(candidate.name)));
+  }
+  return {};
+}
+
+// One training run writes one format: with both it would be chance which is meant.
+Status CheckSameFormat(const std::string& source, const std::vector<RankFile>& files) {
+  std::map<std::string_view, NumberRanges> formats;
+  for (const RankFile& file : files) {
+    const std::string_view extension = CheckpointExtension(file.path);
+    if (!extension.empty()) formats[extension].Add(file.rank);
+  }
+  if (formats.size() <= 1) return {};
+  FirstFew list;
+  for (const auto& [extension, where] : formats) {
+    list.Add(fmt::format("{} in {}", extension, where.ToWords("rank")));
+  }
+  return MismatchError(
+      fmt::format("{}: expected files of one format, found {}; keep the other files in another "
+                  "folder",
+                  Escape(source), list.Joined("; ")));
+}
+
 // Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
 void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
                   std::set<std::string>& prefixes) {
@@ -142,8 +173,10 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   FirstFew other;  // those where MindSpore takes another file
   Steps steps;
   std::string example;
+  std::string_view example_extension;
   std::set<std::string> prefixes;
   for (const RankListing& rank : ranks) {
+    RESHARD_RETURN_IF_ERROR(CheckOneFormat(rank));
     const std::vector<const Candidate*> eligible = Eligible(rank, suffix);
     if (eligible.empty()) {
       empty.Add(rank.rank);
@@ -154,6 +187,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
       for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
       open.Add(fmt::format("{} ({})", Escape(rank.label), names.Joined()));
       example = Stem(eligible.front()->name);
+      example_extension = CheckpointExtension(eligible.front()->name);
       KeepPrefixes(eligible, rank.rank, open.count() == 1, prefixes);
       continue;
     }
@@ -172,14 +206,17 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
                                      Escape(example), GreatestCommonStep(ranks));
     if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
       const std::string name =
-          fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), kCheckpointExtension);
+          fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), example_extension);
       advice = fmt::format("name them by a pattern, such as {}", Escape(PathIn(source, name)));
     }
     return MismatchError(fmt::format(
         "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",
         Escape(source), open.Joined("; "), advice));
   }
-  const std::string wanted = fmt::format("*{}{}", Escape(suffix), kCheckpointExtension);
+  std::string stem = "*" + Escape(suffix);
+  const std::string wanted = found.files.empty()
+                                 ? fmt::format("{0}.ckpt or {0}.safetensors", stem)
+                                 : stem.append(CheckpointExtension(found.files.front().path));
   const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
   if (found.files.empty()) {
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
@@ -187,6 +224,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
                                      empty.ToWords("rank"),
                                      suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
+  RESHARD_RETURN_IF_ERROR(CheckSameFormat(source, found.files));
   RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));
   if (empty.count() > 0) {
     found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}",
@@ -218,7 +256,6 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
   std::vector<RankListing> ranks;
   for (const auto& [rank, path] : paths) {
     const std::string name = std::filesystem::path(path).filename().string();
-    RESHARD_RETURN_IF_ERROR(CheckNotSafetensors(path, name));
     ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
   }
   RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("`source_files`", "", ranks, options.suffix));

@@ -17,6 +17,9 @@
 namespace reshard {
 namespace {
 
+constexpr std::string_view kMindSporeExtension = ".ckpt";
+constexpr std::string_view kSafetensorsExtension = ".safetensors";
+
 struct PatternParts {
   std::string base;  // what comes before the name: "ckpt", "/", or nothing
   std::string name;  // the first one with {rank}
@@ -116,7 +119,6 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   RankListing listing{rank, relative, relative.substr(0, begin), {}, {}};
   if (kind == PathKind::kMissing) return listing;
-  RESHARD_RETURN_IF_ERROR(CheckNotSafetensors(path, relative.substr(begin)));
   // What is no file at all, opening it says.
   listing.candidates.push_back({relative.substr(begin), StepOf(Stem(relative))});
   return listing;
@@ -134,8 +136,15 @@ std::optional<int64_t> ParseNumber(std::string_view digits) {
   return number;
 }
 
+std::string_view CheckpointExtension(std::string_view name) {
+  for (const std::string_view extension : {kMindSporeExtension, kSafetensorsExtension}) {
+    if (name.ends_with(extension)) return extension;
+  }
+  return {};
+}
+
 std::string_view Stem(std::string_view name) {
-  if (name.ends_with(kCheckpointExtension)) name.remove_suffix(kCheckpointExtension.size());
+  name.remove_suffix(CheckpointExtension(name).size());
   return name;
 }
 
@@ -158,14 +167,6 @@ std::string PathIn(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-Status CheckNotSafetensors(const std::string& place, std::string_view file) {
-  if (!file.ends_with(".safetensors")) return {};
-  return UnsupportedError(fmt::format(
-      "{}: expected .ckpt files only, found {}; safetensors files are not read: convert them "
-      "first, for example with MindSpore's safetensors_to_ckpt",
-      Escape(place), Quote(file)));
-}
-
 Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
                                    const std::string& folder) {
   RankListing listing{rank, folder, folder, {}, {}};
@@ -174,9 +175,9 @@ Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
   for (const DirectoryEntry& entry : entries) {
     const std::string_view file = entry.name;
     if (!entry.is_regular || file.starts_with('.')) continue;
-    RESHARD_RETURN_IF_ERROR(CheckNotSafetensors(path, file));
-    if (!file.ends_with(kCheckpointExtension)) continue;
-    listing.last_by_name = entry.name;  // entries are sorted
+    const std::string_view extension = CheckpointExtension(file);
+    if (extension.empty()) continue;
+    if (extension == kMindSporeExtension) listing.last_by_name = entry.name;  // they are sorted
     const std::string_view stem = Stem(file);
     if (stem.ends_with("_breakpoint")) continue;
     listing.candidates.push_back({entry.name, StepOf(stem)});
@@ -204,8 +205,7 @@ std::string GuessPattern(const std::vector<DirectoryEntry>& entries) {
   std::map<std::string, size_t> names;
   for (const DirectoryEntry& entry : entries) {
     const std::string_view name = entry.name;
-    if (!entry.is_directory && !(entry.is_regular && name.ends_with(kCheckpointExtension)))
-      continue;
+    if (!entry.is_directory && !(entry.is_regular && !CheckpointExtension(name).empty())) continue;
     for (size_t begin = name.find_first_of(kDigits); begin != std::string_view::npos;) {
       const size_t end = std::min(name.find_first_not_of(kDigits, begin), name.size());
       ++names[fmt::format("{}{}{}", name.substr(0, begin), kRankPlaceholder, name.substr(end))];

@@ -15,7 +15,8 @@
 
 namespace reshard {
 
-inline constexpr std::string_view kCheckpointExtension = ".ckpt";
+// Returns the extension of a checkpoint, ".ckpt" or ".safetensors", where `name` has one.
+std::string_view CheckpointExtension(std::string_view name);
 
 // When a checkpoint was taken; the step counts within the epoch.
 struct TrainingStep {
@@ -28,7 +29,7 @@ struct TrainingStep {
 // A checkpoint file among which there may be a choice.
 struct Candidate {
   std::string name;
-  std::optional<TrainingStep> step;  // where the name ends in -EPOCH_STEP.ckpt
+  std::optional<TrainingStep> step;  // where the name ends in -EPOCH_STEP and the extension
 };
 
 // The checkpoint files that there are of one rank.
@@ -38,7 +39,7 @@ struct RankListing {
   std::string folder;  // of the candidates, relative to that of the source: "rank_3"
   std::vector<Candidate> candidates;
   std::string last_by_name;  // what MindSpore takes: of all .ckpt files of a folder, those included
-                             // that do not count here; empty where there is no folder to choose in
+                             // that do not count here; empty where there is no such folder
 };
 
 // Returns the number that decimal digits, and nothing else, spell, if it fits 63 bits.
@@ -56,10 +57,7 @@ std::string StepName(const std::optional<TrainingStep>& step);
 // Returns folder/name; `name` where the folder is empty.
 std::string PathIn(const std::string& folder, const std::string& name);
 
-// Fails with kUnsupported where `file`, which lies at `place`, is a safetensors file.
-Status CheckNotSafetensors(const std::string& place, std::string_view file);
-
-// Lists the checkpoints of `folder`, which lies in `base`. Errors: kNotFound, kUnsupported, kIo.
+// Lists the checkpoints of `folder`, which lies in `base`. Errors: kNotFound, kIo.
 Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
                                    const std::string& folder);
 
@@ -77,7 +75,7 @@ struct PatternListing {
 
 // Lists what there is for a pattern. Costs one listing, and one more for each folder that it ends
 // at. Errors: kInvalidArgument for "." and ".." behind {rank}; kNotFound where nothing matches;
-// kMismatch where two names stand for one rank; kUnsupported for safetensors; kIo.
+// kMismatch where two names stand for one rank; kIo.
 Result<PatternListing> ListPattern(const std::string& pattern);
 
 // Returns the name with {rank} that the most of `entries` (folders and checkpoints, at least two)

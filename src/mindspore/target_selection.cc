@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "format/encoding/encoder.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/mindspore_target.h"
@@ -85,6 +86,7 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   Selection selection;
   selection.stages = rule_.NeededSourceStages(stage);
   std::set<std::string> refused;
+  std::set<std::string> texts;
   for (const std::string& name : names) {
     const Fate fate = rule_.FateOf(name, stage);
     if (fate != Fate::kDrop && !choice().Takes(name)) {
@@ -92,6 +94,12 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
     } else if (fate == Fate::kConvert) {
       selection.converted.push_back(name);
     } else if (fate == Fate::kCopy) {
+      RESHARD_ASSIGN_OR_RETURN(const bool text, IsTextLeftOut(name, selection.stages, rank));
+      if (text && unmatched_ == UnmatchedPolicy::kError) texts.insert(Quote(name));
+      if (text) {
+        findings.texts_left_out.insert(Quote(name));
+        continue;
+      }
       const bool unmatched = rule_.Unmatched(name);
       if (unmatched && unmatched_ == UnmatchedPolicy::kError) refused.insert(Quote(name));
       if (unmatched && unmatched_ == UnmatchedPolicy::kDrop) {
@@ -101,6 +109,11 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
       if (unmatched) findings.unmatched_copied.insert(Quote(name));
       selection.copied.push_back(name);
     }
+  }
+  if (!texts.empty()) {
+    return MismatchError(
+        fmt::format("{} texts, which {} files cannot hold: {}; `unmatched=copy` leaves them out",
+                    texts.size(), ExtensionOf(container_), FirstOf({texts.begin(), texts.end()})));
   }
   if (!refused.empty()) {
     return MismatchError(fmt::format(
@@ -131,6 +144,15 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
   findings.AddAbsent(std::move(absent));
   return selection;
+}
+
+Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,
+                                            const std::vector<int64_t>& stages,
+                                            int64_t rank) const {
+  if (CanHold(container_, ArrayKind::kText, DType::kString)) return false;
+  RESHARD_ASSIGN_OR_RETURN(const SourceTensor found,
+                           source().FindWhole(name, stages, rule_.CopyRank(rank)));
+  return found.kind == ArrayKind::kText;
 }
 
 // Where files that are there differ, as when each parameter was saved once, one that is in none of

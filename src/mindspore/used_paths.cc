@@ -23,7 +23,7 @@ void AppendFolder(const std::string& folder, std::vector<std::string>& files) {
   const auto entries = ListDirectory(folder);
   if (!entries.ok()) return;
   for (const DirectoryEntry& entry : *entries) {
-    const bool counts = entry.name.ends_with(kCheckpointExtension) || entry.name.ends_with(".json");
+    const bool counts = entry.name.ends_with(".ckpt") || entry.name.ends_with(".json");
     if (entry.is_regular && counts) files.push_back(PathIn(folder, entry.name));
   }
 }

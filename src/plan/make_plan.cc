@@ -109,7 +109,12 @@ class PlanMaker {
                        opaque == nullptr ? nullptr : &opaque->array};
   }
 
-  // Adds what the encoder says.
+  Status AddHeader(std::string literal) {
+    RESHARD_RETURN_IF_ERROR(AddLiteral("", literal));
+    return Flush();
+  }
+
+  // Adds what the encoder says of an array.
   Status Add(std::vector<Frame> frames) {
     if (const auto* const opaque = std::get_if<Opaque>(&array_.content)) {
       RESHARD_RETURN_IF_ERROR(AddOpaque(*opaque, frames));
@@ -359,7 +364,9 @@ Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
                             const SegmentVisitor& visit) {
   PlanMaker maker(source, file, visit);
   RESHARD_RETURN_IF_ERROR(Encode(
-      file.container, file.arrays, [&](size_t array) { return maker.HeaderOf(array); },
+      file.container, file.metadata, file.arrays,
+      [&](size_t array) { return maker.HeaderOf(array); },
+      [&](std::string literal) { return maker.AddHeader(std::move(literal)); },
       [&](std::vector<Frame> frames) { return maker.Add(std::move(frames)); }));
   return maker.Take();
 }

@@ -35,7 +35,7 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
   for (const Set set :
        {&PlanFindings::left_out, &PlanFindings::unmatched_copied, &PlanFindings::unmatched_dropped,
         &PlanFindings::not_in_source_strategy, &PlanFindings::not_in_target_strategy,
-        &PlanFindings::other_shapes, &PlanFindings::empty_files}) {
+        &PlanFindings::other_shapes, &PlanFindings::empty_files, &PlanFindings::texts_left_out}) {
     for (const std::string& item : other.*set) {
       if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
     }
@@ -84,6 +84,7 @@ std::vector<std::string> PlanFindings::Warnings() const {
       "in only one of the two strategies, copied as they stand from one source rank "
       "(`unmatched=drop` leaves them out)");
   add(unmatched_dropped, "in only one of the two strategies, left out");
+  add(texts_left_out, "that are texts, which safetensors files cannot hold, left out");
   add(not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
       "tensor (where ranks have shards, the strategy is not complete)");

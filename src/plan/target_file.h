@@ -28,7 +28,7 @@ struct Pieces {
   std::vector<Piece> pieces;
 };
 
-// A text or a MapTensor, copied as a source file of the target's container holds it.
+// What is no tensor of whole elements, copied as a source file of the target's container holds it.
 struct Opaque {
   StoredArray array;  // as the table of `file` has it
   FileId file = 0;
@@ -54,6 +54,7 @@ struct TargetFile {
   int64_t rank = 0;
   std::string path;  // relative to the target folder
   Container container = Container::kMindSpore;
+  FileMetadata metadata;
   size_t arrays = 0;
   // Fills in an array by its number, in file order; `array` may hold another one, whose memory is
   // taken: there are very many. Errors: those of finding out what it is.

@@ -10,6 +10,7 @@
 
 #include "format/container/container.h"
 #include "format/mindspore_checkpoint/checkpoint_reader.h"
+#include "format/safetensors/safetensors_reader.h"
 #include "src/base/status_macros.h"
 
 namespace reshard {
@@ -29,9 +30,11 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory)
   RESHARD_RETURN_IF_ERROR(InFile(bytes.path, container.status()));
   switch (*container) {
     case Container::kMindSpore:
+      return ReadMindSporeTable(bytes, std::move(head), memory);
+    case Container::kSafetensors:
       break;
   }
-  return ReadMindSporeTable(bytes, std::move(head), memory);
+  return ReadSafetensorsTable(bytes, head, memory);
 }
 
 }  // namespace

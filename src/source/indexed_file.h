@@ -66,8 +66,8 @@ class IndexedFile {
 
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
 // table. Reads headers only. Any thread.
-// Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted or a
-// safetensors file, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
+// Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
+// file, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
 // `memory`, which is asked now and then.
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
 

@@ -19,7 +19,7 @@ struct DTypeRow {
 };
 
 // In the order of the enumeration, so that a dtype is its own row number.
-constexpr std::array<DTypeRow, 20> kRows = {{
+constexpr std::array<DTypeRow, 26> kRows = {{
     {DType::kInt8, "Int8", 1},
     {DType::kUInt8, "UInt8", 1},
     {DType::kInt16, "Int16", 2},
@@ -40,6 +40,12 @@ constexpr std::array<DTypeRow, 20> kRows = {{
     {DType::kFloat8E5M2, "Float8E5M2", 1},
     {DType::kHiFloat8, "HiFloat8", 1},
     {DType::kString, "str", 4},
+    {DType::kFloat8E8M0, "Float8E8M0", 1},
+    {DType::kFloat8E4M3FNUZ, "Float8E4M3FNUZ", 1},
+    {DType::kFloat8E5M2FNUZ, "Float8E5M2FNUZ", 1},
+    {DType::kFloat6E2M3, "Float6E2M3", 3},
+    {DType::kFloat6E3M2, "Float6E3M2", 3},
+    {DType::kFloat4E2M1, "Float4E2M1", 1},
 }};
 
 constexpr bool RowsAreInOrder() {

@@ -206,6 +206,7 @@ class PieceReader {
   // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.
   bool Complete(const RankFileOfStage& rank, const StoredArray& parameter, uint64_t bytes,
                 Part& part) {
+    if (bytes == 0) return true;  // another one may begin where it does
     const std::scoped_lock lock(mutex_);
     const auto place =
         parts_.try_emplace({rank.file, parameter.framed.front().offset}, Part()).first;

@@ -177,7 +177,7 @@ void ValueSums::Add(const ValueSums& other) {
   sum += other.sum;
 }
 
-bool HasSums(DType dtype) { return dtype != DType::kString && dtype != DType::kHiFloat8; }
+bool HasSums(DType dtype) { return dtype < DType::kHiFloat8; }
 
 ValueSums SumValues(DType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
@@ -216,6 +216,12 @@ ValueSums SumValues(DType dtype, std::span<const std::byte> bytes) {
       return SumNibbles(bytes);
     case DType::kHiFloat8:
     case DType::kString:
+    case DType::kFloat8E8M0:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat6E2M3:
+    case DType::kFloat6E3M2:
+    case DType::kFloat4E2M1:
       break;
   }
   return {};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -64,7 +66,36 @@ std::string Difference(const Parameter& expected, const StoredArray& found,
 // The index takes up to 30 times what a parameter without content takes in the file.
 constexpr size_t kIndexBytesPerByte = 40;
 
+// What a header says, by a parser that makes a tree of it.
+std::string SafetensorsFault(const IndexedFile& index, std::string_view bytes) {
+  uint64_t length = 0;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<uint8_t>(bytes[i]);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length), nullptr, false);
+  if (!header.is_object()) return "a header that is no JSON object has an index";
+  const size_t others = header.contains("__metadata__") ? 1 : 0;
+  if (index.arrays().size() + others != header.size()) return "another number of tensors";
+  uint64_t end = 8 + length;
+  for (const StoredArray& array : index.arrays()) {
+    const auto tensor = header.find(array.name);
+    if (tensor == header.end()) return "an unknown name";
+    const nlohmann::json offsets = {array.content.front().offset - 8 - length,
+                                    array.content.front().end() - 8 - length};
+    if (tensor->at("data_offsets") != offsets) return "other offsets";
+    if (array.content.front().offset != end) return "a gap";
+    end = array.content.front().end();
+    uint64_t elements = 1;
+    for (const auto& size : tensor->at("shape")) elements *= size.get<uint64_t>();
+    if (array.kind == ArrayKind::kTensor && ItemBytes(array.dtype) <= 8 &&
+        ElementCount(array.shape).value_or(1) > elements) {
+      return "another shape";
+    }
+    if (index.Find(array.name) != &array) return "a name is not found";
+  }
+  return end == bytes.size() ? "" : "bytes behind the last tensor";
+}
+
 std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
+  if (index.table().container() == Container::kSafetensors) return SafetensorsFault(index, bytes);
   const std::string_view values = index.crc() ? bytes.substr(0, index.crc()->covered.end()) : bytes;
   const OracleAnswer answer = AskLibprotobuf(values);
   if (answer.verdict != OracleAnswer::Verdict::kValid) return "a bad file has an index";

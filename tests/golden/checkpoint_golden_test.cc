@@ -119,12 +119,6 @@ TEST(CheckpointGoldenTest, EncryptedFilesAreNamedAsSuch) {
   }
 }
 
-TEST(CheckpointGoldenTest, SafetensorsFilesAreNamedAsSuch) {
-  const auto index = IndexFile(kData / "apis" / "files" / "crc.safetensors");
-  EXPECT_EQ(index.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(index.status().message(), HasSubstr("safetensors"));
-}
-
 // All sources and results of the conversions.
 TEST(CheckpointGoldenTest, IndexesEqualLibprotobufsAnswerAndHeadersEncodeAgain) {
   size_t files = 0;

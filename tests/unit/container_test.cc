@@ -29,7 +29,6 @@ TEST(SignatureTest, NamesOtherFiles) {
       {"\xd8\x5e\x3a\x7f", 4, StatusCode::kUnsupported, "encrypted (AES-GCM)"},
       {"\xd9\x5e\x3a\x7f.....", 99, StatusCode::kUnsupported, "encrypted (AES-CBC)"},
       {"\xda\x5e\x3a\x7f.....", 99, StatusCode::kUnsupported, "encrypted (SM4-CBC)"},
-      {std::string("\x10\0\0\0\0\0\0\0{", 9), 24, StatusCode::kUnsupported, "safetensors"},
       {"version https://git-lfs.github.com/spec/v1\noid", 130, StatusCode::kUnsupported,
        "a Git LFS pointer, not the file itself; run git lfs pull"},
       {"PK\x03\x04....", 99, StatusCode::kUnsupported, "found a zip archive"},
@@ -53,8 +52,21 @@ TEST(SignatureTest, LetsCheckpointsPass) {
   EXPECT_TRUE(Signature("\x0a", 1).ok());
   EXPECT_TRUE(Signature("<htm", 4).ok());
   EXPECT_TRUE(Signature("PK\x03", 3).ok());
-  // Longer than the file: no safetensors header, although it looks like one.
-  EXPECT_TRUE(Signature(std::string_view("\x10\0\0\0\0\0\0\0{", 9), 23).ok());
+}
+
+TEST(SignatureTest, TellsSafetensorsByItsHeader) {
+  const auto container = [](std::string head) {
+    return *ContainerOf(std::as_bytes(std::span(head)), head.size());
+  };
+  const std::string length("\x10\0\0\0\0\0\0\0", 8);
+  for (const char* begin : {"{", " {", "\n", "[", "\xEF\xBB\xBF{"}) {
+    EXPECT_EQ(container(length + begin), Container::kSafetensors) << begin;
+  }
+  EXPECT_EQ(container(length), Container::kMindSpore);
+  EXPECT_EQ(container(length + "x"), Container::kMindSpore);
+  // A header of more than 100,000,000 bytes.
+  EXPECT_EQ(container(std::string("\x01\xe1\xf5\x05\0\0\0\0{", 9)), Container::kMindSpore);
+  EXPECT_EQ(container(std::string("\x00\xe1\xf5\x05\0\0\0\0{", 9)), Container::kSafetensors);
 }
 
 }  // namespace

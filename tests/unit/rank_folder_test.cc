@@ -165,13 +165,14 @@ TEST(RankFolderTest, Rejects) {
   const Rejected rows[] = {
       {{"an empty folder", {}, ""},
        StatusCode::kNotFound,
-       ": expected folders rank_N with .ckpt files, found none"},
+       ": expected folders rank_N with .ckpt or .safetensors files, found none"},
       {{"files outside of rank folders", {"a.ckpt"}, ""},
        StatusCode::kNotFound,
        "/node{rank}, and one file with full tensors by its own path"},
       {{"folders of another name", {"node0/a.ckpt", "node1/a.ckpt", "x1/"}, ""},
        StatusCode::kNotFound,
-       ": expected folders rank_N with .ckpt files, found none; are its ranks named otherwise? "
+       ": expected folders rank_N with .ckpt or .safetensors files, found none; are its ranks "
+       "named otherwise? "
        "Then give a pattern: "},
       {{"folders of another name, guessed", {"node0/a.ckpt", "node1/a.ckpt", "x1/"}, ""},
        StatusCode::kNotFound,
@@ -183,17 +184,17 @@ TEST(RankFolderTest, Rejects) {
        "/n_rank_{rank}-1_5.ckpt"},
       {{"rank folders without files", {"rank_0/", "rank_1/a.tmp"}, ""},
        StatusCode::kNotFound,
-       ": expected checkpoints (*.ckpt), found none in 2 rank folders: ranks 0-1"},
+       ": expected checkpoints (*.ckpt or *.safetensors), found none in 2 rank folders: ranks 0-1"},
       {{"one rank twice", {"rank_0/a.ckpt", "rank_00/a.ckpt"}, ""},
        StatusCode::kMismatch,
        ": rank_0 and rank_00 both name rank 0; remove one of them"},
-      {{"safetensors", {"rank_0/a.safetensors"}, ""},
-       StatusCode::kUnsupported,
-       "/rank_0: expected .ckpt files only, found \"a.safetensors\"; safetensors files are not "
-       "read"},
-      {{"safetensors beside", {"rank_0/a.ckpt", "rank_0/b.safetensors"}, ""},
-       StatusCode::kUnsupported,
-       "found \"b.safetensors\""},
+      {{"two formats in a rank", {"rank_0/a.ckpt", "rank_0/b.safetensors"}, ""},
+       StatusCode::kMismatch,
+       "rank_0: expected files of one format, found a.ckpt and b.safetensors; keep the others in "
+       "another folder"},
+      {{"two formats", {"rank_0/a.ckpt", "rank_1/a.safetensors", "rank_2/a.ckpt"}, ""},
+       StatusCode::kMismatch,
+       ": expected files of one format, found .ckpt in ranks 0, 2; .safetensors in rank 1"},
       {{"different steps",
         {"rank_0/n-9_1.ckpt", "rank_0/n-10_1.ckpt", "rank_1/n-9_1.ckpt", "rank_2/n-10_1.ckpt",
          "rank_2/n-9_1.ckpt", "rank_2/n-8_1.ckpt"},
@@ -241,11 +242,13 @@ TEST(RankFolderTest, Rejects) {
        "expected checkpoints of one step, found -2_5 in rank 1; -1_5 in rank 0"},
       {{"a suffix of none", {"rank_0/n-1_5.ckpt", "rank_1/n-1_5.ckpt"}, "-1_6"},
        StatusCode::kNotFound,
-       ": expected checkpoints (*-1_6.ckpt), found none in 2 rank folders: ranks "
+       ": expected checkpoints (*-1_6.ckpt or *-1_6.safetensors), found none in 2 rank folders: "
+       "ranks "
        "0-1; the greatest step that all have is -1_5 (`suffix=-1_5`)"},
       {{"a suffix of a breakpoint", {"rank_0/n-1_5_breakpoint.ckpt"}, "-1_5_breakpoint"},
        StatusCode::kNotFound,
-       "expected checkpoints (*-1_5_breakpoint.ckpt), found none in"},
+       "expected checkpoints (*-1_5_breakpoint.ckpt or *-1_5_breakpoint.safetensors), found none "
+       "in"},
   };
   for (const Rejected& row : rows) {
     const TemporaryFolder folder;

@@ -124,7 +124,8 @@ TEST(RankPatternTest, Rejects) {
        "none in "},
       {{"no file behind what matches", {"node0/b.ckpt", "node1/"}, "node{rank}/a.ckpt", ""},
        StatusCode::kNotFound,
-       ": expected checkpoints (*.ckpt), found none in 2 places of the pattern: ranks 0-1"},
+       ": expected checkpoints (*.ckpt or *.safetensors), found none in 2 places of the pattern: "
+       "ranks 0-1"},
       {{"one rank twice", {"node1/a.ckpt", "node01/a.ckpt"}, "node{rank}/a.ckpt", ""},
        StatusCode::kMismatch,
        ": node01/a.ckpt and node1/a.ckpt both name rank 1; remove one of them"},
@@ -135,9 +136,9 @@ TEST(RankPatternTest, Rejects) {
       {{"an open choice", {"n0/a.ckpt", "n0/b.ckpt"}, "n{rank}", ""},
        StatusCode::kMismatch,
        "found several: n0 (a.ckpt, b.ckpt); choose by the end of the name, such as `suffix=a`"},
-      {{"safetensors", {"n0.safetensors"}, "n{rank}.safetensors", ""},
-       StatusCode::kUnsupported,
-       "expected .ckpt files only, found \"n0.safetensors\""},
+      {{"two formats", {"n0/a.safetensors", "n1/a.ckpt"}, "n{rank}", ""},
+       StatusCode::kMismatch,
+       "found .ckpt in rank 1; .safetensors in rank 0"},
       {{"a way up", {"n0/a.ckpt"}, "n{rank}/../n0/a.ckpt", ""},
        StatusCode::kInvalidArgument,
        ": a pattern may not have .. behind {rank}"},
@@ -168,7 +169,8 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
       mixed.status().message(),
       HasSubstr("`source_files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
                 "in rank 0"));
-  EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}}, {}).status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}, {1, "b.ckpt"}}, {}).status().code(),
+            StatusCode::kMismatch);
 }
 
 }  // namespace

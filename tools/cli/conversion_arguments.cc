@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@
 
 namespace reshard {
 namespace {
+
+const std::map<std::string, TargetFormat> kFormats = {{"ckpt", TargetFormat::kCkpt},
+                                                      {"safetensors", TargetFormat::kSafetensors}};
 
 // Turns the words for true and false into those that the parser knows. MindFormers itself takes
 // every text for true.
@@ -195,17 +199,22 @@ std::optional<std::string> MindFormersSpelling::Warning() const {
 
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source,
-                "Folder with rank_N/*.ckpt; pattern for files or folders with {rank} for the "
-                "number, as node{rank}/net-1_100.ckpt; or one .ckpt file, when there is no source "
-                "strategy")
+                "Folder with rank_N/*.ckpt or *.safetensors; pattern for files or folders with "
+                "{rank} for the number, as node{rank}/net-1_100.ckpt; or one such file, when there "
+                "is no source strategy")
       ->required(false);
   AddPositional(app, "DST", options_.target,
-                "Folder for rank_N/PREFIXN.ckpt; made when it is missing")
+                "Folder for rank_N/PREFIXN.ckpt or .safetensors; made when it is missing")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
   AddSourceFilesOption(app, options_.source_files);
   AddGroupInfoOption(app, options_.group_info);
   AddStrategyOptions(app, options_.source_strategy, options_.target_strategy);
+  app.add_option_function<std::string>(
+         "--format", [this](const std::string& format) { options_.format = kFormats.at(format); },
+         "Write target files in this format (the source's)")
+      ->type_name("ckpt|safetensors")
+      ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""));
   app.add_option("--prefix", options_.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
   AddSuffixOption(app, options_.suffix);

@@ -1,0 +1,553 @@
+#include "format/safetensors/safetensors_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/safetensors/safetensors_types.h"
+#include "reshard/byte_range.h"
+#include "reshard/tensor.h"
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kLengthBytes = sizeof(uint64_t);
+constexpr uint64_t kMostBlock = uint64_t{1} << 20;
+constexpr unsigned char kByteOrderMark = 0xEF;  // its first byte
+// Metadata that says something of the file, whatever tensor has its name.
+constexpr std::string_view kFileMetadata[] = {"format", "remove_redundancy", "crc_num"};
+
+uint64_t LittleEndian(std::span<const std::byte> bytes) {
+  uint64_t number = 0;
+  for (size_t i = bytes.size(); i-- > 0;) {
+    number = number << 8 | std::to_integer<uint64_t>(bytes[i]);
+  }
+  return number;
+}
+
+// The bytes of the header, one after the other, read in blocks.
+class HeaderBytes {
+ public:
+  HeaderBytes(const FileBytes& file, std::span<const std::byte> head, uint64_t end)
+      : file_(file), block_(head.first(std::min<uint64_t>(head.size(), end))), end_(end) {
+    FindZero(std::min<uint64_t>(kLengthBytes, end));
+  }
+
+  // Of the next byte, in the file.
+  uint64_t offset() const { return begin_ + place_; }
+  // Why it could not be read to its end, if so.
+  const Status& status() const { return status_; }
+  // Where it has a zero byte, which nlohmann's parser takes for its end.
+  const std::optional<uint64_t>& zero() const { return zero_; }
+
+  void Skip(size_t bytes) { place_ += bytes; }
+  // Whether there is a next byte.
+  bool Ready() {
+    if (place_ < block_.size()) return true;
+    if (offset() == end_ || !status_.ok()) return false;
+    begin_ += block_.size();
+    place_ = 0;
+    buffer_.resize(std::min(kMostBlock, end_ - begin_));
+    status_ = file_.read(begin_, buffer_);
+    block_ = status_.ok() ? std::span<const std::byte>(buffer_) : std::span<const std::byte>();
+    FindZero(0);
+    return status_.ok();
+  }
+  const char& Front() const { return reinterpret_cast<const char&>(block_[place_]); }
+
+ private:
+  // Looks into the block from `begin` on.
+  void FindZero(uint64_t begin) {
+    const auto found =
+        std::find(block_.begin() + static_cast<std::ptrdiff_t>(begin), block_.end(), std::byte{0});
+    if (found == block_.end() || zero_) return;
+    zero_ = begin_ + static_cast<uint64_t>(found - block_.begin());
+  }
+
+  const FileBytes& file_;
+  std::span<const std::byte> block_;
+  uint64_t begin_ = 0;  // of the block, in the file
+  size_t place_ = 0;    // in the block
+  const uint64_t end_;
+  std::vector<std::byte> buffer_;
+  Status status_;
+  std::optional<uint64_t> zero_;
+};
+
+// What nlohmann's parser reads from. Its copies stand where the bytes do.
+class HeaderIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  explicit HeaderIterator(HeaderBytes* bytes) : bytes_(bytes) {}
+  reference operator*() const { return bytes_->Front(); }
+  HeaderIterator& operator++() {
+    bytes_->Skip(1);
+    return *this;
+  }
+  // Only ever compared with the end.
+  friend bool operator==(const HeaderIterator& a, const HeaderIterator& /*end*/) {
+    return !a.bytes_->Ready();
+  }
+
+ private:
+  HeaderBytes* bytes_;
+};
+
+// Takes the tokens of a header. A function that returns false ends the parsing.
+class HeaderTokens {
+ public:
+  HeaderTokens(const HeaderBytes& bytes, uint64_t content_begin, uint64_t content_bytes,
+               const MemoryCheck& memory)
+      : bytes_(bytes),
+        content_begin_(content_begin),
+        content_bytes_(content_bytes),
+        memory_(memory) {}
+
+  // What nlohmann's parser calls.
+  bool null() {
+    if (state_ == State::kMetadataValue) {
+      state_ = State::kMember;
+      return true;
+    }
+    return Other("null");
+  }
+  bool boolean(bool /*value*/) { return Other("a boolean"); }
+  bool number_integer(int64_t value) { return Other(fmt::format("{}", value)); }
+  bool number_float(double /*value*/, const std::string& text) { return Other(text); }
+  bool binary(json::binary_t& /*value*/) { return Other("bytes"); }
+  bool number_unsigned(uint64_t value) {
+    if (state_ == State::kShape) {
+      if (value > static_cast<uint64_t>(INT64_MAX)) {
+        return Fail(fmt::format("a size of {} in its shape is more than 63 bits can count", value));
+      }
+      array_.shape.push_back(static_cast<int64_t>(value));
+      if (array_.shape.size() <= kMaxDims) return true;
+      return Fail(fmt::format("more than {} dimensions", kMaxDims));
+    }
+    if (state_ == State::kOffsets) {
+      if (offsets_ < 2) (offsets_ == 0 ? begin_ : end_) = value;
+      if (++offsets_ <= 2) return true;
+      return Expected("two integers as data_offsets", "more");
+    }
+    return Other(fmt::format("{}", value));
+  }
+  bool string(std::string& value) {
+    if (state_ == State::kMetadataString) return AddMetadata(value);
+    if (state_ != State::kTensorValue || key_ != "dtype") return Other("a string");
+    const SafetensorsType* const type = FindSafetensorsType(value);
+    if (type == nullptr) {
+      return Fail(fmt::format("unknown dtype {}; expected a name such as \"F32\"", Quote(value)));
+    }
+    array_.dtype = type->dtype;
+    state_ = State::kTensorMember;
+    return true;
+  }
+  bool start_object(size_t /*elements*/) {
+    switch (state_) {
+      case State::kHeader:
+        state_ = State::kMember;
+        return true;
+      case State::kMetadataValue:
+        state_ = State::kMetadataMember;
+        return true;
+      case State::kTensor:
+        state_ = State::kTensorMember;
+        return true;
+      default:
+        return Open("an object");
+    }
+  }
+  bool key(std::string& name) {
+    switch (state_) {
+      case State::kMember:
+        return BeginMember(name);
+      case State::kMetadataMember:
+        metadata_key_.swap(name);
+        state_ = State::kMetadataString;
+        return true;
+      case State::kTensorMember:
+        return BeginTensorMember(name);
+      default:
+        return true;  // of what is ignored
+    }
+  }
+  bool end_object() {
+    switch (state_) {
+      case State::kIgnored:
+        return Close();
+      case State::kMetadataMember:
+        state_ = State::kMember;
+        return true;
+      case State::kTensorMember:
+        state_ = State::kMember;
+        return EndTensor();
+      default:
+        state_ = State::kEnd;
+        return true;
+    }
+  }
+  bool start_array(size_t /*elements*/) {
+    if (state_ == State::kTensorValue && key_ == "shape") {
+      state_ = State::kShape;
+      return true;
+    }
+    if (state_ == State::kTensorValue && key_ == "data_offsets") {
+      state_ = State::kOffsets;
+      return true;
+    }
+    return Open("an array");
+  }
+  bool end_array() {
+    if (state_ == State::kIgnored) return Close();
+    if (state_ == State::kOffsets && offsets_ != 2) {
+      return Expected("two integers as data_offsets", fmt::format("{}", offsets_));
+    }
+    state_ = State::kTensorMember;
+    return true;
+  }
+  bool parse_error(size_t /*position*/, const std::string& last_token,
+                   const json::exception& /*error*/) {
+    return Fail(fmt::format("the header is no JSON from offset {} on, near {}", bytes_.offset(),
+                            Quote(last_token.substr(0, kMostShown))));
+  }
+
+  // Why the parsing ended, if it did not come to the end; this one has no path.
+  const Status& status() const { return status_; }
+  const Status& memory_status() const { return memory_status_; }
+
+  // Returns the table of all tensors. Errors: kCorrupt.
+  Result<FileTable> Finish() && {
+    RESHARD_RETURN_IF_ERROR(ApplyMarks());
+    RESHARD_RETURN_IF_ERROR(PutInOrder());
+    std::vector<uint32_t> by_name = SortByName(arrays_);
+    const auto twice = std::adjacent_find(
+        by_name.begin(), by_name.end(),
+        [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
+    if (twice != by_name.end()) {
+      return CorruptError(fmt::format("tensor {}: its name comes twice in the header",
+                                      Quote(arrays_[*twice].name)));
+    }
+    return FileTable(Container::kSafetensors, std::move(arrays_), std::move(by_name), table_bytes_);
+  }
+
+ private:
+  enum class State : uint8_t {
+    kHeader,          // before its brace
+    kMember,          // a name of the header, or its end, comes next
+    kMetadataValue,   // of __metadata__
+    kMetadataMember,  // a key of it
+    kMetadataString,
+    kTensor,        // its brace
+    kTensorMember,  // a key of it, or its end
+    kTensorValue,   // dtype, shape or data_offsets
+    kShape,
+    kOffsets,
+    kIgnored,  // a member of a tensor that has no meaning
+    kEnd,
+  };
+  static constexpr size_t kMostShown = 40;
+
+  bool Fail(std::string_view what) {
+    status_ = CorruptError(in_tensor_ ? fmt::format("tensor {}: {}", Quote(array_.name), what)
+                                      : std::string(what));
+    return false;
+  }
+  bool Expected(std::string_view wanted, std::string_view found) {
+    return Fail(fmt::format("expected {}, found {}", wanted, found));
+  }
+  // A value where none of its kind may be, unless it is ignored.
+  bool Other(std::string_view found) {
+    if (state_ == State::kIgnored) {
+      if (depth_ == 0) state_ = State::kTensorMember;
+      return true;
+    }
+    return Expected(Wanted(), found);
+  }
+  std::string Wanted() const {
+    switch (state_) {
+      case State::kHeader:
+        return "an object as header";
+      case State::kMetadataValue:
+        return "an object as __metadata__";
+      case State::kMetadataString:
+        return fmt::format("a string as metadata {}", Quote(metadata_key_));
+      case State::kTensor:
+        return "an object with dtype, shape and data_offsets";
+      case State::kShape:
+        return "sizes, which are integers from 0 on, in its shape";
+      case State::kOffsets:
+        return "two integers from 0 on as data_offsets";
+      default:
+        return fmt::format("{} as {}", key_ == "dtype" ? "a string" : "an array of integers", key_);
+    }
+  }
+  bool Open(std::string_view found) {
+    if (state_ != State::kIgnored) return Expected(Wanted(), found);
+    ++depth_;
+    return true;
+  }
+  bool Close() {
+    if (--depth_ == 0) state_ = State::kTensorMember;
+    return true;
+  }
+
+  bool BeginMember(std::string& name) {
+    if (name == kSafetensorsMetadata) {
+      if (has_metadata_) return Fail("__metadata__ comes twice in the header");
+      has_metadata_ = true;
+      state_ = State::kMetadataValue;
+      return true;
+    }
+    array_ = StoredArray();
+    array_.name = std::move(name);
+    in_tensor_ = true;
+    has_dtype_ = has_shape_ = has_offsets_ = false;
+    offsets_ = 0;
+    state_ = State::kTensor;
+    return true;
+  }
+  bool BeginTensorMember(std::string& name) {
+    bool* const seen = name == "dtype"          ? &has_dtype_
+                       : name == "shape"        ? &has_shape_
+                       : name == "data_offsets" ? &has_offsets_
+                                                : nullptr;
+    if (seen == nullptr) {
+      state_ = State::kIgnored;
+      depth_ = 0;
+      return true;
+    }
+    key_.swap(name);
+    if (*seen) return Fail(fmt::format("{} comes twice", key_));
+    *seen = true;
+    state_ = State::kTensorValue;
+    return true;
+  }
+  bool AddMetadata(const std::string& value) {
+    state_ = State::kMetadataMember;
+    if (!metadata_keys_.insert(metadata_key_).second) {
+      return Fail(fmt::format("metadata {} comes twice", Quote(metadata_key_)));
+    }
+    if (value == kInt4Mark) int4_.insert(metadata_key_);
+    held_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
+    return CheckHeld();
+  }
+
+  // Checks a tensor by itself, and keeps it.
+  bool EndTensor() {
+    const std::string_view missing = !has_dtype_     ? "dtype"
+                                     : !has_shape_   ? "shape"
+                                     : !has_offsets_ ? "data_offsets"
+                                                     : "";
+    if (!missing.empty()) return Fail(fmt::format("it has no {}", missing));
+    if (begin_ > end_ || end_ > content_bytes_) {
+      return Fail(fmt::format("data_offsets [{}, {}], but the file has {} bytes behind its header",
+                              begin_, end_, content_bytes_));
+    }
+    uint64_t bits = ItemBytes(array_.dtype) * 8 / ValuesInItem(array_.dtype);
+    for (const int64_t size : array_.shape) {
+      const auto product = CheckedMul(bits, static_cast<uint64_t>(size));
+      if (!product || *product > static_cast<uint64_t>(INT64_MAX)) {
+        return Fail(
+            fmt::format("shape {} makes more bytes than can be counted", ToString(array_.shape)));
+      }
+      bits = *product;
+    }
+    if (!ElementCount(array_.shape)) {
+      return Fail(fmt::format("shape {} has more elements than can be counted, but for a size of 0",
+                              ToString(array_.shape)));
+    }
+    if (bits % 8 != 0) {
+      return Fail(fmt::format("shape {} of {} does not fill whole bytes", ToString(array_.shape),
+                              SafetensorsTypeOf(array_.dtype)->name));
+    }
+    array_.bytes = end_ - begin_;
+    if (array_.bytes != bits / 8) {
+      return Fail(fmt::format("{} bytes by its data_offsets [{}, {}], but shape {} of {} needs {}",
+                              array_.bytes, begin_, end_, ToString(array_.shape),
+                              SafetensorsTypeOf(array_.dtype)->name, bits / 8));
+    }
+    CountItems();
+    array_.content.push_back({content_begin_ + begin_, array_.bytes});
+    array_.framed = array_.content;
+    table_bytes_ += 2 * sizeof(StoredArray) + array_.name.size() + sizeof(uint32_t) +
+                    2 * (sizeof(ByteRange) + kOfAllocation) +
+                    array_.shape.size() * sizeof(int64_t) + kOfAllocation;
+    arrays_.push_back(std::move(array_));
+    in_tensor_ = false;
+    return CheckHeld();
+  }
+  // Sizes of the last dimension are items, of several elements where these are less than a byte.
+  void CountItems() {
+    const auto values = static_cast<int64_t>(ValuesInItem(array_.dtype));
+    if (values == 1) return;
+    if (array_.shape.empty() || array_.shape.back() % values != 0) {
+      array_.kind = ArrayKind::kPacked;
+    } else {
+      array_.shape.back() /= values;
+    }
+  }
+  bool CheckHeld() {
+    if (table_bytes_ + held_bytes_ > kMaxTableBytes) {
+      status_ = ResourceExhaustedError(
+          fmt::format("its tensors need more than {} MiB of memory to list: {} so far",
+                      kMaxTableBytes >> 20, arrays_.size()));
+      return false;
+    }
+    if (++kept_ % kMemoryCheckInterval != 0) return true;
+    const size_t room = arrays_.capacity() - arrays_.size();
+    memory_status_ = CheckMemory(
+        memory_, room > kMemoryCheckInterval ? 0 : arrays_.size() * sizeof(StoredArray));
+    return memory_status_.ok();
+  }
+
+  // Takes tensors of I8 that metadata says are Int4 for these.
+  Status ApplyMarks() {
+    if (metadata_keys_.empty()) return {};
+    for (StoredArray& array : arrays_) {
+      if (!metadata_keys_.contains(array.name)) continue;
+      if (!int4_.contains(array.name)) {
+        if (std::find(std::begin(kFileMetadata), std::end(kFileMetadata), array.name) !=
+            std::end(kFileMetadata)) {
+          continue;
+        }
+        return CorruptError(fmt::format(
+            "tensor {}: metadata of its name says something else than its dtype, which can only "
+            "be \"{}\"",
+            Quote(array.name), kInt4Mark));
+      }
+      if (array.dtype != DType::kInt8) {
+        return CorruptError(
+            fmt::format("tensor {}: metadata says {}, which I8 may be, but it is {}",
+                        Quote(array.name), kInt4Mark, SafetensorsTypeOf(array.dtype)->name));
+      }
+      array.dtype = DType::kInt4;
+    }
+    return {};
+  }
+
+  // Puts tensors in the order of their bytes, which they have to fill without gaps.
+  Status PutInOrder() {
+    const auto begins_before = [](const StoredArray& a, const StoredArray& b) {
+      const ByteRange& first = a.content.front();
+      const ByteRange& second = b.content.front();
+      return std::pair(first.offset, first.length) < std::pair(second.offset, second.length);
+    };
+    if (!std::is_sorted(arrays_.begin(), arrays_.end(), begins_before)) {
+      std::stable_sort(arrays_.begin(), arrays_.end(), begins_before);
+    }
+    uint64_t end = 0;
+    for (const StoredArray& array : arrays_) {
+      const uint64_t begin = array.content.front().offset - content_begin_;
+      if (begin != end) {
+        return CorruptError(fmt::format(
+            "tensor {}: data_offsets [{}, {}], but the tensor before it ends at {}; tensors have "
+            "to follow one another without gaps",
+            Quote(array.name), begin, begin + array.bytes, end));
+      }
+      end = begin + array.bytes;
+    }
+    if (end == content_bytes_) return {};
+    return CorruptError(
+        fmt::format("its tensors end at {} of {} bytes behind the header; the file is truncated or "
+                    "has something else at its end",
+                    end, content_bytes_));
+  }
+
+  static constexpr size_t kOfAllocation = 16;
+  static constexpr size_t kOfNode = 64;
+
+  const HeaderBytes& bytes_;
+  const uint64_t content_begin_;  // in the file
+  const uint64_t content_bytes_;
+  const MemoryCheck& memory_;
+  Status status_;
+  Status memory_status_;
+  State state_ = State::kHeader;
+  size_t depth_ = 0;  // of arrays and objects that are ignored
+  bool has_metadata_ = false;
+  std::string metadata_key_;
+  std::set<std::string, std::less<>> metadata_keys_;
+  std::set<std::string, std::less<>> int4_;
+  // The tensor at hand.
+  StoredArray array_;
+  bool in_tensor_ = false;
+  std::string key_;
+  bool has_dtype_ = false;
+  bool has_shape_ = false;
+  bool has_offsets_ = false;
+  size_t offsets_ = 0;  // how many were there
+  uint64_t begin_ = 0;  // behind the header
+  uint64_t end_ = 0;
+
+  std::vector<StoredArray> arrays_;
+  size_t table_bytes_ = 0;  // of memory, about
+  size_t held_bytes_ = 0;   // by metadata
+  uint64_t kept_ = 0;
+};
+
+// Checks the length of a header and returns where it ends.
+Result<uint64_t> HeaderEnd(uint64_t file_size, std::span<const std::byte> head) {
+  if (file_size < kLengthBytes) {
+    return CorruptError(
+        fmt::format("{} bytes; expected the length of a safetensors header in the "
+                    "first {}",
+                    file_size, kLengthBytes));
+  }
+  const uint64_t length = LittleEndian(head.first(kLengthBytes));
+  if (length > kMostSafetensorsHeader || length > file_size - kLengthBytes) {
+    return CorruptError(
+        fmt::format("a header of {} bytes by its first {}; expected at most {}, and "
+                    "no more than the {} behind these",
+                    length, kLengthBytes, kMostSafetensorsHeader, file_size - kLengthBytes));
+  }
+  return kLengthBytes + length;
+}
+
+}  // namespace
+
+Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
+                                         const MemoryCheck& memory) {
+  const Result<uint64_t> end = HeaderEnd(file.size, head);
+  RESHARD_RETURN_IF_ERROR(InFile(file.path, end.status()));
+  HeaderBytes bytes(file, head, *end);
+  bytes.Skip(kLengthBytes);
+  // nlohmann's parser would step over it.
+  if (bytes.Ready() && static_cast<unsigned char>(bytes.Front()) == kByteOrderMark) {
+    return InFile(file.path,
+                  CorruptError("the header begins with a byte order mark; expected a brace"));
+  }
+  HeaderTokens tokens(bytes, *end, file.size - *end, memory);
+  json::sax_parse(HeaderIterator(&bytes), HeaderIterator(&bytes), &tokens);
+  RESHARD_RETURN_IF_ERROR(bytes.status());
+  RESHARD_RETURN_IF_ERROR(tokens.memory_status());
+  RESHARD_RETURN_IF_ERROR(InFile(file.path, tokens.status()));
+  if (bytes.zero()) {
+    return InFile(file.path, CorruptError(fmt::format("a zero byte in the header, at offset {}",
+                                                      *bytes.zero())));
+  }
+  Result<FileTable> table = std::move(tokens).Finish();
+  RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
+  return TableOfFile{*std::move(table), std::nullopt};
+}
+
+}  // namespace reshard

@@ -1,0 +1,29 @@
+// Reading of a safetensors file: its header, never touching content (SPEC.md, "Reading").
+#ifndef RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_READER_H_
+#define RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_READER_H_
+
+#include <cstddef>
+#include <span>
+
+#include "format/container/container.h"
+#include "format/container/file_table.h"
+#include "reshard/status.h"
+#include "src/base/memory_check.h"
+
+namespace reshard {
+
+// Reads the table of the file that begins with `head`, its first page or all of a smaller one: the
+// rest of the header in blocks of up to 1 MiB, each once. Arrays are in the order of their bytes;
+// of those without bytes, in that of the header. Besides the table, whose memory it counts, it
+// holds one block and the header's metadata.
+//
+// Errors: kCorrupt (path, tensor, expected, found) for what the safetensors library refuses, and
+// for a name that comes twice; kUnsupported for a tensor of elements of less than a byte whose rows
+// do not fill bytes; kResourceExhausted beyond kMaxTableBytes; those of `file` and of `memory`,
+// which is asked now and then.
+Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
+                                         const MemoryCheck& memory);
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_READER_H_

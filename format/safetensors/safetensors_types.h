@@ -1,0 +1,45 @@
+// The element types of safetensors files, beside those of MindSpore (SPEC.md, "Types").
+//
+// Plain values and pure functions.
+#ifndef RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_TYPES_H_
+#define RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "reshard/tensor.h"
+
+namespace reshard {
+
+// The most bytes of a header.
+inline constexpr uint64_t kMostSafetensorsHeader = 100'000'000;
+
+// The member of a header that holds strings about the file, and so no tensor's name.
+inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
+
+// The metadata of a tensor of I8 that MindSpore takes for Int4.
+inline constexpr std::string_view kInt4Mark = "Int4";
+
+struct SafetensorsType {
+  std::string_view name;  // in headers
+  DType dtype = DType::kFloat32;
+};
+
+// Returns the type of a name in a header, or null.
+const SafetensorsType* FindSafetensorsType(std::string_view name);
+
+// Returns what a tensor of `dtype` is written as, or null where there is nothing.
+const SafetensorsType* SafetensorsTypeOf(DType dtype);
+
+// Returns how many elements an item is, which ItemBytes counts: several where one takes less than a
+// byte. Sizes in headers count elements.
+uint64_t ValuesInItem(DType dtype);
+
+// Returns the place of a type that is written: tensors are ordered by it.
+size_t OrderOf(const SafetensorsType& type);
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_TYPES_H_

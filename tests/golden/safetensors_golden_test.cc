@@ -1,0 +1,88 @@
+// Conversions of safetensors files by the real programs (README.md here): the same bytes out of
+// Convert; and small files with what becomes of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/convert.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(RESHARD_TESTS_DIR) / "golden" / "data" / "safetensors";
+
+std::vector<std::string> CasesOf(const std::string& kind) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kData / kind)) {
+    if (entry.is_directory()) names.push_back(kind + "/" + entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+class SafetensorsGoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  SafetensorsGoldenTest()
+      : folder_(kData / GetParam()),
+        case_(nlohmann::json::parse(ReadFile(folder_ / "case.json"))) {}
+
+  std::string PathOf(const char* key) const {
+    return case_.contains(key) ? (folder_ / case_.at(key).get<std::string>()).string() : "";
+  }
+
+  const fs::path folder_;
+  const nlohmann::json case_;
+};
+
+TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
+  const TemporaryFolder folder(MemoryFolder());
+  ConvertOptions options;
+  options.source = PathOf("src");
+  options.source_strategy = PathOf("src_strategy");
+  options.target_strategy = PathOf("dst_strategy");
+  options.target = folder.path() / "target";
+  options.prefix = case_.at("prefix");
+  options.format = case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+  if (case_.contains("rank")) options.ranks = {case_.at("rank").get<int64_t>()};
+  const auto report = Convert(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(case_.at("compare"), "bytes");
+  EXPECT_EQ(ReadOutputs(options.target), ReadFolder(folder_ / "expected"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),
+                         NameOf);
+
+TEST(SafetensorsFilesTest, AreAcceptedAndRefusedAsTheLibraryDoes) {
+  const fs::path folder = kData / "bad_safetensors";
+  const auto verdicts = nlohmann::json::parse(ReadFile(folder / "case.json"));
+  EXPECT_EQ(verdicts.size(), 84U);
+  for (const auto& [name, verdict] : verdicts.items()) {
+    const auto opened = Checkpoint::Open((folder / name).string());
+    EXPECT_EQ(opened.ok(), verdict.at("reshard") == "accept")
+        << name << ": " << opened.status().message();
+    if (opened.ok()) continue;
+    EXPECT_EQ(opened.status().code(), StatusCode::kCorrupt) << name;
+    EXPECT_THAT(opened.status().message(), testing::HasSubstr(name + ": "));
+  }
+}
+
+}  // namespace
+}  // namespace reshard
