@@ -26,7 +26,6 @@
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
 #include "src/tensor/block_copy.h"
-#include "src/tensor/byte_box.h"
 #include "src/write/gather.h"
 #include "src/write/target_digest.h"
 
@@ -145,9 +144,7 @@ Result<std::string> DigestNow(SourceFiles& sources, const TargetPlan& plan,
                               const Content& content) {
   LogicalHasher hasher;
   Digest128 sum;
-  CopyDigest digest(
-      {PlacedTarget(content), ToByteShape(content.geometry.full_shape(), content.dtype)}, hasher,
-      sum);
+  CopyDigest digest(TargetMapOf(content), hasher, sum);
   std::vector<std::byte> bytes;
   for (uint64_t at = content.target.offset; at < content.target.end(); at += bytes.size()) {
     bytes.resize(std::min(kStepBytes, content.target.end() - at));

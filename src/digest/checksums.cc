@@ -28,13 +28,18 @@ void UpdateState(XXH3_state_t* state, const void* bytes, size_t size) {
 }  // namespace
 
 std::string ToHex(const Digest128& digest) {
+  std::string hex;
+  SetHex(digest, hex);
+  return hex;
+}
+
+void SetHex(const Digest128& digest, std::string& hex) {
   constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex(32, '0');
+  hex.resize(32);
   for (size_t i = 0; i < 16; ++i) {
     hex[15 - i] = kDigits[digest.high >> (4 * i) & 0xf];
     hex[31 - i] = kDigits[digest.low >> (4 * i) & 0xf];
   }
-  return hex;
 }
 
 std::optional<Digest128> ParseHex(std::string_view hex) {

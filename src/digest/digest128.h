@@ -26,6 +26,8 @@ struct Digest128 {
 
 // Returns 32 lower-case hexadecimal digits, the most significant first.
 std::string ToHex(const Digest128& digest);
+// Sets `hex` to them.
+void SetHex(const Digest128& digest, std::string& hex);
 
 // Returns the digest that ToHex gave, or nothing for any other text.
 std::optional<Digest128> ParseHex(std::string_view hex);

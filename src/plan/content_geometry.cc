@@ -1,11 +1,6 @@
 #include "src/plan/content_geometry.h"
 
 namespace reshard {
-namespace {
-
-constexpr size_t kCounts = 2;  // numbers before the shape
-
-}  // namespace
 
 ContentGeometry::ContentGeometry(const Shape& full_shape, const Box& box,
                                  const std::vector<PlacedBox>& shards) {
@@ -25,17 +20,6 @@ ContentGeometry::ContentGeometry(const Shape& full_shape, const Box& box,
   }
 }
 
-std::vector<int64_t> ContentGeometry::Numbers(size_t first, size_t count) const {
-  if (count == 0) return {};
-  return {numbers_.data() + first, numbers_.data() + first + count};
-}
-
-Shape ContentGeometry::full_shape() const { return Numbers(kCounts, dims()); }
-
-Box ContentGeometry::target_box() const {
-  return {Numbers(kCounts + dims(), dims()), Numbers(kCounts + 2 * dims(), dims())};
-}
-
 void ContentGeometry::MoveShards(int64_t bytes) {
   const size_t of_shard = 2 * static_cast<size_t>(numbers_[1]) + 1;
   for (size_t end = kCounts + 3 * dims() + of_shard; end <= numbers_.size(); end += of_shard) {
@@ -43,10 +27,10 @@ void ContentGeometry::MoveShards(int64_t bytes) {
   }
 }
 
-PlacedBox ContentGeometry::shard(size_t copy) const {
+PlacedBoxView ContentGeometry::shard(size_t copy) const {
   const auto of_shard = static_cast<size_t>(numbers_[1]);
   const size_t first = kCounts + 3 * dims() + copy * (2 * of_shard + 1);
-  return {{Numbers(first, of_shard), Numbers(first + of_shard, of_shard)},
+  return {Numbers(first, of_shard), Numbers(first + of_shard, of_shard),
           numbers_[first + 2 * of_shard]};
 }
 

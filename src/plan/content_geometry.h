@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reshard/tensor.h"
@@ -21,18 +22,24 @@ class ContentGeometry {
   // the copies read from, one for each, placed in their source files.
   ContentGeometry(const Shape& full_shape, const Box& box, const std::vector<PlacedBox>& shards);
 
-  Shape full_shape() const;
-  Box target_box() const;
-  PlacedBox shard(size_t copy) const;
+  // The tensor's shape and the target's box, in elements, and the shard that a copy reads from, in
+  // bytes. Of this object, as long as it lives.
+  std::span<const int64_t> full_shape() const { return Numbers(kCounts, dims()); }
+  std::span<const int64_t> target_begin() const { return Numbers(kCounts + dims(), dims()); }
+  std::span<const int64_t> target_extent() const { return Numbers(kCounts + 2 * dims(), dims()); }
+  PlacedBoxView shard(size_t copy) const;
   // Moves all shards in their files.
   void MoveShards(int64_t bytes);
 
   size_t capacity() const { return numbers_.capacity(); }
 
  private:
+  static constexpr size_t kCounts = 2;  // numbers before the shape
+
   size_t dims() const { return numbers_.empty() ? 0 : static_cast<size_t>(numbers_[0]); }
-  // Returns `count` numbers from number `first` on.
-  std::vector<int64_t> Numbers(size_t first, size_t count) const;
+  std::span<const int64_t> Numbers(size_t first, size_t count) const {
+    return std::span(numbers_).subspan(count == 0 ? 0 : first, count);
+  }
 
   // The dims of the tensor and of a shard in bytes; shape, begin and extent of the box; for each
   // shard begin, extent and offset.

@@ -1,5 +1,7 @@
 #include "src/plan/target_plan.h"
 
+#include <span>
+
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
@@ -26,6 +28,11 @@ size_t HeapBytes(const Content& content) {
   return bytes;
 }
 
+ByteDims FullBytes(const Content& content) {
+  return {content.geometry.full_shape(), content.dtype,
+          static_cast<int64_t>(ItemBytes(content.dtype))};
+}
+
 }  // namespace
 
 ByteRange TargetRange(const Segment& segment) {
@@ -35,9 +42,19 @@ ByteRange TargetRange(const Segment& segment) {
   return std::get<Content>(segment).target;
 }
 
-PlacedBox PlacedTarget(const Content& content) {
-  return {ToByteBox(content.geometry.target_box(), content.dtype),
-          static_cast<int64_t>(content.target.offset) - static_cast<int64_t>(content.box_offset)};
+LogicalMap SourceMapOf(const Content& content, size_t copy) {
+  const ByteDims full = FullBytes(content);
+  return {content.geometry.shard(copy), full.span()};
+}
+
+LogicalMap TargetMapOf(const Content& content) {
+  const ByteDims full = FullBytes(content);
+  const ByteDims begin(content.geometry.target_begin(), content.dtype, 0);
+  const ByteDims extent(content.geometry.target_extent(), content.dtype,
+                        static_cast<int64_t>(ItemBytes(content.dtype)));
+  const auto offset =
+      static_cast<int64_t>(content.target.offset) - static_cast<int64_t>(content.box_offset);
+  return {PlacedBoxView{begin.span(), extent.span(), offset}, full.span()};
 }
 
 size_t MemoryBytes(const Segment& segment) {

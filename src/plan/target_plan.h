@@ -59,8 +59,10 @@ size_t MemoryBytes(const Segment& segment);
 // Returns the target file's bytes that `segment` stands for.
 ByteRange TargetRange(const Segment& segment);
 
-// Returns target_box in bytes, placed where the target file holds it.
-PlacedBox PlacedTarget(const Content& content);
+// Return where the bytes that a copy of a content reads, and those of the content in the target
+// file, belong in the full tensor.
+LogicalMap SourceMapOf(const Content& content, size_t copy);
+LogicalMap TargetMapOf(const Content& content);
 
 }  // namespace reshard
 

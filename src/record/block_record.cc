@@ -108,7 +108,9 @@ std::string HeadLine(const BlockRecord& record) {
 }
 
 std::string ValueLine(const PartialValue& partial) {
-  std::string line = fmt::format(R"({{"value":{},"taken":[)", ValueAsJson(partial.value));
+  std::string line = R"({"value":)";
+  AppendValueAsJson(partial.value, line);
+  line += R"(,"taken":[)";
   const char* comma = "";
   for (const TakenDigest& taken : partial.taken) {
     fmt::format_to(std::back_inserter(line), R"({}{{"source":{},"digest":{}}})", comma,

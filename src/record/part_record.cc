@@ -167,7 +167,10 @@ Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
   if (fault) return Refuse(path_, *fault);
   end_ = value.offset + value.length;
   ++values_;
-  return Write(ValueAsJson(value) + '\n');
+  line_.clear();
+  AppendValueAsJson(value, line_);
+  line_ += '\n';
+  return Write(line_);
 }
 
 Status PartRecordEncoder::Finish() { return Write(PartRecordSeal(whole_, values_)); }
@@ -218,15 +221,16 @@ Status PartRecordParser::TakeValue(std::string_view line, const std::string& whe
 
 Status PartRecordParser::Finish() const { return lines_.Finish(); }
 
-std::string TakenParameter(std::string_view name, DType dtype, const Shape& full_shape) {
-  const std::string text = BytesAsJson(name);
-  std::string line(text, 1, text.size() - 2);  // without the quotes
-  line += '\t';
+void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_shape,
+                       std::string& line) {
+  line.clear();
+  AppendBytesAsJson(name, line);
+  line.erase(0, 1);  // the quotes
+  line.back() = '\t';
   line += DTypeName(dtype);
   line += "\t[";
   AppendNumbers(line, full_shape);
   line += "]\t";
-  return line;
 }
 
 void SourceDigest::Add(std::string_view parameter, std::string_view digest) {

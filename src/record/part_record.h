@@ -121,6 +121,7 @@ class PartRecordEncoder {
   uint64_t target_size_ = 0;
   bool has_digests_ = false;
   uint64_t end_ = 0;  // of the last Value's content
+  std::string line_;  // of a Value: one place for all of them
 };
 
 class PartRecordParser {
@@ -156,13 +157,15 @@ class PartRecordParser {
   uint64_t end_ = 0;  // of the last Value's content
 };
 
-// Returns what says of a parameter that it was taken, for each SourceDigest that it is added to.
-std::string TakenParameter(std::string_view name, DType dtype, const Shape& full_shape);
+// Sets `line` to what says of a parameter that it was taken, for each SourceDigest that it is added
+// to.
+void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_shape,
+                       std::string& line);
 
 // The digest of what one target file took from one source file.
 class SourceDigest {
  public:
-  // Adds a parameter, in the order of the target file: its TakenParameter, and the logical digest
+  // Adds a parameter, in the order of the target file: its line, and the logical digest
   // of the part that was taken.
   void Add(std::string_view parameter, std::string_view digest);
 

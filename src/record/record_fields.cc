@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kMaxFingerprint = 64;
 constexpr size_t kMaxPath = 4095;
-constexpr size_t kUsualLine = 384;  // a Value's is rarely longer
 
 bool IsHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -212,11 +211,9 @@ Status ReadWithAdvice(std::string_view text, const std::string& where, const Jso
   return CorruptError(fmt::format("{}; {}", status.message(), kManifestAdvice));
 }
 
-std::string ValueAsJson(const RecordedValue& value) {
-  std::string json;
-  json.reserve(kUsualLine);
+void AppendValueAsJson(const RecordedValue& value, std::string& json) {
   json += R"({"name":)";
-  json += BytesAsJson(value.name);
+  AppendBytesAsJson(value.name, json);
   json += R"(,"dtype":")";
   json += DTypeName(value.dtype);
   json += R"(","full_shape":[)";
@@ -230,9 +227,13 @@ std::string ValueAsJson(const RecordedValue& value) {
   json += R"(,"length":)";
   AppendNumber(json, value.length);
   json += R"(,"digest":)";
-  json += DigestOrNull(value.digest);
-  json += '}';
-  return json;
+  if (value.digest.empty()) {
+    json += "null}";
+  } else {
+    json += '"';
+    json += value.digest;
+    json += "\"}";
+  }
 }
 
 std::string DigestOrNull(const std::string& digest) {

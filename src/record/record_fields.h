@@ -119,8 +119,8 @@ std::string_view LastPath(const std::vector<Entry>& entries) {
 Status ReadWithAdvice(std::string_view text, const std::string& where, const JsonShape& shape,
                       const JsonSink& sink);
 
-// Returns the object of a Value, one line without its end.
-std::string ValueAsJson(const RecordedValue& value);
+// Appends the object of a Value, one line without its end.
+void AppendValueAsJson(const RecordedValue& value, std::string& json);
 std::string DigestOrNull(const std::string& digest);
 // Ok for none.
 Fault OptionalDigestFault(const std::string& digest);

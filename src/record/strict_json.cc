@@ -230,18 +230,22 @@ class ShapeReader {
 }  // namespace
 
 std::string BytesAsJson(std::string_view bytes) {
+  std::string text;
+  AppendBytesAsJson(bytes, text);
+  return text;
+}
+
+void AppendBytesAsJson(std::string_view bytes, std::string& out) {
   if (IsPlain(bytes)) {
-    std::string text;
-    text.reserve(bytes.size() + 2);
-    text += '"';
-    text += bytes;
-    text += '"';
-    return text;
+    out += '"';
+    out += bytes;
+    out += '"';
+    return;
   }
   try {
-    return json(Escaped(bytes, false)).dump();
+    out += json(Escaped(bytes, false)).dump();
   } catch (const json::type_error&) {  // not UTF-8
-    return json(Escaped(bytes, true)).dump();
+    out += json(Escaped(bytes, true)).dump();
   }
 }
 

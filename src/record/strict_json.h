@@ -16,6 +16,8 @@ namespace reshard {
 
 // Returns the JSON string, quotes included, that stands for `bytes` (SPEC.md, "Names and paths").
 std::string BytesAsJson(std::string_view bytes);
+// Appends it.
+void AppendBytesAsJson(std::string_view bytes, std::string& out);
 
 // Returns the bytes that the string `text`, UTF-8 and out of its JSON, stands for, or nothing when
 // no bytes come as this string.

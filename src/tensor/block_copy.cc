@@ -6,6 +6,35 @@
 #include "src/tensor/byte_box.h"
 
 namespace reshard {
+namespace {
+
+// Adds the run and the loops of a box of the extent `extent` that lies in boxes of these extents.
+void AddLoops(std::span<const int64_t> extent, std::span<const int64_t> source,
+              std::span<const int64_t> target, BlockCopy& copy) {
+  copy.run_length = 1;
+  uint64_t source_stride = 1;
+  uint64_t target_stride = 1;
+  for (size_t d = extent.size(); d-- > 0;) {
+    const auto count = static_cast<uint64_t>(extent[d]);
+    if (count != 1) {
+      if (copy.dims.empty() && source_stride == copy.run_length &&
+          target_stride == copy.run_length) {
+        copy.run_length *= count;
+      } else if (!copy.dims.empty() &&
+                 copy.dims.back().count * copy.dims.back().source_stride == source_stride &&
+                 copy.dims.back().count * copy.dims.back().target_stride == target_stride) {
+        copy.dims.back().count *= count;
+      } else {
+        copy.dims.push_back({count, source_stride, target_stride});
+      }
+    }
+    source_stride *= static_cast<uint64_t>(source[d]);
+    target_stride *= static_cast<uint64_t>(target[d]);
+  }
+  std::reverse(copy.dims.begin(), copy.dims.end());
+}
+
+}  // namespace
 
 uint64_t BlockCopy::runs() const {
   uint64_t runs = 1;
@@ -32,27 +61,7 @@ BlockCopy MakeBlockCopy(const Box& overlap, const PlacedBox& source, const Place
       source.offset + static_cast<int64_t>(OffsetInBox(source.box, overlap.begin)));
   copy.target_offset = static_cast<uint64_t>(
       target.offset + static_cast<int64_t>(OffsetInBox(target.box, overlap.begin)));
-  copy.run_length = 1;
-  uint64_t source_stride = 1;
-  uint64_t target_stride = 1;
-  for (size_t d = overlap.dims(); d-- > 0;) {
-    const auto count = static_cast<uint64_t>(overlap.extent[d]);
-    if (count != 1) {
-      if (copy.dims.empty() && source_stride == copy.run_length &&
-          target_stride == copy.run_length) {
-        copy.run_length *= count;
-      } else if (!copy.dims.empty() &&
-                 copy.dims.back().count * copy.dims.back().source_stride == source_stride &&
-                 copy.dims.back().count * copy.dims.back().target_stride == target_stride) {
-        copy.dims.back().count *= count;
-      } else {
-        copy.dims.push_back({count, source_stride, target_stride});
-      }
-    }
-    source_stride *= static_cast<uint64_t>(source.box.extent[d]);
-    target_stride *= static_cast<uint64_t>(target.box.extent[d]);
-  }
-  std::reverse(copy.dims.begin(), copy.dims.end());
+  AddLoops(overlap.extent, source.box.extent, target.box.extent, copy);
   return copy;
 }
 
@@ -108,8 +117,14 @@ void RunCursor::Settle() {
   run_ = {source_ + skip, target_ + skip, std::min(end_, target_ + run_length_) - (target_ + skip)};
 }
 
-LogicalMap::LogicalMap(const PlacedBox& shard, const Shape& full_bytes)
-    : to_logical_(MakeBlockCopy(shard.box, shard, {Box::Whole(full_bytes), 0})) {}
+LogicalMap::LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes) {
+  to_logical_.source_offset = static_cast<uint64_t>(shard.offset);
+  for (size_t d = 0; d < full_bytes.size(); ++d) {
+    to_logical_.target_offset = to_logical_.target_offset * static_cast<uint64_t>(full_bytes[d]) +
+                                static_cast<uint64_t>(shard.begin[d]);
+  }
+  AddLoops(shard.extent, shard.extent, full_bytes, to_logical_);
+}
 
 LogicalMap::Place LogicalMap::At(uint64_t offset) const {
   uint64_t rest = offset - to_logical_.source_offset;

@@ -49,6 +49,13 @@ struct PlacedBox {
   int64_t offset = 0;
 };
 
+// Such a box whose numbers somebody else holds.
+struct PlacedBoxView {
+  std::span<const int64_t> begin;
+  std::span<const int64_t> extent;
+  int64_t offset = 0;
+};
+
 // Returns the copy of `overlap` from `source` to `target`, boxes that both contain it. Adjacent
 // loops whose bytes are contiguous on both sides are joined, so the run is as long as it can be.
 BlockCopy MakeBlockCopy(const Box& overlap, const PlacedBox& source, const PlacedBox& target);
@@ -91,7 +98,10 @@ class RunCursor {
 class LogicalMap {
  public:
   // `shard` is a box, not empty, of a tensor of `full_bytes` (ToByteShape), and where it lies.
-  LogicalMap(const PlacedBox& shard, const Shape& full_bytes);
+  LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes);
+  LogicalMap(const PlacedBox& shard, const Shape& full_bytes)
+      : LogicalMap(PlacedBoxView{shard.box.begin, shard.box.extent, shard.offset},
+                   std::span<const int64_t>(full_bytes)) {}
 
   struct Place {
     uint64_t position = 0;    // the byte's offset in the full tensor's row-major bytes

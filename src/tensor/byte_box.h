@@ -5,8 +5,12 @@
 #ifndef RESHARD_SRC_TENSOR_BYTE_BOX_H_
 #define RESHARD_SRC_TENSOR_BYTE_BOX_H_
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "reshard/byte_range.h"
@@ -22,6 +26,25 @@ std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 // fit.
 Shape ToByteShape(Shape shape, DType dtype);
 Box ToByteBox(Box box, DType dtype);
+
+// A shape, or the begin or the extent of a box, with the last dimension in bytes, as ToByteShape
+// and ToByteBox make it, but in place: for what is asked of each of very many tensors.
+class ByteDims {
+ public:
+  // Of at most kMaxDims numbers. What a scalar has none of becomes `scalar`, in bytes.
+  ByteDims(std::span<const int64_t> numbers, DType dtype, int64_t scalar)
+      : size_(std::max<size_t>(numbers.size(), 1)) {
+    std::copy(numbers.begin(), numbers.end(), numbers_.begin());
+    numbers_[size_ - 1] =
+        numbers.empty() ? scalar : numbers.back() * static_cast<int64_t>(ItemBytes(dtype));
+  }
+
+  std::span<const int64_t> span() const { return {numbers_.data(), size_}; }
+
+ private:
+  size_t size_;
+  std::array<int64_t, kMaxDims> numbers_;  // only the first size_ are ever set
+};
 
 // Returns the row-major offset of the element at `index` from the first element of `box`, both in
 // bytes; `index` lies in the box.

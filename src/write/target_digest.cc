@@ -10,16 +10,8 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/part_record.h"
-#include "src/tensor/byte_box.h"
 
 namespace reshard {
-namespace {
-
-LogicalMap MapOf(const Content& content, const PlacedBox& shard) {
-  return {shard, ToByteShape(content.geometry.full_shape(), content.dtype)};
-}
-
-}  // namespace
 
 void CopyDigest::Add(const std::byte* bytes, uint64_t size, uint64_t offset) {
   while (size > 0) {
@@ -80,7 +72,7 @@ void ChunkDigest::Begin(const TargetPlan& plan, ByteRange range) {
 
 CopyDigest ChunkDigest::OfCopy(size_t segment, size_t copy) {
   const auto& content = std::get<Content>(plan_->segments[segment]);
-  return {MapOf(content, content.geometry.shard(copy)), hasher_,
+  return {SourceMapOf(content, copy), hasher_,
           copies_[first_copy_[segment - first_segment_] + copy]};
 }
 
@@ -93,8 +85,7 @@ void ChunkDigest::AddTarget(uint64_t offset, std::span<const std::byte> bytes) {
     const ByteRange range = TargetRange(*segment);
     const auto part = bytes.first(std::min<uint64_t>(bytes.size(), range.end() - offset));
     if (const auto* content = std::get_if<Content>(&*segment)) {
-      CopyDigest(MapOf(*content, PlacedTarget(*content)), hasher_,
-                 contents_[static_cast<size_t>(segment - begin)])
+      CopyDigest(TargetMapOf(*content), hasher_, contents_[static_cast<size_t>(segment - begin)])
           .Add(part.data(), part.size(), offset);
     } else {
       const auto& literal = std::get<Literal>(*segment);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,7 @@ namespace {
 class SourceDigests {
  public:
   // Begins a Value. In the order of the target file, where those of a parameter lie side by side.
-  void Begin(std::string_view name, DType dtype, const Shape& full_shape);
+  void Begin(std::string_view name, DType dtype, std::span<const int64_t> full_shape);
   // Adds what `source`, by whatever number the caller gives it, gave to the Value: the sum of its
   // logical digests.
   void Add(uint64_t source, const Digest128& sum);
@@ -45,15 +46,17 @@ class SourceDigests {
   DType dtype_ = DType::kFloat32;
   Shape full_shape_;
   std::vector<Source*> givers_;
+  std::string line_;  // these two: one place for all parameters
+  std::string hex_;
   std::map<uint64_t, Source> sources_;  // node-based: a source stays where it is
 };
 
-void SourceDigests::Begin(std::string_view name, DType dtype, const Shape& full_shape) {
+void SourceDigests::Begin(std::string_view name, DType dtype, std::span<const int64_t> full_shape) {
   if (name == name_) return;
   EndParameter();
   name_ = name;
   dtype_ = dtype;
-  full_shape_ = full_shape;
+  full_shape_.assign(full_shape.begin(), full_shape.end());
 }
 
 void SourceDigests::Add(uint64_t source, const Digest128& sum) {
@@ -70,23 +73,29 @@ std::string SourceDigests::HexDigest(uint64_t source) {
 
 void SourceDigests::EndParameter() {
   if (givers_.empty()) return;
-  const std::string parameter = TakenParameter(name_, dtype_, full_shape_);
+  SetTakenParameter(name_, dtype_, full_shape_, line_);
   for (Source* const giver : givers_) {
-    giver->digest.Add(parameter, ToHex(giver->sum));
+    SetHex(giver->sum, hex_);
+    giver->digest.Add(line_, hex_);
     giver->sum = {};
     giver->gave = false;
   }
   givers_.clear();
 }
 
-// Returns what a record says of a content, but for its digest.
-RecordedValue ValueOf(const Content& content) {
-  return {.name = std::string(content.target_name),
-          .dtype = content.dtype,
-          .full_shape = content.geometry.full_shape(),
-          .box = content.geometry.target_box(),
-          .offset = content.target.offset,
-          .length = content.target.length};
+// Sets `value` to what a record says of a content, but for its digest. Takes no memory where it had
+// as much before.
+void SetValue(const Content& content, RecordedValue& value) {
+  const auto set = [](std::span<const int64_t> numbers, std::vector<int64_t>& out) {
+    out.assign(numbers.begin(), numbers.end());
+  };
+  value.name = content.target_name;
+  value.dtype = content.dtype;
+  set(content.geometry.full_shape(), value.full_shape);
+  set(content.geometry.target_begin(), value.box.begin);
+  set(content.geometry.target_extent(), value.box.extent);
+  value.offset = content.target.offset;
+  value.length = content.target.length;
 }
 
 PartRecordHead HeadOf(const TargetPlan& plan, const std::string& fingerprint,
@@ -209,11 +218,12 @@ Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint
                           const PartRecordEncoder::Sink& sink) {
   PartRecordEncoder encoder(sink);
   RESHARD_RETURN_IF_ERROR(encoder.WriteHead(HeadOf(plan, fingerprint, names, digest)));
+  RecordedValue value;
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
     if (content == nullptr) continue;
-    RecordedValue value = ValueOf(*content);
-    if (digest != nullptr) value.digest = ToHex(digest->content(i));
+    SetValue(*content, value);
+    if (digest != nullptr) SetHex(digest->content(i), value.digest);
     RESHARD_RETURN_IF_ERROR(encoder.WriteValue(value));
   }
   return encoder.Finish();
@@ -237,7 +247,8 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
     if (content == nullptr || !Touches(part, plan.size, content->target)) continue;
-    PartialValue partial{.value = ValueOf(*content), .taken = {}};
+    PartialValue partial;
+    SetValue(*content, partial.value);
     if (digest != nullptr) partial.value.digest = ToHex(digest->content(i));
     std::map<uint64_t, Digest128> taken;
     for (size_t c = 0; c < content->copies.size(); ++c) {

@@ -71,9 +71,8 @@ std::string CursorFault(const BlockCopy& copy, const std::vector<Move>& moves, B
 
 // Whether both ends of copy `i` are the same places of the full tensor.
 std::string PlaceFault(const Content& content, size_t i) {
-  const Shape full = ToByteShape(content.geometry.full_shape(), content.dtype);
-  const LogicalMap from(content.geometry.shard(i), full);
-  const LogicalMap to(PlacedTarget(content), full);
+  const LogicalMap from = SourceMapOf(content, i);
+  const LogicalMap to = TargetMapOf(content);
   for (RunCursor cursor(content.copies[i], content.target); !cursor.done(); cursor.Next()) {
     const Run& run = cursor.run();
     for (uint64_t done = 0; done < run.length;) {

@@ -79,7 +79,9 @@ TEST(ManifestSpec, TheSourcesDigestsFollowFromTheValues) {
   PartRecordParser parser("SPEC.md", [&](const RecordedValue& value) { only = value; });
   ASSERT_TRUE(parser.Feed(Block("jsonl")).ok());
   SourceDigest taken;
-  taken.Add(TakenParameter(only.name, only.dtype, only.full_shape), only.digest);
+  std::string line;
+  SetTakenParameter(only.name, only.dtype, only.full_shape, line);
+  taken.Add(line, only.digest);
   EXPECT_EQ(parser.head()->sources.at(0).digest, taken.HexDigest());
 
   SourceSummary summary;

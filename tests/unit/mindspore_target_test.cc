@@ -122,8 +122,9 @@ TEST(MindSporeTargetTest, IsAHeaderAndItsContentForEachParameter) {
   EXPECT_THAT(ContentLengths(plan), ElementsAre(24, 8));
   // Two rows of three elements each from either source.
   const auto& content = std::get<Content>(plan.segments[1]);
-  EXPECT_EQ(content.geometry.full_shape(), Shape({4, 6}));
-  EXPECT_EQ(content.geometry.target_box(), (Box{{0, 3}, {4, 3}}));
+  EXPECT_THAT(content.geometry.full_shape(), ElementsAre(4, 6));
+  EXPECT_THAT(content.geometry.target_begin(), ElementsAre(0, 3));
+  EXPECT_THAT(content.geometry.target_extent(), ElementsAre(4, 3));
   const uint64_t source = EncodeValueHeader("w", DType::kInt16, {2, 6}, 24).size() + 6;
   const uint64_t target = content.target.offset;
   EXPECT_THAT(content.copies, ElementsAre(BlockCopy{0, source, target, 6, {{2, 12, 6}}},

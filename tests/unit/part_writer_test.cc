@@ -325,9 +325,9 @@ TEST_F(PartWriterTest, ReportsTheSameFailureWithAnyLanes) {
     for (size_t i = 0; i < 3; ++i) {
       plans.push_back(MakePlan(8 * kMiB));
       Content& content = std::get<Content>(plans[i].segments[1]);
-      const PlacedBox shard = content.geometry.shard(0);
-      content.geometry = {
-          content.geometry.full_shape(), content.geometry.target_box(), {shard, shard}};
+      const auto count = static_cast<int64_t>(content.target.length);
+      const PlacedBox shard = {{{0}, {count}}, 11};
+      content.geometry = {{count}, {{0}, {count}}, {shard, shard}};
       std::vector<BlockCopy>& copies = content.copies;
       const uint64_t good = row.damaged_from[i];
       copies.push_back(copies[0]);
