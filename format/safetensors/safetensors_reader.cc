@@ -40,11 +40,16 @@ uint64_t LittleEndian(std::span<const std::byte> bytes) {
   return number;
 }
 
-// The bytes of the header, one after the other, read in blocks.
+// The bytes of the header, one after the other, read in blocks. Before each it is asked for memory:
+// the parser keeps a string's bytes, and one may be as long as the header.
 class HeaderBytes {
  public:
-  HeaderBytes(const FileBytes& file, std::span<const std::byte> head, uint64_t end)
-      : file_(file), block_(head.first(std::min<uint64_t>(head.size(), end))), end_(end) {
+  HeaderBytes(const FileBytes& file, std::span<const std::byte> head, uint64_t end,
+              const MemoryCheck& memory)
+      : file_(file),
+        memory_(memory),
+        block_(head.first(std::min<uint64_t>(head.size(), end))),
+        end_(end) {
     FindZero(std::min<uint64_t>(kLengthBytes, end));
   }
 
@@ -62,8 +67,11 @@ class HeaderBytes {
     if (offset() == end_ || !status_.ok()) return false;
     begin_ += block_.size();
     place_ = 0;
-    buffer_.resize(std::min(kMostBlock, end_ - begin_));
-    status_ = file_.read(begin_, buffer_);
+    status_ = CheckMemory(memory_);
+    if (status_.ok()) {
+      buffer_.resize(std::min(kMostBlock, end_ - begin_));
+      status_ = file_.read(begin_, buffer_);
+    }
     block_ = status_.ok() ? std::span<const std::byte>(buffer_) : std::span<const std::byte>();
     FindZero(0);
     return status_.ok();
@@ -80,6 +88,7 @@ class HeaderBytes {
   }
 
   const FileBytes& file_;
+  const MemoryCheck& memory_;
   std::span<const std::byte> block_;
   uint64_t begin_ = 0;  // of the block, in the file
   size_t place_ = 0;    // in the block
@@ -529,7 +538,7 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
                                          const MemoryCheck& memory) {
   const Result<uint64_t> end = HeaderEnd(file.size, head);
   RESHARD_RETURN_IF_ERROR(InFile(file.path, end.status()));
-  HeaderBytes bytes(file, head, *end);
+  HeaderBytes bytes(file, head, *end, memory);
   bytes.Skip(kLengthBytes);
   // nlohmann's parser would step over it.
   if (bytes.Ready() && static_cast<unsigned char>(bytes.Front()) == kByteOrderMark) {

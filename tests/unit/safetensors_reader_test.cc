@@ -1,0 +1,155 @@
+#include "format/safetensors/safetensors_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reshard {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A file of this header, with its length before it and `content` bytes behind it.
+std::string WithHeader(std::string_view header, size_t content) {
+  std::string bytes;
+  for (size_t i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return bytes.append(header).append(content, 'c');
+}
+
+// Reads the table of `bytes`; `reads` gets the offset and the length of each read.
+Result<TableOfFile> Read(std::string_view bytes, const MemoryCheck& memory = {},
+                         std::vector<ByteRange>* reads = nullptr) {
+  const FileBytes file = {"a.safetensors", bytes.size(),
+                          [bytes, reads](uint64_t offset, std::span<std::byte> out) -> Status {
+                            if (reads != nullptr) reads->push_back({offset, out.size()});
+                            std::memcpy(out.data(), bytes.data() + offset, out.size());
+                            return {};
+                          },
+                          [](ByteRange) { return Status(); }, false};
+  return ReadSafetensorsTable(file, std::as_bytes(std::span(bytes.substr(0, kHeaderPage))), memory);
+}
+
+TEST(SafetensorsReaderTest, ArraysAreInTheOrderOfTheirBytes) {
+  const auto read = Read(
+      WithHeader(R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[6,14]},"none":{"data_offsets":)"
+                 R"([6,6],"dtype":"I64","shape":[0,3]},"a":{"dtype":"I16","shape":[3],)"
+                 R"("data_offsets":[0,6],"more":[{"x":null},1.5]}})",
+                 14));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const std::vector<StoredArray>& arrays = read->table.arrays();
+  ASSERT_EQ(arrays.size(), 3U);
+  EXPECT_EQ(arrays[0].name, "a");
+  EXPECT_EQ(arrays[0].dtype, DType::kInt16);
+  EXPECT_EQ(arrays[0].shape, (Shape{3}));
+  EXPECT_EQ(arrays[1].name, "none");
+  EXPECT_EQ(arrays[1].bytes, 0U);
+  EXPECT_EQ(arrays[2].name, "b");
+  EXPECT_EQ(arrays[2].bytes, 8U);
+  EXPECT_EQ(arrays[2].content.front().offset, arrays[0].content.front().offset + 6);
+}
+
+TEST(SafetensorsReaderTest, MarksMakeInt4OfI8) {
+  const std::string tensor = R"("q":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})";
+  const auto read = Read(WithHeader(R"({"__metadata__":{"q":"Int4","gone":"Int4"},)" + tensor, 2));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->table.arrays().front().dtype, DType::kInt4);
+  EXPECT_EQ(Read(WithHeader(R"({"__metadata__":{"q":"Int2"},)" + tensor, 2)).status().code(),
+            StatusCode::kCorrupt);
+}
+
+TEST(SafetensorsReaderTest, MetadataMayComeLast) {
+  const auto read = Read(WithHeader(R"({"q":{"dtype":"I8","shape":[],"data_offsets":[0,1]},)"
+                                    R"("__metadata__":{"q":"Int4"}})",
+                                    1));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->table.arrays().front().dtype, DType::kInt4);
+}
+
+TEST(SafetensorsReaderTest, RefusalsSayTensorAndValues) {
+  struct Row {
+    const char* header;
+    const char* message;
+  };
+  const Row rows[] = {
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,9]}})",
+       "a.safetensors: tensor \"w\": data_offsets [0, 9], but the file has 8 bytes"},
+      {R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", "shape [1] of F32 needs 4"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8.0]}})", "found 8.0"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551616]}})",
+       "found 18446744073709551616"},
+      {R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "found -2"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"dtype":"F32"}})",
+       "tensor \"w\": dtype comes twice"},
+      {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+       R"("w":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+       "tensor \"w\": its name comes twice"},
+      {R"({"w":{"dtype":"F32","shape":[2]}})", "tensor \"w\": it has no data_offsets"},
+      {R"({"__metadata__":{"a":1}})", "a string as metadata \"a\", found 1"},
+      {R"({"__metadata__":{},"__metadata__":{}})", "__metadata__ comes twice"},
+      {R"({"w":{"dtype":"F4","shape":[15],"data_offsets":[0,8]}})", "does not fill whole bytes"},
+      {R"({})", "its tensors end at 0 of 8 bytes"},
+      {R"({"w")", "the header is no JSON from offset"},
+  };
+  for (const Row& row : rows) {
+    const Status status = Read(WithHeader(row.header, 8)).status();
+    EXPECT_EQ(status.code(), StatusCode::kCorrupt) << row.header;
+    EXPECT_THAT(status.message(), StartsWith("a.safetensors: "));
+    EXPECT_THAT(status.message(), HasSubstr(row.message));
+  }
+}
+
+TEST(SafetensorsReaderTest, LengthsBeyondTheFileAreRefusedUnread) {
+  std::string bytes = WithHeader("{}", 0);
+  bytes[0] = 3;
+  std::vector<ByteRange> reads;
+  EXPECT_EQ(Read(bytes, {}, &reads).status().code(), StatusCode::kCorrupt);
+  EXPECT_TRUE(reads.empty());
+}
+
+// Headers of any length: blocks of at most 1 MiB, each byte once, nothing behind the header.
+TEST(SafetensorsReaderTest, ReadsTheHeaderOnceInBlocks) {
+  constexpr size_t kTensors = 40000;
+  std::string header = "{";
+  for (size_t i = 0; i < kTensors; ++i) {
+    header += fmt::format(R"({}"layer.{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                          i == 0 ? "" : ",", i, i, i + 1);
+  }
+  header += "}";
+  const std::string bytes = WithHeader(header, kTensors);
+  std::vector<ByteRange> reads;
+  const auto read = Read(bytes, {}, &reads);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->table.arrays().size(), kTensors);
+  ASSERT_GE(reads.size(), 2U);
+  uint64_t end = kHeaderPage;
+  for (const ByteRange& range : reads) {
+    EXPECT_EQ(range.offset, end);
+    EXPECT_LE(range.length, uint64_t{1} << 20);
+    end = range.end();
+  }
+  EXPECT_EQ(end, 8 + header.size());
+}
+
+// A single name may be as long as the header; what the parser keeps of it counts.
+TEST(SafetensorsReaderTest, MemoryIsAskedForWithinALongName) {
+  const std::string bytes = WithHeader("{\"" + std::string(8 << 20, 'n') + "\":{}}", 0);
+  size_t asked = 0;
+  const MemoryCheck at_the_third = [&asked](uint64_t /*more*/) {
+    return ++asked < 3 ? Status() : ResourceExhaustedError("no more memory");
+  };
+  std::vector<ByteRange> reads;
+  EXPECT_EQ(Read(bytes, at_the_third, &reads).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_LE(reads.size(), 3U);
+}
+
+}  // namespace
+}  // namespace reshard
