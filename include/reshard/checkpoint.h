@@ -60,6 +60,12 @@ class Checkpoint {
   // read as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound.
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
+  // Whether each span of View(name) begins at a multiple of an element's bytes, so that it may be
+  // read as an array of elements where it lies; else these have to be copied first. So it is in all
+  // safetensors files that their library writes; in a .ckpt file it is chance. False for texts,
+  // MapTensors, and elements that are no power of two of bytes. Errors: kNotFound.
+  Result<bool> IsAligned(std::string_view name) const;
+
  private:
   struct State;
   explicit Checkpoint(std::unique_ptr<State> state);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <unordered_map>
 #include <utility>
 
@@ -88,6 +90,20 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   for (const ByteRange& range : parameter->content) add(range);
   for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
   return spans;
+}
+
+Result<bool> Checkpoint::IsAligned(std::string_view name) const {
+  const StoredArray* parameter = Find(name);
+  if (parameter == nullptr) {
+    return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
+  }
+  if (parameter->kind != ArrayKind::kTensor) return false;
+  // The map begins at a page.
+  const uint64_t item_bytes = ItemBytes(parameter->dtype);
+  return std::has_single_bit(item_bytes) &&
+         std::all_of(
+             parameter->content.begin(), parameter->content.end(),
+             [item_bytes](const ByteRange& range) { return range.offset % item_bytes == 0; });
 }
 
 struct ShardedCheckpoint::State {

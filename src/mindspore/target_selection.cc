@@ -112,8 +112,9 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   }
   if (!texts.empty()) {
     return MismatchError(
-        fmt::format("{} texts, which {} files cannot hold: {}; `unmatched=copy` leaves them out",
-                    texts.size(), ExtensionOf(container_), FirstOf({texts.begin(), texts.end()})));
+        fmt::format("{} text{}, which {} files cannot hold: {}; `unmatched=copy` leaves texts out",
+                    texts.size(), texts.size() == 1 ? "" : "s", ExtensionOf(container_),
+                    FirstOf({texts.begin(), texts.end()})));
   }
   if (!refused.empty()) {
     return MismatchError(fmt::format(

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -54,6 +55,31 @@ TEST(CheckpointTest, ViewsAreSpansOfTheFileOneForEachValue) {
   const auto none = checkpoint.View("no\nne");
   EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(none.status().message(), HasSubstr("no parameter \"no\\nne\""));
+}
+
+TEST(CheckpointTest, SaysWhetherAViewIsAligned) {
+  const TemporaryFolder folder;
+  // Contents begin at byte 144.
+  std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                       R"("b":{"dtype":"I64","shape":[1],"data_offsets":[4,12]}})";
+  header.resize(136, ' ');
+  const std::string bytes = std::string("\x88\0\0\0\0\0\0\0", 8) + header + std::string(12, 'c');
+  const auto tensors = Checkpoint::Open(folder.Write("t.safetensors", bytes));
+  ASSERT_TRUE(tensors.ok()) << tensors.status().message();
+  EXPECT_TRUE(*tensors->IsAligned("a"));
+  EXPECT_FALSE(*tensors->IsAligned("b"));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*tensors->View("b"))[0].data()) % 8, 4u);
+  EXPECT_EQ(tensors->IsAligned("c").status().code(), StatusCode::kNotFound);
+
+  const std::string first = TensorValue("one", "Int8", {5}, "abc");
+  const auto values = Checkpoint::Open(folder.Write(
+      "net.ckpt",
+      first + TensorValue("one", "Int8", {5}, "de") +
+          MapValue("map", {TensorMessage("int32", {1}, "keys"), TensorMessage("int32", {1}, "vals"),
+                           TensorMessage("int32", {1}, "stat")})));
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_TRUE(*values->IsAligned("one"));
+  EXPECT_FALSE(*values->IsAligned("map"));
 }
 
 TEST(CheckpointTest, OpenSaysWhatIsWrong) {
