@@ -28,8 +28,9 @@ enum class MergeKind {
 
 struct MergeOptions {
   MergeKind kind = MergeKind::kSlices;
-  // Files. Slices: in the order of the ranks. Segments: folders too, which stand for their *.ckpt,
-  // in natural order ("part2" before "part10").
+  // Files of one format, which `output` gets, too. Slices: in the order of the ranks. Segments:
+  // folders too, which stand for their *.ckpt and *.safetensors, in natural order ("part2" before
+  // "part10").
   std::vector<std::string> sources;
   std::string output;    // a file; its folder is made when it is not there
   std::string strategy;  // of slices: a strategy file of one stage; empty: they are concatenated

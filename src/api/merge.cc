@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "format/container/container.h"
+#include "format/encoding/encoder.h"
 #include "reshard/used_paths.h"
 #include "src/base/natural_order.h"
 #include "src/base/out_of_memory.h"
@@ -38,16 +40,18 @@ namespace {
 // All files count at the same time, so that their indexes stay.
 constexpr size_t kTableBytes = size_t{64} << 20;
 
-// Adds the *.ckpt of a folder, but for hidden ones, in natural order.
+// Adds the *.ckpt and *.safetensors of a folder, but for hidden ones, in natural order.
 Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries) {
     const bool hidden = entry.name.starts_with('.');
-    if (entry.is_regular && !hidden && entry.name.ends_with(".ckpt")) names.push_back(entry.name);
+    const bool counts = entry.name.ends_with(ExtensionOf(Container::kMindSpore)) ||
+                        entry.name.ends_with(ExtensionOf(Container::kSafetensors));
+    if (entry.is_regular && !hidden && counts) names.push_back(entry.name);
   }
   if (names.empty()) {
-    return NotFoundError(fmt::format("{}: has no *.ckpt files", Escape(folder)));
+    return NotFoundError(fmt::format("{}: has no *.ckpt files and no *.safetensors files", Escape(folder)));
   }
   std::sort(names.begin(), names.end(), IsNaturallyBefore);
   for (const std::string& name : names) {
@@ -108,6 +112,13 @@ Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
     const FileId file = opened.files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(TableHandle index, opened.cache.Get(file));
     opened.tables.push_back(std::move(index));
+    const Container first = opened.tables.front()->table().container();
+    const Container container = opened.tables.back()->table().container();
+    if (container != first) {
+      return MismatchError(fmt::format(
+          "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
+          Escape(path), ExtensionOf(container), Escape(paths.front()), ExtensionOf(first)));
+    }
   }
   return {};
 }

@@ -220,6 +220,7 @@ Result<MergePlan> MergedFile::Plan() && {
   const Source source(files_.files, files_.cache, placement_);
   const TargetFile file{
       .path = files_.target,
+      .container = files_.tables.front()->table().container(),
       .arrays = parameters_.size(),
       .make = [&](size_t number, TargetArray& array) { return MakeArray(source, number, array); }};
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, MakePlan(source, file));

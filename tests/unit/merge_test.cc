@@ -303,5 +303,42 @@ TEST_F(MergeSegmentsTest, DuplicatesThatDifferAreRefused) {
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("found Float16 [8, 5]"));
 }
 
+// A safetensors file of rows of one tensor "w", of two bytes each.
+std::string SafetensorsRows(int rows, std::string_view content) {
+  std::string header = R"({"w":{"dtype":"U8","shape":[)" + std::to_string(rows);
+  header += R"(,2],"data_offsets":[0,)" + std::to_string(2 * rows);
+  header += "]}}";
+  header.resize(80, ' ');
+  return std::string("\x50\0\0\0\0\0\0\0", 8) + header + std::string(content);
+}
+
+TEST_F(MergeTest, TheFileIsOfTheSourcesFormat) {
+  options_.output = folder_.path() / "out.safetensors";
+  AddFile(SafetensorsRows(1, "ab"));
+  AddFile(SafetensorsRows(2, "cdef"));
+  const auto report = Merge(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(
+      ReadFile(options_.output).substr(8),
+      R"({"__metadata__":{"format":"ms"},"w":{"dtype":"U8","shape":[3,2],"data_offsets":[0,6]}})"
+      "  abcdef");
+}
+
+TEST_F(MergeTest, FilesAreOfOneFormat) {
+  AddFile({{"w", DType::kUInt8, {1, 2}, "ab"}});
+  AddFile(SafetensorsRows(1, "cd"));
+  EXPECT_THAT(Refused(StatusCode::kMismatch),
+              AllOf(HasSubstr("is a .safetensors file, but"), HasSubstr("a .ckpt file")));
+}
+
+TEST_F(MergeTest, SegmentsOfAFolderMayBeSafetensors) {
+  options_.kind = MergeKind::kSegments;
+  folder_.Write("parts/0.safetensors", SafetensorsRows(1, "ab"));
+  options_.sources = {(folder_.path() / "parts").string()};
+  const auto report = Merge(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->parameters, 1u);
+}
+
 }  // namespace
 }  // namespace reshard

@@ -96,7 +96,9 @@ std::vector<std::string> CheckpointsIn(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().extension() == ".ckpt" && !IsFolder(entry->path().string())) {
+    const std::filesystem::path extension = entry->path().extension();
+    if ((extension == ".ckpt" || extension == ".safetensors") &&
+        !IsFolder(entry->path().string())) {
       files.push_back(entry->path().string());
     }
   }

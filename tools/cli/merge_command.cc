@@ -27,8 +27,8 @@ MergeCommand::MergeCommand(CLI::App& parent)
                   "axis 0")
       ->type_name("S");
   app().add_flag("--segments", segments_,
-                 "FILES, or the *.ckpt of folders, hold parameters of their own; those in several "
-                 "have to be equal");
+                 "FILES, or the checkpoints of folders, hold parameters of their own; those in "
+                 "several have to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
   AddJsonLinesOption();
   AddJobsOption(app(), options_.jobs,
