@@ -40,10 +40,10 @@ int RunConversion(const std::span<char*> arguments) {
     return 2;
   }
   ConvertOptions options;
-  options.source = arguments[1];
-  options.target = arguments[2];
-  options.source_strategy = arguments[3];
-  options.target_strategy = arguments[4];
+  options.source.path = arguments[1];
+  options.target.folder = arguments[2];
+  options.source.strategy = arguments[3];
+  options.target.strategy = arguments[4];
   const auto report = Convert(options);
   if (report.ok()) return 0;
   std::fprintf(stderr, "convert_paths: %s\n", report.status().message().c_str());

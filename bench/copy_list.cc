@@ -43,8 +43,8 @@ Status PrintCopy(const BlockCopy& copy, uint32_t source) {
   return {};
 }
 
-Status PrintCopies(const SourceSpec& spec) {
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec));
+Status PrintCopies(const SourceSpec& spec, const std::string& target_strategy) {
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, {target_strategy, {}}));
   std::map<FileId, uint32_t> numbers;
   for (const OpenedSource::File& file : source->chosen()) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
@@ -74,8 +74,7 @@ int Main(int argc, char** argv) {
     std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY\n", stderr);
     return 2;
   }
-  const Status status =
-      PrintCopies({.path = argv[1], .strategy = argv[2], .target_strategy = argv[3], .suffix = ""});
+  const Status status = PrintCopies({.path = argv[1], .strategy = argv[2]}, argv[3]);
   if (status.ok()) return 0;
   std::fprintf(stderr, "copy_list: %s\n", status.message().c_str());
   return 1;

@@ -114,10 +114,8 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
   model.dp = 1;
   model.optimizer_sharding = false;
   const std::string target = place.Sample("plan_target", model);
-  const auto opened = OpenSource({.path = source,
-                                  .strategy = source + "/strategy",
-                                  .target_strategy = target + "/strategy",
-                                  .suffix = ""});
+  const auto opened =
+      OpenSource({.path = source, .strategy = source + "/strategy"}, {target + "/strategy", {}});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
   const MindSporeTarget target_files((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
                                      UnmatchedPolicy::kCopy);

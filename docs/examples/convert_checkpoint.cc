@@ -13,18 +13,18 @@
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) return 2;
   reshard::ConvertOptions options;
-  options.source = argv[1];
-  options.target = argv[2];
-  options.source_strategy = argv[3];
-  options.target_strategy = argv[4];
+  options.source.path = argv[1];
+  options.target.folder = argv[2];
+  options.source.strategy = argv[3];
+  options.target.strategy = argv[4];
   // Called from the threads of the call, one call at a time.
-  options.progress = [](const reshard::Progress& progress) {
+  options.run.progress = [](const reshard::Progress& progress) {
     std::fprintf(stderr, "\r%llu of %llu bytes",
                  static_cast<unsigned long long>(progress.done_bytes),
                  static_cast<unsigned long long>(progress.total_bytes));
   };
   std::stop_source stop;
-  options.stop = stop.get_token();
+  options.run.stop = stop.get_token();
   std::jthread timer;  // any thread may ask the call to stop
   if (argc == 6) {
     const std::chrono::duration<double> time(std::atof(argv[5]));

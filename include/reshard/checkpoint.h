@@ -86,7 +86,7 @@ struct LogicalTensor : TensorInfo {
 
 class ShardedCheckpoint {
  public:
-  // Opens `folder` (rank_N/*.ckpt, or a pattern as ConvertOptions::source) under the strategy file
+  // Opens `folder` (rank_N/*.ckpt, or a pattern as SourceSpec::path) under the strategy file
   // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may
   // then be one file. `suffix`,
   // "-EPOCH_STEP", says which checkpoint of each rank folder; empty: the latest. Errors: kNotFound,
@@ -137,9 +137,9 @@ struct RankFiles {
 };
 
 // Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
-// {rank} names (ConvertOptions::source, reshard/convert.h): that of the greatest (epoch, step), or
-// the one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors: kNotFound,
-// kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
+// {rank} names (SourceSpec::path, reshard/conversion_options.h): that of the greatest (epoch,
+// step), or the one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors:
+// kNotFound, kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
 }  // namespace v0_1

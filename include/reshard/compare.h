@@ -12,14 +12,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "reshard/conversion_options.h"
 #include "reshard/differences.h"
-#include "reshard/progress.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 
@@ -27,17 +26,10 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct DigestOptions {
-  std::string path;      // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
-                         // one .ckpt file when there is no strategy
-  std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
-  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
-  std::string suffix = {};
+  SourceSpec source;
   // Read one replica of each shard, and of what no layout cuts the lowest rank's value.
   bool one_replica = false;
-  int jobs = 2;               // threads that read; 0: one for each core
-  std::stop_token stop = {};  // a request ends the call with kCancelled
-  // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress = {};
+  RunOptions run = {};
 };
 
 struct ParameterDigest : TensorInfo {
@@ -63,24 +55,14 @@ struct DigestReport {
 // meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
 
-// One of the two checkpoints.
-struct DiffSide {
-  std::string path;  // a folder or a pattern, as ConvertOptions::source (reshard/convert.h); or
-                     // one .ckpt file when there is no strategy
-  std::string strategy = {};  // a strategy file or a folder of stage files; empty: full tensors
-};
-
 struct DiffOptions {
-  DiffSide a;
-  DiffSide b;
+  SourceSpec a;
+  SourceSpec b;
   bool values = false;  // of tensors of floats that differ: count and compare their elements
   // Compare one replica of each shard, and of what no layout cuts the lowest rank's value, byte by
   // byte, and read no other.
   bool one_replica = false;
-  int jobs = 2;               // threads that read; 0: one for each core
-  std::stop_token stop = {};  // a request ends the call with kCancelled
-  // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress = {};
+  RunOptions run = {};
 };
 
 enum class ParameterRelation {
@@ -127,14 +109,9 @@ struct DiffReport {
 Result<DiffReport> Diff(const DiffOptions& options);
 
 struct StatisticsOptions {
-  std::string path;      // a folder with rank_N/*.ckpt; or one .ckpt file when there is no strategy
-  std::string strategy;  // a strategy file or a folder of stage files; empty: full tensors
-  std::string suffix;    // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  SourceSpec source;
   std::function<bool(std::string_view name)> select;  // parameters to read; empty: all
-  int jobs = 2;                                       // threads that read; 0: one for each core
-  std::stop_token stop;                               // a request ends the call with kCancelled
-  // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress;
+  RunOptions run;
 };
 
 // int64_t of signed integers, uint64_t of unsigned ones and Bool, double of floats: exact.

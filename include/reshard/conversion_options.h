@@ -1,5 +1,5 @@
-// What several calls take among their options: TargetFormat, UnmatchedPolicy, CheckReplicas,
-// Resume, WorkerShare, IoChoice.
+// The parts that options of calls are made of, each of which means the same wherever it stands:
+// SourceSpec, TargetSpec, Selection, CheckChoice, RunOptions; and what they choose among.
 //
 // Plain values.
 //
@@ -8,9 +8,21 @@
 #define RESHARD_CONVERSION_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/parameter_count.h"
+#include "reshard/progress.h"
 
 namespace reshard {
 inline namespace v0_1 {
+
+struct StrategySummary;  // reshard/strategy_files.h
 
 // How target files are written down.
 enum class TargetFormat {
@@ -74,6 +86,77 @@ enum class TargetIo {
 struct IoChoice {
   SourceIo source = SourceIo::kAuto;
   TargetIo target = TargetIo::kAuto;
+};
+
+// Names a checkpoint that is read.
+struct SourceSpec {
+  // A folder with rank_N/*.ckpt or rank_N/*.safetensors; a pattern such as
+  // node{rank}/net-1_100.ckpt or node{rank}, in which each {rank} stands for the number of a rank;
+  // or one such file when there is no strategy. Empty when `files` says it.
+  std::string path = {};
+  // A strategy file or a folder of stage files; empty: the source holds full tensors.
+  std::string strategy = {};
+  std::string suffix =
+      {};  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
+  // In place of `path`: the file of each rank; for some target ranks those they need will do.
+  std::map<int64_t, std::string> files = {};
+  // group_info files of the training run, or patterns with {rank} for them. The ranks of each one's
+  // list (ckpt_restore_rank_list) hold the same weights: they stand in for each other where a file
+  // is missing or lacks a parameter that no layout cuts. Without a strategy those of rank 0's list
+  // hold full tensors, all together.
+  std::vector<std::string> group_info = {};
+  // In place of `strategy`, one that was read or made before; null: none.
+  std::shared_ptr<const StrategySummary> layouts = {};
+
+  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
+};
+
+// Names a checkpoint that is written, or was.
+struct TargetSpec {
+  std::string folder = {};  // made when it is not there
+  // A strategy file or a folder of stage files; empty: full tensors, for one rank.
+  std::string strategy = {};
+  std::string prefix = "checkpoint_";       // files are folder/rank_N/PREFIXN and an extension
+  std::optional<TargetFormat> format = {};  // without a value, the source's
+};
+
+// What of a checkpoint is written, and under which names.
+struct Selection {
+  std::vector<int64_t> ranks = {};  // target ranks; empty: all
+  // Patterns (reshard/parameter_names.h): only parameters whose names in the source one of them
+  // matches; empty: all.
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};  // and of those none that one of these matches
+  std::map<std::string, std::string> renames =
+      {};  // from names in the source to those in the target
+  // Without a value as kCopy, but refused where the names show that a strategy is not the files':
+  // they differ by a prefix, or what it has no layout for holds over half of the bytes.
+  std::optional<UnmatchedPolicy> unmatched = {};
+};
+
+// What is checked of a conversion.
+struct CheckChoice {
+  // Prove what is copied by digests, and write them beside the outputs; check the CRC trailers of
+  // source files before they are used.
+  bool checksum = true;
+  // Before anything is written, compare the shards that source ranks ought to share, in the stages
+  // that the target ranks need. Plan takes kAll for kSample.
+  CheckReplicas replicas = CheckReplicas::kSample;
+  // What ParameterTotals::weights of the source has to round to; without a value, anything.
+  std::optional<RoundedCount> parameters = {};
+  // A file of full tensors of the same model: what is written has to have the dtype and full shape
+  // that it has there; empty: none.
+  std::string reference = {};
+};
+
+// How a call runs.
+struct RunOptions {
+  // Threads that plan, read and compare; lanes that gather and write, up to 8 MiB each; 0: one for
+  // each core.
+  int jobs = 2;
+  std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
+  // Called from worker threads, one call at a time; may be empty.
+  std::function<void(const Progress&)> progress = {};
 };
 
 }  // namespace v0_1

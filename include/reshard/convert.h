@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -29,58 +28,22 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct ConvertOptions {
-  // A folder with rank_N/*.ckpt or rank_N/*.safetensors; a pattern such as
-  // node{rank}/net-1_100.ckpt or node{rank}, in which each {rank} stands for the number of a rank;
-  // or one such file when there is no source strategy. Empty when source_files says it.
-  std::string source;
-  std::string target;           // a folder; made when it is not there
-  std::string source_strategy;  // a strategy file or a folder of stage files; empty: the source
-                                // holds full tensors
-  std::string target_strategy;  // as above; empty: full tensors are written, for one rank
-  std::string prefix = "checkpoint_";  // outputs are target/rank_N/PREFIXN and an extension
-  std::optional<TargetFormat> format;  // without a value, the source's
-  std::string suffix;  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
-  std::map<int64_t, std::string> source_files;  // in place of `source`: the file of each rank; for
-                                                // some target ranks those they need will do
-  // group_info files of the training run, or patterns with {rank} for them. The ranks of each one's
-  // list (ckpt_restore_rank_list) hold the same weights: they stand in for each other where a file
-  // is missing or lacks a parameter that no layout cuts. Without a source strategy those of rank
-  // 0's list hold full tensors, all together.
-  std::vector<std::string> group_info;
-  std::vector<int64_t> ranks;  // the target ranks to write; empty: all
-  int jobs = 2;  // threads that plan; lanes that gather and write, up to 8 MiB each; 0: one for
-                 // each core
+  SourceSpec source;
+  TargetSpec target;
+  Selection selection;
+  CheckChoice checks;
+  RunOptions run;
+  bool force = false;  // replace existing outputs
+  Resume resume = Resume::kNo;
   // Bytes that the call may hold in all, page cache included, beyond what the process had before. A
   // run that needs more is refused before it writes. 0: 256 MiB, or a quarter of the memory there
   // is when that is less; a run that needs more then takes more, and says so in its warnings.
   uint64_t memory_limit = 0;
   IoChoice io;
-  bool force = false;    // replace existing outputs
-  bool checksum = true;  // prove what is copied by digests, and write them beside the outputs;
-                         // check the CRC trailers of source files before they are used
-  // Before anything is written, compare the shards that source ranks ought to share, in the stages
-  // that the target ranks need. Plan takes kAll for kSample.
-  CheckReplicas check_replicas = CheckReplicas::kSample;
-  Resume resume = Resume::kNo;
   std::optional<WorkerShare> shard;  // do this share only, together with processes that do the
                                      // others; a shard goes on with what it has finished before
-  // Without a value as kCopy, but refused where the names show that a strategy is not the files':
-  // they differ by a prefix, or what it has no layout for holds over half of the bytes.
-  std::optional<UnmatchedPolicy> unmatched;
-  // Patterns (reshard/parameter_names.h): only parameters whose names in the source one of them
-  // matches; empty: all.
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;            // and of those none that one of these matches
-  std::map<std::string, std::string> renames;  // from names in the source to names in the target
-  std::string reference;  // a file of full tensors of the same model: what is written has to have
-                          // the dtype and full shape that it has there; empty: none
-  // What ParameterTotals::weights of the source has to round to; without a value, anything.
-  std::optional<RoundedCount> expected_parameters;
-  bool record_timeline = false;  // for ConvertReport::timeline
-  std::stop_token stop;          // a request ends the run with kCancelled, nothing published
-  LockWaiting waiting;           // of a shard, for others that begin or publish
-  std::function<void(const Progress&)>
-      progress;  // called from worker threads, one call at a time; may be empty
+  LockWaiting waiting;               // of a shard, for others that begin or publish
+  bool record_timeline = false;      // for ConvertReport::timeline
 };
 
 struct WrittenFile {
@@ -234,7 +197,7 @@ struct CommitReport {
 Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
 // Returns the map of a JSON object {"old name": "new name", ...} (format/rename_map/SPEC.md), as
-// ConvertOptions and AgainstOptions take it.
+// Selection::renames takes it.
 // Errors: kNotFound; kCorrupt for what is no flat object of strings, and for names that stand there
 // twice; kInvalidArgument for names that no parameter may have, and for two of one new name; kIo.
 Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);

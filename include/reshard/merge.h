@@ -10,12 +10,10 @@
 #define RESHARD_MERGE_H_
 
 #include <cstdint>
-#include <functional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
-#include "reshard/progress.h"
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -35,10 +33,7 @@ struct MergeOptions {
   std::string output;    // a file; its folder is made when it is not there
   std::string strategy;  // of slices: a strategy file of one stage; empty: they are concatenated
   bool force = false;    // replace `output`
-  int jobs = 2;          // threads that read and write; 0: one for each core
-  std::stop_token stop;  // a request ends the call with kCancelled, `output` as it was
-  std::function<void(const Progress&)>
-      progress;  // called from worker threads, one call at a time; may be empty
+  RunOptions run;
 };
 
 struct MergeReport {

@@ -8,12 +8,10 @@
 #define RESHARD_STRATEGY_INFERENCE_H_
 
 #include <cstdint>
-#include <functional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
-#include "reshard/progress.h"
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -24,9 +22,7 @@ struct InferStrategyOptions {
   std::string reference;  // a .ckpt file of full tensors
   std::string output;     // JSON where the name ends in .json, else protobuf
   bool force = false;     // replace `output`
-  std::stop_token stop;   // a request ends the call with kCancelled
-  // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress;
+  RunOptions run;
 };
 
 struct InferStrategyReport {

@@ -10,27 +10,19 @@
 #define RESHARD_VERIFY_H_
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "reshard/conversion_options.h"
 #include "reshard/differences.h"
-#include "reshard/progress.h"
 #include "reshard/status.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
 struct VerifyOptions {
-  std::string target;         // a folder that Convert has finished
-  int jobs = 2;               // threads that read; 0: all cores
-  std::stop_token stop = {};  // a request ends the run with kCancelled
-  std::function<void(const Progress&)> progress =
-      {};  // called from worker threads, one call at a time; may be empty
+  std::string target;  // a folder that Convert has finished
+  RunOptions run = {};
 };
 
 // Reads every file that the manifests in the folder list and compares size, digest and the digests
@@ -40,25 +32,12 @@ struct VerifyOptions {
 // manifests of another version; kChanged when files changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
 
-// What is meant by each is said in ConvertOptions (reshard/convert.h).
+// A conversion and the folder that is to be proved its target.
 struct AgainstOptions {
-  std::string target;  // the folder to be proved
-  std::string source;
-  std::map<int64_t, std::string> source_files;
-  std::string source_strategy;
-  std::string target_strategy;
-  std::string prefix = "checkpoint_";
-  std::string suffix;
-  std::vector<std::string> group_info;
-  std::vector<int64_t> ranks;  // the target ranks to prove; empty: all
-  std::optional<UnmatchedPolicy> unmatched;
-  std::vector<std::string> include;
-  std::vector<std::string> exclude;
-  std::map<std::string, std::string> renames;
-  int jobs = 2;          // threads that read; 0: one for each core
-  std::stop_token stop;  // a request ends the call with kCancelled
-  // Called from worker threads, one call at a time; may be empty.
-  std::function<void(const Progress&)> progress;
+  SourceSpec source;
+  TargetSpec target;
+  Selection selection;
+  RunOptions run;
 };
 
 struct AgainstReport {

@@ -150,15 +150,14 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec)
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const std::string& strategy,
                                                   const std::string& suffix) {
-  return State::Open({folder, strategy, "", suffix});
+  return State::Open({.path = folder, .strategy = strategy, .suffix = suffix});
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const StrategySummary& strategy,
                                                   const std::string& suffix) {
-  SourceSpec spec = {folder, "", "", suffix};
-  spec.layouts = &strategy;
-  return State::Open(spec);
+  const std::shared_ptr<const StrategySummary> borrowed(std::shared_ptr<void>(), &strategy);
+  return State::Open({.path = folder, .suffix = suffix, .layouts = borrowed});
 }
 
 const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }

@@ -271,14 +271,15 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 
 Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
-                             OpenTensors({options.path, options.strategy, "", options.suffix},
-                                         Workers(options.jobs), options.stop));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors(options.source, Workers(options.run.jobs), options.run.stop));
     RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
     DigestReport report;
     report.bytes_read = reading.bytes;
-    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes_read);
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
+                           report.bytes_read);
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, reading.crc, work.work()));
     const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
@@ -302,27 +303,28 @@ bool DiffReport::equal() const {
 
 Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DiffReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     Side a;
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
-      RESHARD_ASSIGN_OR_RETURN(side->opened, OpenTensors({named->path, named->strategy, "", ""},
-                                                         Workers(options.jobs), options.stop));
+      RESHARD_ASSIGN_OR_RETURN(side->opened,
+                               OpenTensors(*named, Workers(options.run.jobs), options.run.stop));
     }
     RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
     RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));
     Comparison comparison(options, a, b);
-    const CountedWork work(options.jobs, options.stop, options.progress, comparison.bytes());
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
+                           comparison.bytes());
     return comparison.Run(work.work());
   });
 }
 
 Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
-    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
-                             OpenTensors({options.path, options.strategy, "", options.suffix},
-                                         Workers(options.jobs), options.stop));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors(options.source, Workers(options.run.jobs), options.run.stop));
     if (options.select) {
       std::erase_if(opened.tensors,
                     [&](const SourceTensor& parameter) { return !options.select(parameter.name); });
@@ -331,7 +333,7 @@ Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
     for (const SourceTensor& parameter : opened.tensors) {
       if (HasValues(parameter)) report.bytes += parameter.Bytes();
     }
-    const CountedWork work(options.jobs, options.stop, options.progress, report.bytes);
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, report.bytes);
     OpenedSource& source = *opened.source;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::optional<ValueSums>> sums,
                              SumParameters(source.tensors(), opened.tensors, work.work()));

@@ -18,9 +18,9 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
-#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/option_checks.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/strategy.h"
@@ -218,9 +218,9 @@ SideSums TargetSums(const ConversionRule& rule) {
 Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            DivideMemory(options.conversion.memory_limit, 1));
-  const ConversionSpec spec = SpecOf(options.conversion);
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, budget));
-  const MindSporeTarget target = MakeTarget(*source, spec);
+  const ConvertOptions& conversion = options.conversion;
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(conversion, budget));
+  const MindSporeTarget target = MakeTarget(*source, conversion.target, conversion.selection);
   std::map<FileId, int64_t> ranks;
   for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
   LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));
@@ -230,30 +230,32 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       ConversionPlan plan,
-      PlanConversion(*source, target, spec.selection, spec.checks.reference, budget, spec.run.stop,
-                     findings, [&](const TargetPlan& made) { sums.Add(made, findings); }));
+      PlanConversion(*source, target, conversion.selection, conversion.checks.reference, budget,
+                     conversion.run.stop, findings,
+                     [&](const TargetPlan& made) { sums.Add(made, findings); }));
   report.plan = ReportOf(std::move(plan));
   sums.Finish(findings, report);
   RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeDeviceGrids(*source, target, report.plan,
                                                               findings, options.parameters));
-  report.source.strategy = options.conversion.source_strategy;
-  report.target.strategy = options.conversion.target_strategy;
+  report.source.strategy = conversion.source.strategy;
+  report.target.strategy = conversion.target.strategy;
   return report;
 }
 
 Result<RankFiles> FilesOf(const ConvertOptions& options) {
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(options.source));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(options.source.path));
   if (kind != PathKind::kFile && kind != PathKind::kOther) {
-    return ListRankFiles(options.source, options.suffix);
+    return ListRankFiles(options.source.path, options.source.suffix);
   }
-  return RankFiles{.files = {{0, options.source}}, .warnings = {}};  // opening says what is wrong
+  return RankFiles{.files = {{0, options.source.path}},
+                   .warnings = {}};  // opening says what is wrong
 }
 
 // All that files tell without a strategy.
 Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   if (!options.parameters.empty()) {
     return InvalidArgumentError(
-        "without `source_strategy` or `target_strategy` nothing is known of how parameters are "
+        "without `source.strategy` or `target.strategy` nothing is known of how parameters are "
         "cut: name "
         "a strategy, or leave `parameters` out");
   }
@@ -265,14 +267,15 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   if (last - first >= kMaxRanks) {
     return UnsupportedError(
         fmt::format("{}: has the ranks {} to {}; no checkpoint has more than {}",
-                    Escape(options.conversion.source), first, last, kMaxRanks));
+                    Escape(options.conversion.source.path), first, last, kMaxRanks));
   }
   SideSums sums(first, 1, last - first + 1);
   ShareSums dtypes;
   ShareSums prefixes;
   std::set<std::string> names;
   for (const RankFileSummary& file : found.files) {
-    if (options.conversion.stop.stop_requested()) return CancelledError("stopped while looking");
+    if (options.conversion.run.stop.stop_requested())
+      return CancelledError("stopped while looking");
     RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(file.path));
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
@@ -309,9 +312,9 @@ Status CheckFolder(const std::string& path) {
 
 Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
-    if (options.conversion.source.empty()) return InvalidArgumentError("a source is needed");
+    if (options.conversion.source.path.empty()) return InvalidArgumentError("a source is needed");
     const bool planned =
-        !options.conversion.source_strategy.empty() || !options.conversion.target_strategy.empty();
+        options.conversion.source.has_strategy() || !options.conversion.target.strategy.empty();
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });
 }

@@ -195,22 +195,22 @@ Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
   const LaneOptions lanes =
       LanesFor(budget, StorageOf(output.folder().fd()), std::array<uint64_t, 1>{size});
   WriteCounts counts;
-  return WriteParts(opened.files, work, MergedFile(output, size), lanes, counts, options.stop);
+  return WriteParts(opened.files, work, MergedFile(output, size), lanes, counts, options.run.stop);
 }
 
 }  // namespace
 
 Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
       return InvalidArgumentError("segments hold whole parameters and have no strategy");
     }
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, Workers(options.jobs)));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, Workers(options.run.jobs)));
     MergeReport report;
     RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
-    OpenedFiles opened(budget, options.stop);
+    OpenedFiles opened(budget, options.run.stop);
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
@@ -225,13 +225,13 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     const std::vector<const IndexedFile*> checked = FilesWithCrc(opened);
     uint64_t bytes = report.bytes_compared + report.bytes_written;
     for (const IndexedFile* index : checked) bytes += index->file_size();
-    const CountedWork work(options.jobs, options.stop, options.progress, bytes);
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, bytes);
     const auto check_crc = [&](size_t i, const std::stop_token& stop) {
       const IndexedFile& file = *checked[i];
       return CheckCrc(opened.files, file.file(), *file.crc(), work.work().progress, stop);
     };
     RESHARD_RETURN_IF_ERROR(
-        RunWorkers(work.work().workers, checked.size(), check_crc, options.stop));
+        RunWorkers(work.work().workers, checked.size(), check_crc, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckEqual(opened, plan.equal, work.work()));
     RESHARD_RETURN_IF_ERROR(
         Write(opened, std::move(plan.target), output, budget, options, work.work()));

@@ -55,7 +55,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
                                   const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
   SourceTensors opened;
-  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {.stop = stop}));
+  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {}, {.stop = stop}));
   OpenedSource& source = *opened.source;
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(

@@ -180,7 +180,6 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
 
 constexpr size_t kIndexBytes = size_t{256} << 20;
 constexpr size_t kLeastIndexes = 16;
-constexpr int kJobs = 2;
 
 // The files of all ranks, and the reference.
 struct Inference {
@@ -214,7 +213,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
   RESHARD_ASSIGN_OR_RETURN(reference,
-                           OpenTensors({options.reference, "", "", ""}, 1, options.stop));
+                           OpenTensors({.path = options.reference}, 1, options.run.stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);
@@ -329,9 +328,10 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 
 Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = {options.source, options.reference}}));
-    Inference inference(options.stop);
+    Inference inference(options.run.stop);
     RESHARD_RETURN_IF_ERROR(inference.Open(options));
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());
     const auto count = static_cast<int64_t>(inference.ranks.size()) / devices;
@@ -341,7 +341,7 @@ Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& opti
       RESHARD_ASSIGN_OR_RETURN(const uint64_t size, inference.files.Size(file));
       bytes += size;
     }
-    const CountedWork work(kJobs, options.stop, options.progress, bytes);
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, bytes);
     OpenedSource& reference = *inference.reference.source;
     std::vector<StageLayouts> stages;
     for (int64_t stage = 0; stage < count; ++stage) {

@@ -9,6 +9,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
@@ -27,20 +28,21 @@ namespace reshard {
 namespace {
 
 Status CheckOptions(const AgainstOptions& options) {
-  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, options.source_files, options.target));
-  if (options.source_strategy.empty() && options.target_strategy.empty()) {
+  RESHARD_RETURN_IF_ERROR(
+      CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
+  if (!options.source.has_strategy() && options.target.strategy.empty()) {
     return InvalidArgumentError(
-        "neither `source_strategy` nor `target_strategy` is given; name those of the conversion "
+        "neither `source.strategy` nor `target.strategy` is given; name those of the conversion "
         "that is "
         "to be proved");
   }
-  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
-  return CheckJobs(options.jobs);
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
+  return CheckJobs(options.run.jobs);
 }
 
 // The ranks to prove, ascending.
 std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule& rule) {
-  std::vector<int64_t> ranks = options.ranks;
+  std::vector<int64_t> ranks = options.selection.ranks;
   if (ranks.empty()) {
     for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) ranks.push_back(rank);
   }
@@ -49,13 +51,16 @@ std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule
   return ranks;
 }
 
-// The container whose file is there of the first rank; the source's where none is.
+// The container that is asked for; else the one whose file is there of the first rank; the source's
+// where none is.
 Container ContainerThere(const OpenedSource& source, const AgainstOptions& options,
                          const std::vector<int64_t>& ranks) {
+  if (options.target.format) return TargetContainer(source, options.target);
   for (const Container container : {Container::kMindSpore, Container::kSafetensors}) {
-    const MindSporeTarget target(source.tensors(), source.rule(), options.prefix,
+    const MindSporeTarget target(source.tensors(), source.rule(), options.target.prefix,
                                  UnmatchedPolicy::kCopy, {}, container);
-    const auto kind = KindOf(fmt::format("{}/{}", options.target, target.PathOf(ranks.front())));
+    const auto kind =
+        KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(ranks.front())));
     if (kind.ok() && *kind != PathKind::kMissing) return container;
   }
   return source.container();
@@ -139,10 +144,10 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
     if (options.target.empty()) {
       return InvalidArgumentError("the path of the folder to verify is empty");
     }
-    RESHARD_RETURN_IF_ERROR(CheckJobs(options.jobs));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
-    const CountedWork work(options.jobs, options.stop, options.progress, set.bytes());
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, set.bytes());
     return FindDamage(set, work.work());
   });
 }
@@ -150,43 +155,42 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
 Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
-    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
-    const ParameterChoice choice(options.include, options.exclude, options.renames);
+    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
+    const ParameterChoice choice(options.selection.include, options.selection.exclude,
+                                 options.selection.renames);
     RESHARD_ASSIGN_OR_RETURN(
         const auto source,
-        OpenSource({options.source, options.source_strategy, options.target_strategy,
-                    options.suffix, options.source_files, options.group_info},
-                   {.stop = options.stop}));
+        OpenSource(options.source, {options.target.strategy, {}}, {.stop = options.run.stop}));
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     const Container container = ContainerThere(*source, options, ranks);
-    const MindSporeTarget target(source->tensors(), source->rule(), options.prefix,
-                                 options.unmatched.value_or(UnmatchedPolicy::kCopy), choice,
-                                 container);
+    const MindSporeTarget target(source->tensors(), source->rule(), options.target.prefix,
+                                 options.selection.unmatched.value_or(UnmatchedPolicy::kCopy),
+                                 choice, container);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
-    const CountedWork work(options.jobs, options.stop, options.progress,
-                           BytesToRead(*source, crc, target, ranks, options.target));
+    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
+                           BytesToRead(*source, crc, target, ranks, options.target.folder));
 
     AgainstReport report;
     report.warnings = source->warnings();
     RESHARD_RETURN_IF_ERROR(
-        WarnOfOthers(options.target, source->rule().target_ranks(), report.warnings));
+        WarnOfOthers(options.target.folder, source->rule().target_ranks(), report.warnings));
     PlanFindings findings;
-    if (!options.unmatched) {  // before anything is read
-      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, findings, options.stop));
+    if (!options.selection.unmatched) {  // before anything is read
+      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, findings, options.run.stop));
     }
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
-    TargetComparison comparison(source->files(), options.target, work.work());
+    TargetComparison comparison(source->files(), options.target.folder, work.work());
     for (const int64_t rank : ranks) {
-      if (options.stop.stop_requested()) return CancelledError("stopped while planning");
-      target.IndexSources(rank, work.work().workers, options.stop);
+      if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
+      target.IndexSources(rank, work.work().workers, options.run.stop);
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,
                                  CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
                                                {.only_wrong_strategy = true,
                                                 .workers = work.work().workers,
-                                                .stop = options.stop}));
+                                                .stop = options.run.stop}));
         for (std::string& warning : of_strategy.warnings) {
           report.warnings.push_back(std::move(warning));
         }
@@ -204,7 +208,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       return NotFoundError(fmt::format(
           "{}: none of the {} target files is there, the first would be {}; is the prefix another "
           "one?",
-          Escape(options.target), ranks.size(), target.PathOf(ranks.front())));
+          Escape(options.target.folder), ranks.size(), target.PathOf(ranks.front())));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);

@@ -144,13 +144,14 @@ std::string StrategyDigest(const Strategy& strategy) {
 // that each hold the files that their target ranks need do one plan together.
 std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target,
                             const Selection& selection) {
+  const UnmatchedPolicy unmatched = selection.unmatched.value_or(UnmatchedPolicy::kCopy);
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(target.prefix));
   if (TargetContainer(source, target) == Container::kSafetensors) {
     digest.Update("format=safetensors\n");
   }
-  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(selection.unmatched)));
+  digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
   AddPatterns("include", selection.include, digest);
   AddPatterns("exclude", selection.exclude, digest);
   for (const auto& [from, to] : selection.renames) {
@@ -205,14 +206,14 @@ std::set<int64_t> RanksRead(const WorkList& work) {
 }
 
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConversionSpec& conversion, std::vector<std::string> others) {
-  const TargetSpec& target = conversion.target;
-  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, conversion.source.path, target.folder));
+                            const ConvertOptions& options, std::vector<std::string> others) {
+  const TargetSpec& target = options.target;
+  RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
   RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
   JobSpec spec;
   spec.target_folder = target.folder;
-  spec.fingerprint = PlanFingerprint(source, target, conversion.selection);
+  spec.fingerprint = PlanFingerprint(source, target, options.selection);
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
@@ -225,11 +226,10 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   for (const OpenedSource::File& file : source.chosen()) {
     if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
   }
-  spec.source_identities =
-      conversion.run.worker ? SharedIdentityLines(source) : IdentityLines(source);
-  spec.checksum = target.checksum;
-  spec.force = target.force;
-  spec.resume = target.resume;
+  spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
+  spec.checksum = options.checks.checksum;
+  spec.force = options.force;
+  spec.resume = options.resume;
   return spec;
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/convert/conversion_spec.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/work_list.h"
 #include "src/job/job_spec.h"
 
@@ -23,7 +23,7 @@ std::set<int64_t> RanksRead(const WorkList& work);
 // are the files that are read besides the source's. Errors: kInvalidArgument where the target lies
 // in the source, or an output would replace a file that is read or lie beside one; kIo.
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConversionSpec& conversion, std::vector<std::string> others);
+                            const ConvertOptions& options, std::vector<std::string> others);
 
 }  // namespace reshard
 

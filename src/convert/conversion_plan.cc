@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -231,6 +232,18 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
   return chosen;
 }
 
+SourceAccess AccessOf(SourceIo io) {
+  switch (io) {
+    case SourceIo::kMap:
+      return SourceAccess::kMap;
+    case SourceIo::kPread:
+      return SourceAccess::kPread;
+    case SourceIo::kAuto:
+      break;
+  }
+  return SourceAccess::kAuto;
+}
+
 // Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
 // `findings`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
@@ -245,13 +258,14 @@ Status PlanTargets(const OpenedSource& source, const Target& target, std::span<c
 
 }  // namespace
 
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
-  return OpenSource(spec.source, {.table_bytes = budget.index_bytes,
-                                  .window_bytes = budget.window_bytes,
-                                  .access = spec.access,
-                                  .stop = spec.run.stop,
-                                  .memory = CheckOf(budget)});
+  return OpenSource(options.source, {options.target.strategy, options.selection.ranks},
+                    {.table_bytes = budget.index_bytes,
+                     .window_bytes = budget.window_bytes,
+                     .access = AccessOf(options.io.source),
+                     .stop = options.run.stop,
+                     .memory = CheckOf(budget)});
 }
 
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target) {
@@ -259,21 +273,22 @@ Container TargetContainer(const OpenedSource& source, const TargetSpec& target) 
   return *target.format == TargetFormat::kCkpt ? Container::kMindSpore : Container::kSafetensors;
 }
 
-MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec) {
-  const Selection& selection = spec.selection;
+MindSporeTarget MakeTarget(const OpenedSource& source, const TargetSpec& spec,
+                           const Selection& selection) {
   return {source.tensors(),
           source.rule(),
-          spec.target.prefix,
-          selection.unmatched,
+          spec.prefix,
+          selection.unmatched.value_or(UnmatchedPolicy::kCopy),
           ParameterChoice(selection.include, selection.exclude, selection.renames),
-          TargetContainer(source, spec.target)};
+          TargetContainer(source, spec)};
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanFindings& findings, const PlanVisitor& visit) {
-  std::vector<int64_t> ranks = selection.ranks;
+  const std::set<int64_t> chosen(selection.ranks.begin(), selection.ranks.end());
+  std::vector<int64_t> ranks(chosen.begin(), chosen.end());
   if (ranks.empty()) {
     ranks.resize(static_cast<size_t>(target.files()));
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -297,7 +312,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   if (!reference.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
   }
-  if (!selection.unmatched_asked_for) {
+  if (!selection.unmatched) {
     RESHARD_RETURN_IF_ERROR(
         CheckNames(source.rule(), ranks, findings, plan.work.bytes_read, kUnmatchedAllowed));
   }

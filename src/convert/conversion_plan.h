@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "reshard/conversion_options.h"
 #include "reshard/convert.h"
 #include "reshard/status.h"
-#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/work_list.h"
@@ -46,14 +46,15 @@ struct ConversionPlan {
 };
 
 // Opens the source of a conversion. Errors: those of OpenSource.
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConversionSpec& spec,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget);
 
 // Returns the container of the target files.
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
 // Returns the target of a conversion; `source` has to outlive it.
-MindSporeTarget MakeTarget(const OpenedSource& source, const ConversionSpec& spec);
+MindSporeTarget MakeTarget(const OpenedSource& source, const TargetSpec& spec,
+                           const Selection& selection);
 
 // Plans each target rank of `selection`, holding what is written against `reference`, a file of
 // full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so

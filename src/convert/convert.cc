@@ -16,9 +16,9 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
-#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/published_set.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
@@ -38,7 +38,7 @@ namespace {
 
 Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                           DivideMemory(options.memory_limit, Workers(options.jobs)));
+                           DivideMemory(options.memory_limit, Workers(options.run.jobs)));
   RESHARD_RETURN_IF_ERROR(CheckConvertOptions(options));
   return budget;
 }
@@ -78,7 +78,7 @@ struct Conversion {
   OpenedSource& source;
   const Target& target;
   const ConversionPlan& plan;
-  const ConversionSpec& spec;
+  const ConvertOptions& options;
   const MemoryBudget& budget;
   TimelineRecorder& timeline;
 };
@@ -138,7 +138,7 @@ struct Job {
 };
 
 Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patience, Job& job) {
-  if (!conversion.spec.run.worker) {
+  if (!conversion.options.shard) {
     RESHARD_ASSIGN_OR_RETURN(TargetJob alone, TargetJob::Begin(std::move(spec)));
     job.alone.emplace(std::move(alone));
     return {};
@@ -148,7 +148,7 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
     return IsPublished(conversion.source, conversion.target, conversion.plan.work, spec);
   };
   RESHARD_ASSIGN_OR_RETURN(WorkerJob worker,
-                           WorkerJob::Begin(std::move(own), *conversion.spec.run.worker, patience));
+                           WorkerJob::Begin(std::move(own), *conversion.options.shard, patience));
   job.worker.emplace(std::move(worker));
   return {};
 }
@@ -161,9 +161,9 @@ struct Work {
 };
 
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share) {
-  const auto& [source, target, plan, spec, budget, timeline] = conversion;
+  const auto& [source, target, plan, options, budget, timeline] = conversion;
   const WorkList& list = plan.work;
-  const bool check_staged = share.staged && spec.target.resume == Resume::kVerify;
+  const bool check_staged = share.staged && options.resume == Resume::kVerify;
   std::vector<int64_t> target_ranks;
   target_ranks.reserve(share.parts.size());
   uint64_t bytes = 0;
@@ -173,19 +173,20 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   }
   Work done;
   RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
-                           FindChecks(source, share.source_ranks, target_ranks, spec.checks));
-  const CountedWork count(spec.run.jobs, spec.run.stop, spec.run.progress, checks.bytes + bytes);
-  RESHARD_ASSIGN_OR_RETURN(done.replicas,
-                           RunChecks(source, checks, target.choice(), spec.checks, count.work()));
+                           FindChecks(source, share.source_ranks, target_ranks, options.checks));
+  const CountedWork count(options.run.jobs, options.run.stop, options.run.progress,
+                          checks.bytes + bytes);
+  RESHARD_ASSIGN_OR_RETURN(
+      done.replicas, RunChecks(source, checks, target.choice(), options.checks, count.work()));
   done.checked = checks.crc;
   if (check_staged) {
     RESHARD_RETURN_IF_ERROR(CheckPublication(list, *job.alone, count.work()));
   }
   if (share.staged) return done;
   timeline.Begin("write");
-  RESHARD_ASSIGN_OR_RETURN(done.written, WriteTargets(source, target, list, share.parts, job.sink(),
-                                                      job.storage(), job.spec().fingerprint,
-                                                      spec.target, budget, count.work(), timeline));
+  RESHARD_ASSIGN_OR_RETURN(
+      done.written, WriteTargets(source, target, list, share.parts, job.sink(), job.storage(),
+                                 job.spec().fingerprint, options, budget, count.work(), timeline));
   return done;
 }
 
@@ -230,7 +231,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
     }
   }
   report.source_ranks.assign(ranks.begin(), ranks.end());
-  const std::optional<WorkerShare>& worker = conversion.spec.run.worker;
+  const std::optional<WorkerShare>& worker = conversion.options.shard;
   report.bytes_read = worker ? done.written.bytes_read : list.bytes_read;
   report.crc_files = done.checked.files.size();
   report.crc_bytes = done.checked.bytes;
@@ -253,7 +254,7 @@ ConvertReport ReportOfNothing(const Conversion& conversion) {
   ConvertReport report;
   report.warnings = conversion.plan.findings.warnings;
   report.parameters = conversion.plan.findings.parameters;
-  report.shard = {.shard = *conversion.spec.run.worker,
+  report.shard = {.shard = *conversion.options.shard,
                   .published = true,
                   .already_published = true,
                   .outstanding = {}};
@@ -263,8 +264,7 @@ ConvertReport ReportOfNothing(const Conversion& conversion) {
 // The rest of a conversion, alone or as one of several workers: execute, verify, commit.
 Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   conversion.timeline.Begin("check");
-  const RunOptions& run = conversion.spec.run;
-  const Patience patience(run.stop, run.waiting);
+  const Patience patience(conversion.options.run.stop, conversion.options.waiting);
   Job job;
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
   const Share share =
@@ -288,24 +288,23 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
-    const ConversionSpec spec = SpecOf(options);
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const MindSporeTarget target = MakeTarget(*source, spec);
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
+    const MindSporeTarget target = MakeTarget(*source, options.target, options.selection);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, spec.selection, spec.checks.reference,
-                                            first, spec.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, spec.checks, spec.run, plan));
+                             PlanConversion(*source, target, options.selection,
+                                            options.checks.reference, first, options.run.stop));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, options.checks, options.run, plan));
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
     source->files().SetWindowBudget(budget.window_bytes);
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
-                             MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
+                             MakeJobSpec(*source, plan.work, options, OthersRead(options)));
     job.meter = &budget.measured->meter;
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
     RESHARD_ASSIGN_OR_RETURN(
         ConvertReport report,
-        Execute({*source, target, plan, spec, budget, timeline}, std::move(job)));
+        Execute({*source, target, plan, options, budget, timeline}, std::move(job)));
     report.timeline = timeline.Finish();
     const MemoryMeter& meter = budget.measured->meter;
     report.memory_limit = budget.limit;
@@ -321,19 +320,19 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
 Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
-    ConversionSpec spec = SpecOf(options);
-    if (spec.checks.replicas == CheckReplicas::kAll) spec.checks.replicas = CheckReplicas::kSample;
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, first));
-    const MindSporeTarget target = MakeTarget(*source, spec);
+    CheckChoice checks = options.checks;
+    if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
+    const MindSporeTarget target = MakeTarget(*source, options.target, options.selection);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, spec.selection, spec.checks.reference,
-                                            first, spec.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, spec.checks, spec.run, plan));
+                             PlanConversion(*source, target, options.selection,
+                                            options.checks.reference, first, options.run.stop));
+    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
         FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
-                             MakeJobSpec(*source, plan.work, spec, OthersRead(options)));
+                             MakeJobSpec(*source, plan.work, options, OthersRead(options)));
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
     PlanReport report = ReportOf(std::move(plan));

@@ -91,7 +91,7 @@ Result<RankFolder> FindFiles(const SourceSpec& spec) {
 
 // How messages call the source.
 std::string SourceName(const SourceSpec& spec) {
-  return spec.files.empty() ? Escape(spec.path) : "`source_files`";
+  return spec.files.empty() ? Escape(spec.path) : "`source.files`";
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
       }),
       tables_(files_, limits.table_bytes, kLeastIndexes, memory_) {}
 
-Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
   if (spec.layouts != nullptr) {
@@ -112,7 +112,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
   RESHARD_RETURN_IF_ERROR(
       LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->notes_));
   RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(spec.target_strategy, limits.memory, source->target_strategy_, source->notes_));
+      LoadIfGiven(use.target_strategy, limits.memory, source->target_strategy_, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindFiles(spec));
   const std::string_view extension = CheckpointExtension(folder.files.front().path);
@@ -124,7 +124,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                             source->target_strategy_ ? &*source->target_strategy_ : nullptr,
                             std::move(groups), source->container_ == Container::kMindSpore);
   RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, folder));
+  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, use.target_ranks, folder));
   if (extension.empty()) {
     source->container_ = source->ContainerOfContent(source->chosen_.front().id);
   }
@@ -148,7 +148,7 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   }
   if (!source.empty() && !files.empty()) {
     return InvalidArgumentError(fmt::format(
-        "the source is named twice, as {} and by `source_files`; choose one", Escape(source)));
+        "the source is named twice, as {} and by `source.files`; choose one", Escape(source)));
   }
   return {};
 }
@@ -162,7 +162,8 @@ Container OpenedSource::ContainerOfContent(FileId first) {
   return found.ok() ? *found : Container::kMindSpore;
 }
 
-Status OpenedSource::ChooseFiles(const SourceSpec& spec, const RankFolder& folder) {
+Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
+                                 const RankFolder& folder) {
   warnings_.insert(warnings_.end(), folder.warnings.begin(), folder.warnings.end());
 
   const int64_t first = rule_->SourceRank(0, 0);
@@ -180,14 +181,14 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const RankFolder& folde
     step_ = file.step;
     chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
   }
-  const NumberRanges missing = MissingRanks(chosen_, first, end, *rule_, spec.target_ranks);
+  const NumberRanges missing = MissingRanks(chosen_, first, end, *rule_, target_ranks);
 
   NumberRanges known;
   known.AddRange(first, end - 1);
   const std::string all = known.ToWords("rank");
   const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
   if (extra.count() > 0 && !spec.files.empty()) {
-    return InvalidArgumentError(fmt::format("`source_files`: expected source {} (by {}), found {}",
+    return InvalidArgumentError(fmt::format("`source.files`: expected source {} (by {}), found {}",
                                             all, by, extra.ToText()));
   }
   if (chosen_.empty()) {

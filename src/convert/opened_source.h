@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "reshard/conversion_options.h"
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
 #include "src/base/memory_check.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
@@ -28,20 +28,10 @@
 
 namespace reshard {
 
-// What names a source: a sharded checkpoint, and what it is to become.
-struct SourceSpec {
-  // A folder of rank folders; a pattern with {rank}; one file where there is no strategy; empty:
-  // `files`.
-  std::string path;
-  std::string strategy;         // empty: none
-  std::string target_strategy;  // empty: none
-  std::string suffix;
-  std::map<int64_t, std::string> files = {};  // by rank
-  std::vector<std::string> group_info = {};   // files or patterns
-  std::vector<int64_t> target_ranks = {};     // that are wanted; none: all
-  const StrategySummary* layouts = nullptr;   // in place of `strategy`; to outlive OpenSource
-
-  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
+// What a source is to become.
+struct SourceUse {
+  std::string target_strategy = {};        // empty: none
+  std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
 };
 
 // What its parts may hold, and how files are reached.
@@ -59,7 +49,7 @@ class OpenedSource;
 // checkpoint open it so.
 // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
 // is there, or files of more ranks than the source strategy has.
-Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
 class OpenedSource {
@@ -95,9 +85,11 @@ class OpenedSource {
 
  private:
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
+                                                          const SourceUse& use,
                                                           const SourceLimits& limits);
   explicit OpenedSource(const SourceLimits& limits);
-  Status ChooseFiles(const SourceSpec& spec, const RankFolder& folder);
+  Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
+                     const RankFolder& folder);
   // Says which container the file of rank `first` is.
   Container ContainerOfContent(FileId first);
 

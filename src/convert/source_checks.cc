@@ -167,7 +167,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
       "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
-      "not right (their replicas stand in for them), or pass `check_replicas=none`, which takes "
+      "not right (their replicas stand in for them), or pass `checks.replicas=none`, which takes "
       "the shards of any:{}",
       replicas.differing, replicas.compared, list.Lines()));
 }
@@ -198,7 +198,7 @@ Result<SourceChecks> FindChecks(OpenedSource& source, const std::set<int64_t>& s
                                 const std::vector<int64_t>& target_ranks,
                                 const CheckChoice& choice) {
   SourceChecks checks;
-  if (choice.crc) {
+  if (choice.checksum) {
     RESHARD_ASSIGN_OR_RETURN(checks.crc, FindCrcFiles(source, source_ranks));
   }
   checks.bytes = checks.crc.bytes;

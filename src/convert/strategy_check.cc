@@ -69,7 +69,7 @@ Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choic
       if (!name) continue;
       return MismatchError(fmt::format(
           "ranks {} and {} are one file ({} and {}), but by {} they hold different parts, such as "
-          "of {}; give each rank its own file, or pass `check_replicas=none` if that is meant",
+          "of {}; give each rank its own file, or pass `checks.replicas=none` if that is meant",
           a.rank, b.rank, Escape(source.path(a)), Escape(source.path(b)),
           Escape(source.rule().source()->path()), Quote(*name)));
     }
@@ -204,8 +204,8 @@ Status Refusal(OpenedSource& source, const ParameterChoice& choice, const ShardS
   }
   return MismatchError(fmt::format(
       "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. See which with "
-      "`check_replicas=all`, and what a rank ought to hold with `ShardedCheckpoint::Shards`; "
-      "`check_replicas=none` converts without looking:{}",
+      "`checks.replicas=all`, and what a rank ought to hold with `ShardedCheckpoint::Shards`; "
+      "`checks.replicas=none` converts without looking:{}",
       NotThisStrategy(*source.rule().source()), also, SwappedWords(source, choice, options),
       sample.counts.comparisons, sample.differences.size(), List(sample.differences)));
 }

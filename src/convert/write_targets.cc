@@ -15,6 +15,22 @@
 #include "src/write/part_writer.h"
 
 namespace reshard {
+namespace {
+
+WriteMode WriteModeOf(TargetIo io) {
+  switch (io) {
+    case TargetIo::kDirect:
+      return WriteMode::kDirect;
+    case TargetIo::kBuffered:
+      return WriteMode::kBuffered;
+    case TargetIo::kAuto:
+      break;
+  }
+  return WriteMode::kAuto;
+}
+
+}  // namespace
+
 SourceNames NamesOf(const OpenedSource& source) {
   SourceNames names;
   for (const OpenedSource::File& file : source.chosen()) {
@@ -55,7 +71,7 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
 Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
                              const std::vector<TargetShare>& parts, const PartSink& sink,
                              StorageKind storage, const std::string& fingerprint,
-                             const TargetSpec& spec, const MemoryBudget& budget,
+                             const ConvertOptions& options, const MemoryBudget& budget,
                              const SharedWork& shared, TimelineRecorder& timeline) {
   if (parts.empty()) return Written{};
   MemoryMeter& meter = budget.measured->meter;
@@ -82,10 +98,10 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
     return InternalError(
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
   };
-  work.digests = spec.checksum;
+  work.digests = options.checks.checksum;
   work.fingerprint = fingerprint;
   work.sources = NamesOf(source);
-  work.write = {spec.write_mode, &write_back};
+  work.write = {WriteModeOf(options.io.target), &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
     if (kept) {
       if (shared.progress) shared.progress(bytes);

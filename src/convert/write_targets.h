@@ -9,9 +9,9 @@
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
-#include "src/convert/conversion_spec.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/work_list.h"
 #include "src/io/shared_work.h"
@@ -56,7 +56,7 @@ SourceNames NamesOf(const OpenedSource& source);
 Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
                              const std::vector<TargetShare>& parts, const PartSink& sink,
                              StorageKind storage, const std::string& fingerprint,
-                             const TargetSpec& spec, const MemoryBudget& budget,
+                             const ConvertOptions& options, const MemoryBudget& budget,
                              const SharedWork& shared, TimelineRecorder& timeline);
 
 // Reads the files of `list` that an interrupted publication left, and compares them with the

@@ -258,7 +258,7 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
     const std::string name = std::filesystem::path(path).filename().string();
     ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
   }
-  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("`source_files`", "", ranks, options.suffix));
+  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("`source.files`", "", ranks, options.suffix));
   for (RankFile& file : taken.files) file.path = paths.at(file.rank);
   return taken;
 }

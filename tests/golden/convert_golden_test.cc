@@ -50,11 +50,11 @@ void ExpectSameFiles(const FolderContents& found, const FolderContents& expected
 void ExpectConverts(ConvertOptions options, const FolderContents& expected,
                     const std::string& manifest = "manifest.json") {
   const TemporaryFolder folder(MemoryFolder());
-  options.target = folder.path() / "target";
+  options.target.folder = folder.path() / "target";
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_TRUE(fs::exists(fs::path(options.target) / manifest));
-  ExpectSameFiles(ReadOutputs(options.target), expected);
+  EXPECT_TRUE(fs::exists(fs::path(options.target.folder) / manifest));
+  ExpectSameFiles(ReadOutputs(options.target.folder), expected);
   EXPECT_EQ(report->files.size(), expected.size());
   for (const WrittenFile& file : report->files) {
     ASSERT_TRUE(expected.contains(file.path)) << file.path;
@@ -80,10 +80,10 @@ class ConvertGoldenTest : public testing::TestWithParam<std::string> {
 
   ConvertOptions Options() const {
     ConvertOptions options;
-    options.source = folder_ / "src";
-    options.source_strategy = Strategy("src_strategy");
-    options.target_strategy = Strategy("dst_strategy");
-    options.prefix = case_.at("prefix");
+    options.source.path = folder_ / "src";
+    options.source.strategy = Strategy("src_strategy");
+    options.target.strategy = Strategy("dst_strategy");
+    options.target.prefix = case_.at("prefix");
     return options;
   }
 
@@ -120,16 +120,16 @@ TEST_P(ConvertGoldenTest, ChosenAndRenamedParametersAreThoseOfItsOutputs) {
     }
   }
   for (auto name = names.begin(); name != names.end(); ++name) {
-    options.renames.emplace(*name, "model." + *name);
+    options.selection.renames.emplace(*name, "model." + *name);
     if (++name == names.end()) break;
-    options.exclude.push_back(*name);
+    options.selection.exclude.push_back(*name);
   }
   FolderContents expected;
   for (const auto& file : Expected()) {
     std::vector<TestTensor> tensors;
     for (TestTensor& tensor : ReadTensors(folder_ / "expected" / file.first)) {
-      const auto renamed = options.renames.find(tensor.name);
-      if (renamed == options.renames.end()) continue;
+      const auto renamed = options.selection.renames.find(tensor.name);
+      if (renamed == options.selection.renames.end()) continue;
       tensor.name = renamed->second;
       tensors.push_back(std::move(tensor));
     }
@@ -142,8 +142,8 @@ TEST_P(ConvertGoldenTest, FoldersOfStageFilesGiveTheSame) {
   ConvertOptions options = Options();
   const bool source = fs::exists(folder_ / "src_stages");
   const bool target = fs::exists(folder_ / "dst_stages");
-  if (source) options.source_strategy = folder_ / "src_stages";
-  if (target) options.target_strategy = folder_ / "dst_stages";
+  if (source) options.source.strategy = folder_ / "src_stages";
+  if (target) options.target.strategy = folder_ / "dst_stages";
   EXPECT_EQ(source, case_.at("src_stages") > 1);
   EXPECT_EQ(target, case_.at("dst_stages") > 1);
   if (source || target) ExpectConverts(options, Expected());
@@ -155,15 +155,15 @@ TEST_P(ConvertGoldenTest, TheLeastRankListIsEnough) {
   for (int64_t rank = 0; rank < case_.at("dst_ranks"); ++rank) {
     SCOPED_TRACE("target rank " + std::to_string(rank));
     ConvertOptions options = Options();
-    const auto ranks = SourceRanks(rank, options.source_strategy, options.target_strategy);
+    const auto ranks = SourceRanks(rank, options.source.strategy, options.target.strategy);
     ASSERT_TRUE(ranks.ok()) << ranks.status().message();
     EXPECT_THAT(*ranks, IsSubsetOf(MindSporeRanks(static_cast<size_t>(rank))));
     EXPECT_TRUE(std::is_sorted(ranks->begin(), ranks->end()));
     const TemporaryFolder folder;
-    LinkRanks(options.source, *ranks, folder.path() / "source");
-    options.source = folder.path() / "source";
-    options.ranks = {rank};
-    const std::string path = fmt::format("rank_{0}/{1}{0}.ckpt", rank, options.prefix);
+    LinkRanks(options.source.path, *ranks, folder.path() / "source");
+    options.source.path = folder.path() / "source";
+    options.selection.ranks = {rank};
+    const std::string path = fmt::format("rank_{0}/{1}{0}.ckpt", rank, options.target.prefix);
     ExpectConverts(options, {{path, expected.at(path)}});
   }
 }
@@ -194,33 +194,33 @@ TEST(ConvertGoldenApisTest, ByRank) {
         ReadFile(data / fmt::format("expected_rank{}.ckpt", rank));
   }
   ConvertOptions options;
-  options.source = folder.path();
-  options.source_strategy = data / "src_strategy.ckpt";
-  options.target_strategy = data / "dst_strategy.ckpt";
-  options.prefix = "net";
+  options.source.path = folder.path();
+  options.source.strategy = data / "src_strategy.ckpt";
+  options.target.strategy = data / "dst_strategy.ckpt";
+  options.target.prefix = "net";
   ExpectConverts(options, expected);
   const auto lists = nlohmann::json::parse(ReadFile(data / "case.json")).at("mindspore_rank_lists");
   for (int64_t rank = 0; rank < 4; ++rank) {
     SCOPED_TRACE("target rank " + std::to_string(rank));
-    const auto ranks = SourceRanks(rank, options.source_strategy, options.target_strategy);
+    const auto ranks = SourceRanks(rank, options.source.strategy, options.target.strategy);
     ASSERT_TRUE(ranks.ok()) << ranks.status().message();
     const std::vector<int64_t> mindspore = lists.at(std::to_string(rank));
     EXPECT_THAT(*ranks, IsSubsetOf(mindspore));
     const TemporaryFolder least;
     LinkRanks(folder.path(), *ranks, least.path() / "source");
-    options.source = least.path() / "source";
-    options.ranks = {rank};
+    options.source.path = least.path() / "source";
+    options.selection.ranks = {rank};
     const std::string path = fmt::format("rank_{0}/net{0}.ckpt", rank);
     ExpectConverts(options, {{path, expected.at(path)}});
     ConvertOptions by_map = options;
-    by_map.source.clear();
+    by_map.source.path.clear();
     for (const int64_t needed : *ranks) {
-      by_map.source_files[needed] = data / fmt::format("origin_rank{}.ckpt", needed);
+      by_map.source.files[needed] = data / fmt::format("origin_rank{}.ckpt", needed);
     }
     ExpectConverts(by_map, {{path, expected.at(path)}});
   }
-  options.source = data / "origin_rank{rank}.ckpt";
-  options.ranks.clear();
+  options.source.path = data / "origin_rank{rank}.ckpt";
+  options.selection.ranks.clear();
   ExpectConverts(options, expected);
 }
 
@@ -228,10 +228,10 @@ TEST(ConvertGoldenApisTest, ByRank) {
 TEST(ConvertGoldenApisTest, OneStageAlone) {
   const fs::path data = kData / "apis" / "by_stage";
   ConvertOptions options;
-  options.source = data / "src";
-  options.source_strategy = data / "src_strategy_1.ckpt";
-  options.target_strategy = data / "dst_strategy.ckpt";
-  options.prefix = "out";
+  options.source.path = data / "src";
+  options.source.strategy = data / "src_strategy_1.ckpt";
+  options.target.strategy = data / "dst_strategy.ckpt";
+  options.target.prefix = "out";
   const FolderContents expected = ReadFolder(data / "expected");
   EXPECT_TRUE(expected.contains("rank_3/out3_part1.ckpt"));
   ExpectConverts(options, expected, "manifest_part1.json");

@@ -65,10 +65,10 @@ TEST_P(GenRoundTripTest, ConvertedEqualsMade) {
   }
 
   ConvertOptions options;
-  options.source = source;
-  options.target = converted;
-  if (row.with_source_strategy) options.source_strategy = source / "strategy";
-  if (row.with_target_strategy) options.target_strategy = made / "strategy";
+  options.source.path = source;
+  options.target.folder = converted;
+  if (row.with_source_strategy) options.source.strategy = source / "strategy";
+  if (row.with_target_strategy) options.target.strategy = made / "strategy";
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->warnings, std::vector<std::string>());

@@ -54,17 +54,18 @@ class SafetensorsGoldenTest : public testing::TestWithParam<std::string> {
 TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
   const TemporaryFolder folder(MemoryFolder());
   ConvertOptions options;
-  options.source = PathOf("src");
-  options.source_strategy = PathOf("src_strategy");
-  options.target_strategy = PathOf("dst_strategy");
-  options.target = folder.path() / "target";
-  options.prefix = case_.at("prefix");
-  options.format = case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
-  if (case_.contains("rank")) options.ranks = {case_.at("rank").get<int64_t>()};
+  options.source.path = PathOf("src");
+  options.source.strategy = PathOf("src_strategy");
+  options.target.strategy = PathOf("dst_strategy");
+  options.target.folder = folder.path() / "target";
+  options.target.prefix = case_.at("prefix");
+  options.target.format =
+      case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+  if (case_.contains("rank")) options.selection.ranks = {case_.at("rank").get<int64_t>()};
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(case_.at("compare"), "bytes");
-  EXPECT_EQ(ReadOutputs(options.target), ReadFolder(folder_ / "expected"));
+  EXPECT_EQ(ReadOutputs(options.target.folder), ReadFolder(folder_ / "expected"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),

@@ -40,7 +40,7 @@ void ExpectProved(const AgainstOptions& options) {
   const auto report = VerifyAgainst(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->differences, IsEmpty());
-  EXPECT_EQ(report->files, CheckpointsIn(options.target).size());
+  EXPECT_EQ(report->files, CheckpointsIn(options.target.folder).size());
   EXPECT_TRUE(report->equal());  // the replicas in the sources too
 }
 
@@ -51,16 +51,16 @@ void ExpectFound(const AgainstOptions& options, const std::string& path, const s
   SCOPED_TRACE(path + " " + name);
   const TemporaryFolder folder(MemoryFolder());
   AgainstOptions changed = options;
-  changed.target = folder.path() / "target";
-  fs::copy(options.target, changed.target, fs::copy_options::recursive);
-  const auto checkpoint = Checkpoint::Open(fs::path(options.target) / path);
+  changed.target.folder = folder.path() / "target";
+  fs::copy(options.target.folder, changed.target.folder, fs::copy_options::recursive);
+  const auto checkpoint = Checkpoint::Open(fs::path(options.target.folder) / path);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   const ByteRange content = checkpoint->Find(name)->content[0];
   const uint64_t offset = content.offset + place % content.length;
-  std::string bytes = ReadFile(fs::path(options.target) / path);
+  std::string bytes = ReadFile(fs::path(options.target.folder) / path);
   const char before = bytes[offset];
   bytes[offset] = static_cast<char>(before ^ 0x80);
-  fs::permissions(fs::path(changed.target) / path, fs::perms::owner_all);
+  fs::permissions(fs::path(changed.target.folder) / path, fs::perms::owner_all);
   folder.Write("target/" + path, bytes);
 
   const auto report = VerifyAgainst(changed);
@@ -86,11 +86,11 @@ class VerifyGoldenTest : public testing::TestWithParam<std::string> {
 
   AgainstOptions Options() const {
     AgainstOptions options;
-    options.target = folder_ / "expected";
-    options.source = folder_ / "src";
-    options.source_strategy = Strategy("src_strategy");
-    options.target_strategy = Strategy("dst_strategy");
-    options.prefix = case_.at("prefix");
+    options.target.folder = folder_ / "expected";
+    options.source.path = folder_ / "src";
+    options.source.strategy = Strategy("src_strategy");
+    options.target.strategy = Strategy("dst_strategy");
+    options.target.prefix = case_.at("prefix");
     return options;
   }
 
@@ -107,9 +107,9 @@ TEST_P(VerifyGoldenTest, OutputsAreProvedFromTheirSources) { ExpectProved(Option
 
 TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
   const AgainstOptions options = Options();
-  const std::vector<std::string> paths = CheckpointsIn(options.target);
+  const std::vector<std::string> paths = CheckpointsIn(options.target.folder);
   const std::string& path = paths[std::hash<std::string>()(GetParam()) % paths.size()];
-  const auto checkpoint = Checkpoint::Open(fs::path(options.target) / path);
+  const auto checkpoint = Checkpoint::Open(fs::path(options.target.folder) / path);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   for (const StoredArray& parameter : checkpoint->parameters()) {
     if (parameter.bytes > 0) ExpectFound(options, path, parameter.name, 0x9e3779b97f4a7c15);
@@ -120,7 +120,7 @@ TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
 std::set<std::string> Converted(const AgainstOptions& options) {
   std::set<std::string> names;
   bool is_first = true;
-  for (const std::string& path : {options.source_strategy, options.target_strategy}) {
+  for (const std::string& path : {options.source.strategy, options.target.strategy}) {
     if (path.empty()) continue;
     const auto strategy = ReadStrategy(path);
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
@@ -137,8 +137,8 @@ std::set<std::string> Converted(const AgainstOptions& options) {
 TEST_P(VerifyGoldenTest, BothSidesHoldTheSameParameters) {
   const AgainstOptions against = Options();
   DiffOptions options;
-  options.a = {against.source, against.source_strategy};
-  options.b = {against.target, against.target_strategy};
+  options.a = {against.source.path, against.source.strategy};
+  options.b = {against.target.folder, against.target.strategy};
   const auto report = Diff(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::set<std::string> converted = Converted(against);
@@ -171,22 +171,22 @@ TEST(VerifyGoldenApisTest, ByRank) {
                  ReadFile(data / fmt::format("expected_rank{}.ckpt", rank)));
   }
   AgainstOptions options;
-  options.target = folder.path() / "target";
-  options.source = folder.path() / "source";
-  options.source_strategy = data / "src_strategy.ckpt";
-  options.target_strategy = data / "dst_strategy.ckpt";
-  options.prefix = "net";
+  options.target.folder = folder.path() / "target";
+  options.source.path = folder.path() / "source";
+  options.source.strategy = data / "src_strategy.ckpt";
+  options.target.strategy = data / "dst_strategy.ckpt";
+  options.target.prefix = "net";
   ExpectProved(options);
 }
 
 TEST(VerifyGoldenApisTest, OneStageAlone) {
   const fs::path data = kData / "apis" / "by_stage";
   AgainstOptions options;
-  options.target = data / "expected";
-  options.source = data / "src";
-  options.source_strategy = data / "src_strategy_1.ckpt";
-  options.target_strategy = data / "dst_strategy.ckpt";
-  options.prefix = "out";
+  options.target.folder = data / "expected";
+  options.source.path = data / "src";
+  options.source.strategy = data / "src_strategy_1.ckpt";
+  options.target.strategy = data / "dst_strategy.ckpt";
+  options.target.prefix = "out";
   ExpectProved(options);
 }
 

@@ -37,14 +37,14 @@ class CompareCrcTest : public testing::Test {
     const ConvertOptions& convert = folder_.options();
     const auto converted = Convert(convert);
     EXPECT_TRUE(converted.ok()) << converted.status().message();
-    against_.source = convert.source;
-    against_.target = convert.target;
-    against_.source_strategy = convert.source_strategy;
-    against_.target_strategy = convert.target_strategy;
-    digest_.path = convert.source;
-    digest_.strategy = convert.source_strategy;
-    diff_.a = {convert.source, convert.source_strategy};
-    diff_.b = {convert.target, convert.target_strategy};
+    against_.source.path = convert.source.path;
+    against_.target.folder = convert.target.folder;
+    against_.source.strategy = convert.source.strategy;
+    against_.target.strategy = convert.target.strategy;
+    digest_.source.path = convert.source.path;
+    digest_.source.strategy = convert.source.strategy;
+    diff_.a = {convert.source.path, convert.source.strategy};
+    diff_.b = {convert.target.folder, convert.target.strategy};
   }
 
   std::string PathOf(int64_t rank) const { return folder_.path() / "source" / RankPath(rank); }
@@ -76,7 +76,7 @@ TEST_F(CompareCrcTest, GoodFilesAreReadOnceMore) {
   const auto against = VerifyAgainst(against_);
   ASSERT_TRUE(against.ok()) << against.status().message();
   EXPECT_TRUE(against->equal());
-  digest_.progress = note;
+  digest_.run.progress = note;
   const auto digest = DigestCheckpoint(digest_);
   ASSERT_TRUE(digest.ok()) << digest.status().message();
   EXPECT_EQ(digest->bytes_read, 2 * size + 2 * (size - 17));

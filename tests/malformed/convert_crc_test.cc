@@ -58,7 +58,7 @@ TEST(ConvertCrcTest, ChecksAndReportsWhatItReads) {
 
   CrcFolder folder;
   Progress last;
-  folder.options().progress = [&](const Progress& progress) { last = progress; };
+  folder.options().run.progress = [&](const Progress& progress) { last = progress; };
   const auto converted = Convert(folder.options());
   ASSERT_TRUE(converted.ok()) << converted.status().message();
   EXPECT_EQ(converted->crc_files, 2U);
@@ -96,7 +96,7 @@ TEST(ConvertCrcTest, WhatIsAtTheTargetStays) {
 TEST(ConvertCrcTest, NoChecksumTakesTheFileAsItIs) {
   CrcFolder folder;
   folder.WriteRank(1, WithFlippedByte(WithCrc(folder.Rank(1)), 18));
-  folder.options().checksum = false;
+  folder.options().checks.checksum = false;
   const auto converted = Convert(folder.options());
   ASSERT_TRUE(converted.ok()) << converted.status().message();
   EXPECT_EQ(converted->crc_files, 0U);
@@ -105,7 +105,7 @@ TEST(ConvertCrcTest, NoChecksumTakesTheFileAsItIs) {
 TEST(ConvertCrcTest, FilesThatAreNotReadAreNotChecked) {
   CrcFolder folder;
   folder.WriteRank(1, WithFlippedByte(WithCrc(folder.Rank(1)), 18));
-  folder.options().ranks = {0};  // rows of source rank 0
+  folder.options().selection.ranks = {0};  // rows of source rank 0
   const auto converted = Convert(folder.options());
   ASSERT_TRUE(converted.ok()) << converted.status().message();
   EXPECT_EQ(converted->crc_files, 1U);
@@ -131,9 +131,9 @@ TEST(ConvertCrcTest, ACrcWithoutItsMapsIsTaken) {
 TEST(ConvertCrcTest, StopsWhileItChecks) {
   CrcFolder folder;
   std::stop_source stop;
-  folder.options().stop = stop.get_token();
-  folder.options().jobs = 1;
-  folder.options().progress = [&](const Progress&) { stop.request_stop(); };
+  folder.options().run.stop = stop.get_token();
+  folder.options().run.jobs = 1;
+  folder.options().run.progress = [&](const Progress&) { stop.request_stop(); };
   const auto converted = Convert(folder.options());
   EXPECT_EQ(converted.status().code(), StatusCode::kCancelled);
   EXPECT_FALSE(fs::exists(folder.path() / "target" / "rank_0"));

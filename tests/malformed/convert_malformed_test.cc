@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                       kUnsupported,
                       {"rank_1/checkpoint_1.ckpt: the checkpoint is encrypted (AES-GCM)"}},
         MalformedCase{"no_folder",
-                      [](GoodFolder& folder) { folder.options().source += "_gone"; },
+                      [](GoodFolder& folder) { folder.options().source.path += "_gone"; },
                       kNotFound,
                       {"/source_gone"}},
         MalformedCase{"an_empty_folder",
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
                       kMismatch,
                       {"rank_1/checkpoint_1.ckpt: parameter \"w\": ", "Float32 [8, 3]", "str"}},
         MalformedCase{"one_file_with_a_source_strategy",
-                      [](GoodFolder& folder) { folder.options().source += "/" + RankPath(0); },
+                      [](GoodFolder& folder) { folder.options().source.path += "/" + RankPath(0); },
                       kMismatch,
                       {"rank_0/checkpoint_0.ckpt", "src.ckpt", "rank_N"}}),
     CaseName);
@@ -225,13 +225,13 @@ INSTANTIATE_TEST_SUITE_P(
         Target("json_that_ends_early", R"({"current_stage": 0, "parallel_layout_item": {"w":)",
                kCorrupt, {"dst.ckpt: "}),
         MalformedCase{"no_file",
-                      [](GoodFolder& folder) { folder.options().source_strategy += "x"; },
+                      [](GoodFolder& folder) { folder.options().source.strategy += "x"; },
                       kNotFound,
                       {"src.ckptx: "}},
         MalformedCase{"an_empty_strategy_folder",
                       [](GoodFolder& folder) {
-                        folder.options().source_strategy = folder.path() / "strategies";
-                        fs::create_directory(folder.options().source_strategy);
+                        folder.options().source.strategy = folder.path() / "strategies";
+                        fs::create_directory(folder.options().source.strategy);
                       },
                       kNotFound,
                       {"/strategies: ", "*.ckpt or *.json"}},
@@ -249,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(
                         folder.folder().Write(
                             "strategies/b.ckpt",
                             ProtobufStrategy(0, {{"w", MakeLayout({2}, {{-1, 0}})}}));
-                        folder.options().source_strategy = fs::path(path).parent_path();
+                        folder.options().source.strategy = fs::path(path).parent_path();
                       },
                       kMismatch,
                       {"strategies/a.ckpt and ", "strategies/b.ckpt are both of stage 0 but differ",
@@ -334,48 +334,49 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Options, ConvertMalformedTest,
-    testing::Values(MalformedCase{"no_strategy",
-                                  [](GoodFolder& folder) {
-                                    folder.options().source_strategy.clear();
-                                    folder.options().target_strategy.clear();
-                                  },
-                                  kInvalidArgument,
-                                  {"`source_strategy`", "`target_strategy`"}},
-                    MalformedCase{"no_source",
-                                  [](GoodFolder& folder) { folder.options().source.clear(); },
-                                  kInvalidArgument,
-                                  {"source"}},
-                    MalformedCase{"a_prefix_with_a_slash",
-                                  [](GoodFolder& folder) { folder.options().prefix = "a/b"; },
-                                  kInvalidArgument,
-                                  {"the prefix \"a/b\""}},
-                    MalformedCase{"a_prefix_that_leaves",
-                                  [](GoodFolder& folder) { folder.options().prefix = ".."; },
-                                  kInvalidArgument,
-                                  {"the prefix \"..\""}},
-                    MalformedCase{
-                        "a_prefix_longer_than_a_file_name",
-                        [](GoodFolder& folder) { folder.options().prefix = std::string(201, 'p'); },
-                        kInvalidArgument,
-                        {"at most 200 bytes"}},
-                    MalformedCase{"a_prefix_with_control_characters",
-                                  [](GoodFolder& folder) { folder.options().prefix = "a\nb"; },
-                                  kInvalidArgument,
-                                  {"the prefix \"a\\nb\""}},
-                    MalformedCase{"a_rank_beyond_the_target",
-                                  [](GoodFolder& folder) {
-                                    folder.options().ranks = {0, 4};
-                                  },
-                                  kInvalidArgument,
-                                  {"rank 4 ", "0 to 3"}},
-                    MalformedCase{"a_rank_below_0",
-                                  [](GoodFolder& folder) { folder.options().ranks = {-1}; },
-                                  kInvalidArgument,
-                                  {"rank -1 ", "0 to 3"}},
-                    MalformedCase{"jobs_below_0",
-                                  [](GoodFolder& folder) { folder.options().jobs = -1; },
-                                  kInvalidArgument,
-                                  {"-1 jobs"}}),
+    testing::Values(
+        MalformedCase{"no_strategy",
+                      [](GoodFolder& folder) {
+                        folder.options().source.strategy.clear();
+                        folder.options().target.strategy.clear();
+                      },
+                      kInvalidArgument,
+                      {"`source.strategy`", "`target.strategy`"}},
+        MalformedCase{"no_source",
+                      [](GoodFolder& folder) { folder.options().source.path.clear(); },
+                      kInvalidArgument,
+                      {"source"}},
+        MalformedCase{"a_prefix_with_a_slash",
+                      [](GoodFolder& folder) { folder.options().target.prefix = "a/b"; },
+                      kInvalidArgument,
+                      {"the prefix \"a/b\""}},
+        MalformedCase{"a_prefix_that_leaves",
+                      [](GoodFolder& folder) { folder.options().target.prefix = ".."; },
+                      kInvalidArgument,
+                      {"the prefix \"..\""}},
+        MalformedCase{
+            "a_prefix_longer_than_a_file_name",
+            [](GoodFolder& folder) { folder.options().target.prefix = std::string(201, 'p'); },
+            kInvalidArgument,
+            {"at most 200 bytes"}},
+        MalformedCase{"a_prefix_with_control_characters",
+                      [](GoodFolder& folder) { folder.options().target.prefix = "a\nb"; },
+                      kInvalidArgument,
+                      {"the prefix \"a\\nb\""}},
+        MalformedCase{"a_rank_beyond_the_target",
+                      [](GoodFolder& folder) {
+                        folder.options().selection.ranks = {0, 4};
+                      },
+                      kInvalidArgument,
+                      {"rank 4 ", "0 to 3"}},
+        MalformedCase{"a_rank_below_0",
+                      [](GoodFolder& folder) { folder.options().selection.ranks = {-1}; },
+                      kInvalidArgument,
+                      {"rank -1 ", "0 to 3"}},
+        MalformedCase{"jobs_below_0",
+                      [](GoodFolder& folder) { folder.options().run.jobs = -1; },
+                      kInvalidArgument,
+                      {"-1 jobs"}}),
     CaseName);
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(ConvertTargetTest, InsideOfTheSourceIsRefused) {
   };
   for (const TargetRow& row : rows) {
     GoodFolder folder;
-    folder.options().target = row.target(folder.path());
+    folder.options().target.folder = row.target(folder.path());
     folder.options().force = true;
     const FolderContents before = ReadFolder(folder.path());
     const auto report = Convert(folder.options());
@@ -63,7 +63,7 @@ TEST(ConvertTargetTest, InsideOfTheSourceIsRefused) {
 TEST(ConvertTargetTest, BesideOrAboveTheSourceIsFine) {
   for (const std::string target : {"source_too", "source/../t", "."}) {
     GoodFolder folder;
-    folder.options().target = folder.path() / target;
+    folder.options().target.folder = folder.path() / target;
     const auto report = Convert(folder.options());
     EXPECT_TRUE(report.ok()) << target << ": " << report.status().message();
   }
@@ -89,13 +89,13 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceTheirSource) {
   for (const bool by_link : {false, true}) {
     ConversionFolder folder({}, {{"w", kRowsOf4}});
     folder.WriteRank(0, {kWeight});
-    const fs::path source = fs::path(folder.options().source) / RankPath(0);
-    folder.options().source = source;
-    folder.options().target = source.parent_path().parent_path();
+    const fs::path source = fs::path(folder.options().source.path) / RankPath(0);
+    folder.options().source.path = source;
+    folder.options().target.folder = source.parent_path().parent_path();
     if (by_link) {  // another name of the same file, in another folder
-      folder.options().target = folder.folder().path() / "target";
+      folder.options().target.folder = folder.folder().path() / "target";
       fs::create_directories(folder.folder().path() / "target" / "rank_0");
-      fs::create_hard_link(source, fs::path(folder.options().target) / RankPath(0));
+      fs::create_hard_link(source, fs::path(folder.options().target.folder) / RankPath(0));
     }
     folder.options().force = true;
     const FolderContents before = ReadFolder(folder.folder().path());
@@ -110,14 +110,14 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceWhatElseIsRead) {
   for (const bool by_link : {false, true}) {
     GoodFolder folder;
     ASSERT_TRUE(Convert(folder.options()).ok());
-    const std::string output = folder.options().target + "/rank_0/checkpoint_0.ckpt";
-    const std::string strategy = folder.options().target_strategy;
+    const std::string output = folder.options().target.folder + "/rank_0/checkpoint_0.ckpt";
+    const std::string strategy = folder.options().target.strategy;
     fs::remove(output);
     if (by_link) {
       fs::create_hard_link(strategy, output);
     } else {
       fs::rename(strategy, output);
-      folder.options().target_strategy = output;
+      folder.options().target.strategy = output;
     }
     folder.options().force = true;
     const FolderContents before = ReadFolder(folder.path());
@@ -130,10 +130,10 @@ TEST(ConvertTargetTest, OutputsDoNotReplaceWhatElseIsRead) {
 
 TEST(ConvertTargetTest, WhatWasStagedInTheTargetIsNotRead) {
   GoodFolder folder;
-  const fs::path staged = fs::path(folder.options().target) / ".reshard" / "aaaa" / "files";
+  const fs::path staged = fs::path(folder.options().target.folder) / ".reshard" / "aaaa" / "files";
   fs::create_directories(staged.parent_path());
-  fs::rename(folder.options().source, staged);
-  folder.options().source = staged;
+  fs::rename(folder.options().source.path, staged);
+  folder.options().source.path = staged;
   const FolderContents before = ReadFolder(folder.path());
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
@@ -148,8 +148,8 @@ TEST(ConvertTargetTest, OutputsDoNotLieBesideTheirSource) {
   const std::string target = folder.folder().path() / "ckpt";
   const FolderContents before = ReadFolder(folder.folder().path());
   for (const std::string& named : {source, target + "/rank_{rank}/net.ckpt"}) {
-    folder.options().source = named;
-    folder.options().target = target;
+    folder.options().source.path = named;
+    folder.options().target.folder = target;
     const auto report = Convert(folder.options());
     EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(report.status().message(),
@@ -178,8 +178,8 @@ TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
   const auto report = Convert(folder.options());
   EXPECT_EQ(ExitCode(report.status().code()), 4);
   EXPECT_THAT(report.status().message(), HasSubstr("no space: the outputs need 2814749"));
-  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
-  EXPECT_FALSE(fs::exists(folder.options().target));
+  EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
+  EXPECT_FALSE(fs::exists(folder.options().target.folder));
 }
 
 }  // namespace

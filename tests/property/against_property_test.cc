@@ -26,8 +26,8 @@ class Conversion {
  public:
   explicit Conversion(const Model& model) {
     ConvertOptions& convert = folder_.options();
-    convert.source_strategy = WriteStrategy(model.source, folder_.folder(), "source_strategy");
-    convert.target_strategy = WriteStrategy(model.target, folder_.folder(), "target_strategy");
+    convert.source.strategy = WriteStrategy(model.source, folder_.folder(), "source_strategy");
+    convert.target.strategy = WriteStrategy(model.target, folder_.folder(), "target_strategy");
     for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
       const auto tensors = SourceTensors(model, rank, rank);
       WriteSource(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
@@ -39,20 +39,21 @@ class Conversion {
   void WriteSource(int64_t rank, const std::string& bytes) const { folder_.WriteRank(rank, bytes); }
 
   std::string ReadTarget(int64_t rank) const {
-    return ReadFile(fs::path(folder_.options().target) / RankPath(rank));
+    return ReadFile(fs::path(folder_.options().target.folder) / RankPath(rank));
   }
   void WriteTarget(int64_t rank, const std::string& bytes) const {
-    fs::permissions(fs::path(folder_.options().target) / RankPath(rank), fs::perms::owner_all);
+    fs::permissions(fs::path(folder_.options().target.folder) / RankPath(rank),
+                    fs::perms::owner_all);
     folder_.folder().Write("target/" + RankPath(rank), bytes);
   }
 
   AgainstReport Verify() const {
     AgainstOptions options;
-    options.source = folder_.options().source;
-    options.target = folder_.options().target;
-    options.source_strategy = folder_.options().source_strategy;
-    options.target_strategy = folder_.options().target_strategy;
-    options.jobs = Pick(0, 4);
+    options.source.path = folder_.options().source.path;
+    options.target.folder = folder_.options().target.folder;
+    options.source.strategy = folder_.options().source.strategy;
+    options.target.strategy = folder_.options().target.strategy;
+    options.run.jobs = Pick(0, 4);
     auto report = VerifyAgainst(options);
     if (!report.ok()) RC_FAIL(report.status().message());
     return *std::move(report);

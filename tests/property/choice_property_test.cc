@@ -72,21 +72,21 @@ RC_GTEST_PROP(ChoiceProperty, IsWhatIsLeftOfAConversionOfEverything, ()) {
   const Model model = AnyModel({.share_between_stages = PickBool()});
   ConversionFolder folder;
   ConvertOptions& options = folder.options();
-  options.source_strategy = WriteStrategy(model.source, folder.folder(), "source_strategy");
-  options.target_strategy = WriteStrategy(model.target, folder.folder(), "target_strategy");
-  options.jobs = Pick(0, 4);
+  options.source.strategy = WriteStrategy(model.source, folder.folder(), "source_strategy");
+  options.target.strategy = WriteStrategy(model.target, folder.folder(), "target_strategy");
+  options.run.jobs = Pick(0, 4);
   for (int64_t rank = 0; rank < model.source.ranks(); ++rank) {
     folder.WriteRank(rank, EncodeCheckpoint(SourceTensors(model, rank, rank)));
   }
   ConvertOptions all = options;
-  all.target = folder.folder().path() / "all";
+  all.target.folder = folder.folder().path() / "all";
   const auto everything = Convert(all);
   if (!everything.ok()) RC_FAIL(everything.status().message());
 
   const Choice choice = AnyChoice(model);
-  options.include = choice.include;
-  options.exclude = choice.exclude;
-  options.renames = choice.renames;
+  options.selection.include = choice.include;
+  options.selection.exclude = choice.exclude;
+  options.selection.renames = choice.renames;
   const auto report = Convert(options);
   if (choice.taken.empty()) {
     RC_ASSERT(report.status().code() == StatusCode::kInvalidArgument);
@@ -97,24 +97,24 @@ RC_GTEST_PROP(ChoiceProperty, IsWhatIsLeftOfAConversionOfEverything, ()) {
   RC_ASSERT(report->left_out == everything->parameters - choice.taken.size());
   FolderContents expected;
   for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
-    const auto tensors = ReadTensors(std::filesystem::path(all.target) / RankPath(rank));
+    const auto tensors = ReadTensors(std::filesystem::path(all.target.folder) / RankPath(rank));
     expected[RankPath(rank)] = EncodeCheckpoint(Chosen(tensors, choice));
   }
-  RC_ASSERT(ReadOutputs(options.target) == expected);
+  RC_ASSERT(ReadOutputs(options.target.folder) == expected);
 
   VerifyOptions damaged;
-  damaged.target = options.target;
+  damaged.target = options.target.folder;
   const auto damage = Verify(damaged);
   if (!damage.ok()) RC_FAIL(damage.status().message());
   RC_ASSERT(damage->damages.empty());
   AgainstOptions against;
-  against.target = options.target;
-  against.source = options.source;
-  against.source_strategy = options.source_strategy;
-  against.target_strategy = options.target_strategy;
-  against.include = choice.include;
-  against.exclude = choice.exclude;
-  against.renames = choice.renames;
+  against.target.folder = options.target.folder;
+  against.source.path = options.source.path;
+  against.source.strategy = options.source.strategy;
+  against.target.strategy = options.target.strategy;
+  against.selection.include = choice.include;
+  against.selection.exclude = choice.exclude;
+  against.selection.renames = choice.renames;
   const auto proof = VerifyAgainst(against);
   if (!proof.ok()) RC_FAIL(proof.status().message());
   RC_ASSERT(proof->differences.empty());

@@ -60,25 +60,25 @@ class BothSides {
     options.a = a_;
     options.b = b_;
     options.values = values;
-    options.jobs = Pick(0, 4);
+    options.run.jobs = Pick(0, 4);
     options.one_replica = one_replica;
     auto report = Diff(options);
     if (!report.ok()) RC_FAIL(report.status().message());
     return *std::move(report);
   }
 
-  static DigestReport Digest(const DiffSide& side, bool one_replica = PickBool()) {
+  static DigestReport Digest(const SourceSpec& side, bool one_replica = PickBool()) {
     DigestOptions options;
-    options.path = side.path;
-    options.strategy = side.strategy;
-    options.jobs = Pick(0, 4);
+    options.source.path = side.path;
+    options.source.strategy = side.strategy;
+    options.run.jobs = Pick(0, 4);
     options.one_replica = one_replica;
     auto report = DigestCheckpoint(options);
     if (!report.ok()) RC_FAIL(report.status().message());
     return *std::move(report);
   }
 
-  static std::map<std::string, std::string> DigestsOf(const DiffSide& side) {
+  static std::map<std::string, std::string> DigestsOf(const SourceSpec& side) {
     const DigestReport report = Digest(side);
     std::map<std::string, std::string> digests;
     for (const ParameterDigest& parameter : report.parameters) {
@@ -87,13 +87,13 @@ class BothSides {
     return digests;
   }
 
-  const DiffSide& a() const { return a_; }
-  const DiffSide& b() const { return b_; }
+  const SourceSpec& a() const { return a_; }
+  const SourceSpec& b() const { return b_; }
 
  private:
   const TemporaryFolder folder_;
-  DiffSide a_;
-  DiffSide b_;
+  SourceSpec a_;
+  SourceSpec b_;
 };
 
 RC_GTEST_PROP(DigestProperty, DigestsDoNotDependOnTheLayout, ()) {

@@ -50,9 +50,9 @@ Omissions AnyOmissions(const Model& model) {
 class ModelFolder : public ConversionFolder {
  public:
   explicit ModelFolder(const Model& model) {
-    options().source_strategy = WriteStrategy(model.source, folder(), "source_strategy");
-    options().target_strategy = WriteStrategy(model.target, folder(), "target_strategy");
-    options().jobs = Pick(0, 4);
+    options().source.strategy = WriteStrategy(model.source, folder(), "source_strategy");
+    options().target.strategy = WriteStrategy(model.target, folder(), "target_strategy");
+    options().run.jobs = Pick(0, 4);
   }
 };
 
@@ -87,7 +87,7 @@ RC_GTEST_PROP(ConvertProperty, EachRankGetsItsPartOfEachTensor, ()) {
     // The order is that of the files where they agree on one.
     if (omitted.empty() && !model.in_several_stages) RC_ASSERT(found == expected);
   }
-  RC_ASSERT(ReadOutputs(folder.options().target).size() ==
+  RC_ASSERT(ReadOutputs(folder.options().target.folder).size() ==
             static_cast<size_t>(model.target.ranks()));
 }
 
@@ -140,14 +140,14 @@ RC_GTEST_PROP(ConvertProperty, ThereAndBackIsTheIdentity, ()) {
   for (int64_t rank = 0; rank < model.target.ranks(); ++rank) {
     expected[RankPath(rank)] = EncodeCheckpoint(TargetTensors(model, rank, 0));
   }
-  RC_ASSERT(ReadOutputs(folder.options().target) == expected);
+  RC_ASSERT(ReadOutputs(folder.options().target.folder) == expected);
 
   ConvertOptions back = folder.options();
-  std::swap(back.source_strategy, back.target_strategy);
-  back.source = back.target;
-  back.target = folder.folder().path() / "back";
+  std::swap(back.source.strategy, back.target.strategy);
+  back.source.path = back.target.folder;
+  back.target.folder = folder.folder().path() / "back";
   RunConvert(back);
-  RC_ASSERT(ReadOutputs(back.target) == ReadOutputs(folder.options().source));
+  RC_ASSERT(ReadOutputs(back.target.folder) == ReadOutputs(folder.options().source.path));
 }
 
 RC_GTEST_PROP(ConvertProperty, TheLeastRankListIsEnough, ()) {
@@ -155,8 +155,8 @@ RC_GTEST_PROP(ConvertProperty, TheLeastRankListIsEnough, ()) {
   ModelFolder folder(model);
   ConvertOptions& options = folder.options();
   const auto rank = Pick<int64_t>(0, model.target.ranks());
-  options.ranks = {rank};
-  const auto least = SourceRanks(rank, options.source_strategy, options.target_strategy);
+  options.selection.ranks = {rank};
+  const auto least = SourceRanks(rank, options.source.strategy, options.target.strategy);
   if (!least.ok()) RC_FAIL(least.status().message());
   const int64_t uncut_rank = UncutSourceRank(model, rank);
   RC_ASSERT(std::count(least->begin(), least->end(), uncut_rank) == 1);
@@ -223,7 +223,7 @@ RC_GTEST_PROP(ShardedCheckpointProperty, BoxesAreReadFromWhicheverFilesHoldThem,
     folder.WriteRank(rank, PickBool() ? EncodeCut(tensors) : EncodeCheckpoint(tensors));
   }
   const ConvertOptions& options = folder.options();
-  const auto checkpoint = ShardedCheckpoint::Open(options.source, options.source_strategy);
+  const auto checkpoint = ShardedCheckpoint::Open(options.source.path, options.source.strategy);
   if (!checkpoint.ok()) RC_FAIL(checkpoint.status().message());
   RC_ASSERT(checkpoint->tensors().size() == model.cut.size() + model.uncut.size());
 

@@ -35,21 +35,21 @@ using PartOfRank = std::vector<size_t>;
 class InferredFolder : public ConversionFolder {
  public:
   explicit InferredFolder(const SpecModel& model) {
-    options().source = folder().Write("full.ckpt", EncodeCheckpoint(model.FullTensors()));
+    options().source.path = folder().Write("full.ckpt", EncodeCheckpoint(model.FullTensors()));
     MakeStrategyOptions make;
     make.spec = folder().Write("spec.json", SpecText(model));
     make.output = folder().path() / (PickBool() ? "made.json" : "made.ckpt");
-    make.checkpoint = options().source;
+    make.checkpoint = options().source.path;
     const auto made = MakeStrategy(make);
     if (!made.ok()) RC_FAIL(made.status().message());
     RC_ASSERT(made->warnings.empty());
-    options().target_strategy = make.output;
+    options().target.strategy = make.output;
     Run(options());
   }
 
   Result<InferStrategyReport> Infer(const std::vector<TestTensor>& reference) {
     InferStrategyOptions infer;
-    infer.source = options().target;
+    infer.source = options().target.folder;
     infer.reference = folder().Write("reference.ckpt", EncodeCheckpoint(reference));
     infer.output = inferred_;
     return InferStrategy(infer);
@@ -73,12 +73,12 @@ class InferredFolder : public ConversionFolder {
   // The full tensors that come of the shards under the strategy that was inferred, by name.
   std::vector<TestTensor> Back() {
     ConvertOptions back = options();
-    back.source = options().target;
-    back.target = folder().path() / "back";
-    back.source_strategy = inferred_;
-    back.target_strategy.clear();
+    back.source.path = options().target.folder;
+    back.target.folder = folder().path() / "back";
+    back.source.strategy = inferred_;
+    back.target.strategy.clear();
     Run(back);
-    return ByName(ReadTensors(std::filesystem::path(back.target) / RankPath(0)));
+    return ByName(ReadTensors(std::filesystem::path(back.target.folder) / RankPath(0)));
   }
 
   static std::vector<TestTensor> ByName(std::vector<TestTensor> tensors) {

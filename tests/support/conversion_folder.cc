@@ -12,18 +12,18 @@ namespace reshard {
 std::string RankPath(int64_t rank) { return fmt::format("rank_{0}/checkpoint_{0}.ckpt", rank); }
 
 ConversionFolder::ConversionFolder() : folder_(MemoryFolder()) {
-  options_.source = folder_.path() / "source";
-  options_.target = folder_.path() / "target";
+  options_.source.path = folder_.path() / "source";
+  options_.target.folder = folder_.path() / "target";
 }
 
 ConversionFolder::ConversionFolder(const std::vector<NamedLayout>& source,
                                    const std::vector<NamedLayout>& target)
     : ConversionFolder() {
   if (!source.empty()) {
-    options_.source_strategy = folder_.Write("src.ckpt", ProtobufStrategy(0, source));
+    options_.source.strategy = folder_.Write("src.ckpt", ProtobufStrategy(0, source));
   }
   if (!target.empty()) {
-    options_.target_strategy = folder_.Write("dst.ckpt", ProtobufStrategy(0, target));
+    options_.target.strategy = folder_.Write("dst.ckpt", ProtobufStrategy(0, target));
   }
 }
 
@@ -55,7 +55,7 @@ void ConversionFolder::RemoveRank(int64_t rank) const {
 }
 
 std::vector<TestTensor> ConversionFolder::Target(int64_t rank) const {
-  return ReadTensors(std::filesystem::path(options_.target) / RankPath(rank));
+  return ReadTensors(std::filesystem::path(options_.target.folder) / RankPath(rank));
 }
 
 }  // namespace reshard

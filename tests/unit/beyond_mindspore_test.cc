@@ -108,7 +108,7 @@ TEST(DeviceCountsTest, MayBeOneForEachOfSeveralStages) {
   EXPECT_THAT(folder.Target(2), ElementsAre(c));
   for (const int64_t rank : {0, 1, 2}) {
     EXPECT_THAT(
-        *SourceRanks(rank, folder.options().source_strategy, folder.options().target_strategy),
+        *SourceRanks(rank, folder.options().source.strategy, folder.options().target.strategy),
         ElementsAre(0, 1));
   }
 }

@@ -67,11 +67,11 @@ size_t AllocationsOf(int64_t parameters) {
     return folder.Write(path, ProtobufStrategy(0, layouts));
   };
   ConvertOptions options;
-  options.source = (folder.path() / "from").string();
-  options.target = (folder.path() / "to").string();
-  options.source_strategy = strategy("source.ckpt", kSources);
-  options.target_strategy = strategy("target.ckpt", kTargets);
-  options.jobs = 1;
+  options.source.path = (folder.path() / "from").string();
+  options.target.folder = (folder.path() / "to").string();
+  options.source.strategy = strategy("source.ckpt", kSources);
+  options.target.strategy = strategy("target.ckpt", kTargets);
+  options.run.jobs = 1;
   const size_t before = allocations;
   const auto report = Convert(options);
   const size_t after = allocations;

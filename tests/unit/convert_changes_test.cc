@@ -34,7 +34,7 @@ TEST(ConvertChangesTest, AreNamedAsWhatTheyAre) {
   });
   for (int i = 0; i < 5; ++i) {
     folder.options().force = true;
-    folder.options().progress = [&](const Progress&) { overwrite('x'); };
+    folder.options().run.progress = [&](const Progress&) { overwrite('x'); };
     const Status status = Convert(folder.options()).status();
     EXPECT_EQ(status.code(), StatusCode::kChanged) << status.message();
     EXPECT_THAT(status.message(), Not(HasSubstr("`resume`"))) << "which would refuse it";

@@ -53,19 +53,19 @@ ConvertReport RunConvert(const ConvertOptions& options) {
 std::string Refused(const ConversionFolder& folder, StatusCode code) {
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), code);
-  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   return report.status().message();
 }
 
 AgainstOptions ProofOf(const ConvertOptions& options) {
   AgainstOptions against;
-  against.target = options.target;
-  against.source = options.source;
-  against.source_strategy = options.source_strategy;
-  against.target_strategy = options.target_strategy;
-  against.include = options.include;
-  against.exclude = options.exclude;
-  against.renames = options.renames;
+  against.target.folder = options.target.folder;
+  against.source.path = options.source.path;
+  against.source.strategy = options.source.strategy;
+  against.target.strategy = options.target.strategy;
+  against.selection.include = options.selection.include;
+  against.selection.exclude = options.selection.exclude;
+  against.selection.renames = options.selection.renames;
   return against;
 }
 
@@ -84,8 +84,8 @@ TEST(ConvertChoiceTest, TakesWhatIsIncludedAndNotExcluded) {
   };
   for (const Row& row : rows) {
     SampleFolder folder;
-    folder.options().include = row.include;
-    folder.options().exclude = row.exclude;
+    folder.options().selection.include = row.include;
+    folder.options().selection.exclude = row.exclude;
     const ConvertReport report = RunConvert(folder.options());
     EXPECT_EQ(folder.Target(0), row.expected);
     EXPECT_EQ(report.parameters, row.expected.size());
@@ -109,7 +109,7 @@ TEST(ConvertChoiceTest, LargestShapesAreThoseOfParametersBeforeCopies) {
   EXPECT_EQ(report.largest_shapes[0].name, "w");
   EXPECT_EQ(report.largest_shapes[1].name, "step");
 
-  folder.options().include = {"adam_m.*", "step"};  // one element tells nothing
+  folder.options().selection.include = {"adam_m.*", "step"};  // one element tells nothing
   folder.options().force = true;
   const ConvertReport copies = RunConvert(folder.options());
   ASSERT_EQ(copies.largest_shapes.size(), 3U);
@@ -120,8 +120,8 @@ TEST(ConvertChoiceTest, LargestShapesAreThoseOfParametersBeforeCopies) {
 TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   SampleFolder folder;
   ConvertOptions& options = folder.options();
-  options.exclude = {"step"};
-  options.renames = {{"w", "adam_m.w"}, {"adam_m.w", "w"}, {"step", "global_step"}};
+  options.selection.exclude = {"step"};
+  options.selection.renames = {{"w", "adam_m.w"}, {"adam_m.w", "w"}, {"step", "global_step"}};
   const ConvertReport report = RunConvert(options);
   EXPECT_THAT(folder.Target(0), ElementsAre(Named(kMoment, "w"), Named(kWeight, "adam_m.w")));
   EXPECT_EQ(report.renamed, 2U);
@@ -131,7 +131,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   ASSERT_EQ(report.largest_shapes.size(), 1U);
   EXPECT_EQ(report.largest_shapes[0].name, "adam_m.w");  // which is no copy
 
-  const auto damage = Verify({.target = options.target});
+  const auto damage = Verify({.target = options.target.folder});
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
   const auto proof = VerifyAgainst(ProofOf(options));
@@ -140,7 +140,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_EQ(proof->renamed, 2U);
   EXPECT_EQ(proof->left_out, 1U);
   AgainstOptions other = ProofOf(options);
-  other.renames.clear();
+  other.selection.renames.clear();
   const auto refuted = VerifyAgainst(other);
   ASSERT_TRUE(refuted.ok()) << refuted.status().message();
   EXPECT_FALSE(refuted->equal());
@@ -166,12 +166,12 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     ConversionFolder folder({}, {{"w", MakeLayout({1}, {{-1}})}});
     ConvertOptions& options = folder.options();
     folder.WriteRank(0, Oddities(""));
-    options.checksum = checksum;
-    options.unmatched = UnmatchedPolicy::kError;
+    options.checks.checksum = checksum;
+    options.selection.unmatched = UnmatchedPolicy::kError;
     // Longer than 127 bytes in all: lengths take other numbers of bytes than before.
     const std::string prefix(200, 'x');
     for (const char* name : {"note", "hollow", "map", "none", "w"}) {
-      options.renames.emplace(name, prefix + name);
+      options.selection.renames.emplace(name, prefix + name);
     }
     const ConvertReport report = RunConvert(options);
     EXPECT_EQ(report.renamed, 5U);
@@ -179,8 +179,8 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     std::string expected = Oddities(prefix);
     expected.resize(expected.size() - tensor.size());
     // What is converted comes first.
-    EXPECT_EQ(ReadOutputs(options.target).at(RankPath(0)), tensor + expected);
-    const auto damage = Verify({.target = options.target});
+    EXPECT_EQ(ReadOutputs(options.target.folder).at(RankPath(0)), tensor + expected);
+    const auto damage = Verify({.target = options.target.folder});
     ASSERT_TRUE(damage.ok()) << damage.status().message();
     EXPECT_THAT(damage->damages, IsEmpty());
     const auto proof = VerifyAgainst(ProofOf(options));
@@ -213,20 +213,20 @@ TEST(ConvertChoiceTest, RefusesNamesThatCannotBe) {
   };
   for (const Row& row : rows) {
     SampleFolder folder;
-    folder.options().renames = row.renames;
+    folder.options().selection.renames = row.renames;
     EXPECT_THAT(Refused(folder, row.code), HasSubstr(row.message));
     EXPECT_THAT(Plan(folder.options()).status().message(), HasSubstr(row.message));
     EXPECT_EQ(VerifyAgainst(ProofOf(folder.options())).ok(), false);
   }
   SampleFolder folder;
-  folder.options().renames = {{"w", std::string(65536, 'x')}, {"adam_m.w", "w"}};
+  folder.options().selection.renames = {{"w", std::string(65536, 'x')}, {"adam_m.w", "w"}};
   EXPECT_EQ(RunConvert(folder.options()).renamed, 2U);
   EXPECT_EQ(folder.Target(0)[1].name, std::string(65536, 'x'));
 }
 
 TEST(ConvertChoiceTest, NothingLeftIsAnError) {
   SampleFolder folder;
-  folder.options().include = {"W", "Step"};
+  folder.options().selection.include = {"W", "Step"};
   EXPECT_THAT(Refused(folder, StatusCode::kInvalidArgument),
               AllOf(HasSubstr("nothing is left to be written: `include` and `exclude` leave out "
                               "all 3 parameters"),
@@ -236,9 +236,9 @@ TEST(ConvertChoiceTest, NothingLeftIsAnError) {
 TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
   SampleFolder folder;
   ConvertOptions& options = folder.options();
-  options.include = {"w", "adam_v.*", "step"};
-  options.exclude = {"accu_grads*", "ada?_m.w"};
-  options.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
+  options.selection.include = {"w", "adam_v.*", "step"};
+  options.selection.exclude = {"accu_grads*", "ada?_m.w"};
+  options.selection.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
   EXPECT_THAT(RunConvert(options).warnings,
               ElementsAre("1 of the patterns of `include` matches no parameter: \"adam_v.*\"",
                           "1 of the patterns of `exclude` matches no parameter: \"accu_grads*\"",
@@ -255,10 +255,10 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
   folder.WriteRank(1, {NaiveShard(kWeight, kRowsOf2, 1),
                        MakeTensor("adam_m.w", DType::kFloat32, {8, 3}, /*salt=*/1)});
   ConvertOptions& options = folder.options();
-  options.check_replicas = CheckReplicas::kAll;
-  options.unmatched = UnmatchedPolicy::kError;
+  options.checks.replicas = CheckReplicas::kAll;
+  options.selection.unmatched = UnmatchedPolicy::kError;
   Refused(folder, StatusCode::kMismatch);
-  options.include = {"w"};
+  options.selection.include = {"w"};
   const ConvertReport report = RunConvert(options);
   EXPECT_THAT(report.warnings, IsEmpty());
   ASSERT_TRUE(report.replicas.has_value());
@@ -269,23 +269,23 @@ TEST(ConvertChoiceTest, WhatIsLeftOutIsNotLookedAt) {
 TEST(ConvertChoiceTest, AnotherChoiceIsAnotherPlan) {
   SampleFolder folder;
   ConvertOptions options = folder.options();
-  options.target_strategy = options.source_strategy;
-  options.include = {"w", "adam*"};
-  options.ranks = {0};
+  options.target.strategy = options.source.strategy;
+  options.selection.include = {"w", "adam*"};
+  options.selection.ranks = {0};
   RunConvert(options);
-  options.ranks = {1};
+  options.selection.ranks = {1};
   for (const auto& change : std::vector<void (*)(ConvertOptions&)>{
-           [](ConvertOptions& changed) { changed.include = {"w"}; },
-           [](ConvertOptions& changed) { changed.exclude = {"step"}; },
+           [](ConvertOptions& changed) { changed.selection.include = {"w"}; },
+           [](ConvertOptions& changed) { changed.selection.exclude = {"step"}; },
            [](ConvertOptions& changed) {
-             changed.renames = {{"w", "x"}};
+             changed.selection.renames = {{"w", "x"}};
            }}) {
     ConvertOptions changed = options;
     change(changed);
     EXPECT_EQ(Convert(changed).status().code(), StatusCode::kAlreadyExists);
   }
   // The same one in other words joins.
-  options.include = {"adam*", "w", "adam*"};
+  options.selection.include = {"adam*", "w", "adam*"};
   RunConvert(options);
   EXPECT_THAT(folder.Target(1),
               ElementsAre(NaiveShard(kMoment, kRowsOf2, 1), NaiveShard(kWeight, kRowsOf2, 1)));
@@ -294,8 +294,8 @@ TEST(ConvertChoiceTest, AnotherChoiceIsAnotherPlan) {
 TEST(ConvertChoiceTest, ShardsWriteTheSame) {
   SampleFolder folder;
   ConvertOptions options = folder.options();
-  options.exclude = {"step"};
-  options.renames = {{"w", "model.w"}};
+  options.selection.exclude = {"step"};
+  options.selection.renames = {{"w", "model.w"}};
   for (const uint64_t shard : {uint64_t{0}, uint64_t{1}}) {
     options.shard = WorkerShare{shard, 2};
     const ConvertReport report = RunConvert(options);
@@ -312,9 +312,9 @@ TEST(ConvertChoiceTest, ShardsWriteTheSame) {
 TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   SampleFolder folder;
   ConvertOptions& options = folder.options();
-  options.reference = folder.folder().Write(
+  options.checks.reference = folder.folder().Write(
       "full.ckpt", EncodeCheckpoint({kWeight, kStep, MakeTensor("other", DType::kInt8, {})}));
-  options.renames = {{"w", "model.w"}};  // the reference has the source's names
+  options.selection.renames = {{"w", "model.w"}};  // the reference has the source's names
   EXPECT_THAT(RunConvert(options).warnings,
               ElementsAre(AllOf(HasSubstr("1 of 3 parameters are not in the reference "),
                                 HasSubstr("full.ckpt, which cannot tell their full shapes: "
@@ -322,14 +322,14 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
 
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
-  wrong.options().reference = options.reference;
-  wrong.options().check_replicas = CheckReplicas::kNone;
+  wrong.options().checks.reference = options.checks.reference;
+  wrong.options().checks.replicas = CheckReplicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
   EXPECT_THAT(message, HasSubstr("1 of 3 parameters are in full not what they are in the "
                                  "reference "));
   EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));
   EXPECT_EQ(Plan(wrong.options()).status().message(), message);
-  wrong.options().exclude = {"w"};
+  wrong.options().selection.exclude = {"w"};
   RunConvert(wrong.options());
 }
 
@@ -342,7 +342,7 @@ TEST(ConvertReferenceTest, ListsTheFirstThatDiffer) {
   folder.WriteStage(tensors, {{"w", kRowsOf2}}, 2);
   for (TestTensor& tensor : tensors) tensor.dtype = DType::kBFloat16;
   tensors[0] = kWeight;
-  folder.options().reference = folder.folder().Write("full.ckpt", EncodeCheckpoint(tensors));
+  folder.options().checks.reference = folder.folder().Write("full.ckpt", EncodeCheckpoint(tensors));
   const std::string message = Refused(folder, StatusCode::kMismatch);
   EXPECT_THAT(message, HasSubstr("25 of 26 parameters"));
   EXPECT_THAT(message, HasSubstr("\n  \"t0\": expected BFloat16 [2], found Float16 [2]"));
@@ -352,9 +352,9 @@ TEST(ConvertReferenceTest, ListsTheFirstThatDiffer) {
 TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {
   ConversionFolder folder({}, {{"w", MakeLayout({1}, {{-1}})}});
   folder.WriteRank(0, Oddities(""));
-  folder.options().reference = folder.folder().Write("full.ckpt", Oddities(""));
+  folder.options().checks.reference = folder.folder().Write("full.ckpt", Oddities(""));
   EXPECT_THAT(RunConvert(folder.options()).warnings, IsEmpty());
-  folder.options().reference = folder.folder().Write(
+  folder.options().checks.reference = folder.folder().Write(
       "other.ckpt", EncodeCheckpoint({MakeTensor("map", DType::kInt8, {1}),
                                       MakeTensor("note", DType::kFloat32, {})}));
   folder.options().force = true;
@@ -366,9 +366,9 @@ TEST(ConvertReferenceTest, TellsKindsOfParametersApart) {
 
 TEST(ConvertReferenceTest, HasToBeAFile) {
   SampleFolder folder;
-  folder.options().reference = folder.folder().path() / "gone.ckpt";
+  folder.options().checks.reference = folder.folder().path() / "gone.ckpt";
   Refused(folder, StatusCode::kNotFound);
-  folder.options().reference = folder.options().source;
+  folder.options().checks.reference = folder.options().source.path;
   Refused(folder, StatusCode::kCorrupt);
 }
 

@@ -37,7 +37,7 @@ ConvertReport RunConvert(const ConversionFolder& folder) {
 std::string RefusedAsMismatch(const ConversionFolder& folder) {
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   return report.status().message();
 }
 
@@ -65,7 +65,7 @@ TEST(MissingRanksTest, AreNamedWhereAPartIsInNoFile) {
                               "source file"),
                     HasSubstr("puts it in ranks 2-3: add the folder of one of these ranks")));
   // The other half can be had.
-  folder.options().ranks = {0};
+  folder.options().selection.ranks = {0};
   EXPECT_THAT(RunConvert(folder).warnings, IsEmpty());
   EXPECT_THAT(folder.Target(0), ElementsAre(NaiveShard(kWeight, kRowsOf2, 0)));
 }
@@ -190,7 +190,7 @@ TEST_F(UnmatchedTest, IsCopiedWithAWarningThatCountsAndNames) {
 }
 
 TEST_F(UnmatchedTest, IsDroppedOnRequest) {
-  folder_.options().unmatched = UnmatchedPolicy::kDrop;
+  folder_.options().selection.unmatched = UnmatchedPolicy::kDrop;
   EXPECT_THAT(
       RunConvert(folder_).warnings,
       ElementsAre("2 parameters in only one of the two strategies, left out: \"fresh\", \"old\""));
@@ -198,7 +198,7 @@ TEST_F(UnmatchedTest, IsDroppedOnRequest) {
 }
 
 TEST_F(UnmatchedTest, IsRefusedOnRequest) {
-  folder_.options().unmatched = UnmatchedPolicy::kError;
+  folder_.options().selection.unmatched = UnmatchedPolicy::kError;
   EXPECT_EQ(
       RefusedAsMismatch(folder_),
       "2 parameters are in only one of the two strategies: \"fresh\", \"old\"; `unmatched=copy` "
@@ -221,8 +221,8 @@ TEST_F(WithoutLayoutTest, InTheSourceIsAWarningOrRefused) {
         ElementsAre(
             AllOf(HasSubstr("1 parameter without a layout in the source strategy, taken from one"),
                   HasSubstr(": \"buffer\""))));
-    folder.options().unmatched = UnmatchedPolicy::kError;
-    folder.options().target += "2";
+    folder.options().selection.unmatched = UnmatchedPolicy::kError;
+    folder.options().target.folder += "2";
     EXPECT_THAT(RefusedAsMismatch(folder),
                 HasSubstr("parameter \"buffer\" Int8 [2] has no layout"));
   }
@@ -236,8 +236,8 @@ TEST_F(WithoutLayoutTest, InTheTargetIsAWarningOrRefused) {
       ElementsAre("1 parameter without a layout in the target strategy, written in full for "
                   "each rank: \"buffer\""));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), buffer_, element_));
-  folder.options().unmatched = UnmatchedPolicy::kError;
-  folder.options().target += "2";
+  folder.options().selection.unmatched = UnmatchedPolicy::kError;
+  folder.options().target.folder += "2";
   EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("no layout in the target strategy"));
 }
 
@@ -277,7 +277,7 @@ TEST(AbsentTest, AFileWithoutParametersIsAWarning) {
                           "2 target files without a parameter, empty, which MindSpore does not "
                           "load: rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt"));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), Step(0)));
-  EXPECT_EQ(ReadFolder(folder.options().target).at(RankPath(2)), "");
+  EXPECT_EQ(ReadFolder(folder.options().target.folder).at(RankPath(2)), "");
 }
 
 // Whether the checkpoint has what only files of that stage could hold cannot be known.
@@ -288,9 +288,9 @@ TEST(MissingRanksTest, AllOfAStageAreAnErrorWhereTheTargetNeedsIt) {
   EXPECT_THAT(RefusedAsMismatch(folder),
               AllOf(HasSubstr("src.ckpt: stage 1 has 1 parameters of the target"),
                     HasSubstr("ranks 2-3"), HasSubstr("\"old\"")));
-  folder.options().unmatched = UnmatchedPolicy::kDrop;
+  folder.options().selection.unmatched = UnmatchedPolicy::kDrop;
   EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("\"v\""));
-  folder.options().ranks = {0, 1};
+  folder.options().selection.ranks = {0, 1};
   EXPECT_THAT(RunConvert(folder).warnings, ElementsAre(HasSubstr("are missing: 2-3")));
 }
 
@@ -300,9 +300,9 @@ TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
   source.tensor_shape = Shape{8, 3};
   ParameterLayout target = kRowsOf4;
   target.tensor_shape = Shape{8, 4};
-  folder.options().source_strategy =
+  folder.options().source.strategy =
       folder.folder().Write("src.json", JsonStrategy(0, {{"w", source}}));
-  folder.options().target_strategy =
+  folder.options().target.strategy =
       folder.folder().Write("dst.json", JsonStrategy(0, {{"w", target}}));
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   EXPECT_THAT(RunConvert(folder).warnings,

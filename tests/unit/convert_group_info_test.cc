@@ -69,8 +69,8 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   // Nothing tells that rank 3 has what rank 1 had.
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 0)));
 
-  folder_.options().group_info = {Info("rank_{rank}/group_info.pb")};
-  folder_.options().target = folder_.folder().path() / "with";
+  folder_.options().source.group_info = {Info("rank_{rank}/group_info.pb")};
+  folder_.options().target.folder = folder_.folder().path() / "with";
   const auto with = Convert(folder_.options());
   ASSERT_TRUE(with.ok()) << with.status().message();
   EXPECT_THAT(with->warnings, ElementsAre(HasSubstr("1 parameter without a layout in the source")));
@@ -78,18 +78,19 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 1)));
 
   AgainstOptions against;
-  against.target = folder_.options().target;
-  against.source = folder_.options().source;
-  against.source_strategy = folder_.options().source_strategy;
-  against.target_strategy = folder_.options().target_strategy;
+  against.target.folder = folder_.options().target.folder;
+  against.source.path = folder_.options().source.path;
+  against.source.strategy = folder_.options().source.strategy;
+  against.target.strategy = folder_.options().target.strategy;
   EXPECT_FALSE(VerifyAgainst(against)->equal());
-  against.group_info = folder_.options().group_info;
+  against.source.group_info = folder_.options().source.group_info;
   EXPECT_TRUE(VerifyAgainst(against)->equal());
 }
 
 TEST_F(ConvertGroupInfoTest, AParameterThatARankLacksIsTakenFromOneThatHoldsTheSame) {
   WriteRanks({0, 1, 2, 3}, true);
-  folder_.options().group_info = {Info("rank_0/group_info.pb"), Info("rank_1/group_info.pb")};
+  folder_.options().source.group_info = {Info("rank_0/group_info.pb"),
+                                         Info("rank_1/group_info.pb")};
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   for (int64_t rank = 0; rank < 2; ++rank) {
@@ -105,7 +106,7 @@ TEST_F(ConvertGroupInfoTest, ListsCountForTheirRanksOnly) {
   WriteRanks({0, 1, 2}, false);
   folder_.WriteRank(
       2, {MakeTensor("w", DType::kFloat32, {4}, 0), OwnTensor("own", 0), OwnTensor("extra", 0)});
-  folder_.options().group_info = {Info("rank_0/group_info.pb")};
+  folder_.options().source.group_info = {Info("rank_0/group_info.pb")};
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(folder_.Target(0).size(), 3U);
@@ -113,10 +114,10 @@ TEST_F(ConvertGroupInfoTest, ListsCountForTheirRanksOnly) {
 }
 
 TEST_F(ConvertGroupInfoTest, RunsWithOtherListsAreOtherPlans) {
-  folder_.options().ranks = {0};
+  folder_.options().selection.ranks = {0};
   ASSERT_TRUE(Convert(folder_.options()).ok());
-  folder_.options().ranks = {1};
-  folder_.options().group_info = {Info("rank_0/group_info.pb")};
+  folder_.options().selection.ranks = {1};
+  folder_.options().source.group_info = {Info("rank_0/group_info.pb")};
   EXPECT_EQ(Convert(folder_.options()).status().code(), StatusCode::kAlreadyExists);
 }
 
@@ -133,7 +134,7 @@ TEST_F(ConvertGroupInfoTest, Rejects) {
       {{Info("wide.pb"), Info("rank_1/group_info.pb")},
        StatusCode::kMismatch,
        "is in two lists of ranks that hold the same weights"},
-      {{folder_.options().source_strategy},
+      {{folder_.options().source.strategy},
        StatusCode::kCorrupt,
        "src.ckpt: expected a group_info file, found"},
       {{Info("nowhere.pb")}, StatusCode::kNotFound, "nowhere.pb"},
@@ -142,7 +143,7 @@ TEST_F(ConvertGroupInfoTest, Rejects) {
        "expected group_info files of this pattern, found none"},
   };
   for (const Row& row : rows) {
-    folder_.options().group_info = row.paths;
+    folder_.options().source.group_info = row.paths;
     const auto report = Convert(folder_.options());
     ASSERT_FALSE(report.ok()) << row.message;
     EXPECT_EQ(report.status().code(), row.code) << report.status().message();
@@ -154,8 +155,9 @@ TEST_F(ConvertGroupInfoTest, Rejects) {
 class FullTensorsTest : public ConvertGroupInfoTest {
  protected:
   FullTensorsTest() {
-    folder_.options().source_strategy.clear();
-    folder_.options().group_info = {folder_.folder().Write("all.pb", GroupInfo({0, 1, 2, 3}))};
+    folder_.options().source.strategy.clear();
+    folder_.options().source.group_info = {
+        folder_.folder().Write("all.pb", GroupInfo({0, 1, 2, 3}))};
     for (int64_t rank = 0; rank < 4; ++rank) {
       folder_.WriteRank(
           rank, {MakeTensor(rank == 3 ? "w" : fmt::format("p{}", rank), DType::kFloat32, {8})});

@@ -40,9 +40,9 @@ class ConvertLanesTest : public testing::Test {
 
   ConvertOptions Options(const std::string& target) const {
     ConvertOptions options;
-    options.source = source_;
-    options.target = (folder_.path() / target).string();
-    options.target_strategy = strategy_;
+    options.source.path = source_;
+    options.target.folder = (folder_.path() / target).string();
+    options.target.strategy = strategy_;
     return options;
   }
 
@@ -67,7 +67,7 @@ TEST_F(ConvertLanesTest, WritesTheSameForAnyJobsAndLimits) {
   for (const int jobs : {1, 2, 3, 8}) {
     for (const uint64_t limit : {uint64_t{0}, uint64_t{32} << 20}) {
       ConvertOptions options = Options("out");
-      options.jobs = jobs;
+      options.run.jobs = jobs;
       options.memory_limit = limit;
       const auto report = Convert(options);
       ASSERT_TRUE(report.ok()) << report.status().message();

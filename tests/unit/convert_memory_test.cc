@@ -35,9 +35,9 @@ class ConvertMemoryTest : public testing::Test {
       layouts.push_back({name, MakeLayout({2}, {{0, -1}})});
     }
     ConvertOptions options;
-    options.source = folder_.Write("full.ckpt", bytes);
-    options.target_strategy = folder_.Write("strategy.ckpt", ProtobufStrategy(0, layouts));
-    options.target = (folder_.path() / "out").string();
+    options.source.path = folder_.Write("full.ckpt", bytes);
+    options.target.strategy = folder_.Write("strategy.ckpt", ProtobufStrategy(0, layouts));
+    options.target.folder = (folder_.path() / "out").string();
     return options;
   }
 
@@ -82,7 +82,7 @@ TEST_F(ConvertMemoryTest, RefusesBeforeMoreIsTakenAndNothingIsWritten) {
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted) << refused.status().message();
   EXPECT_THAT(refused.status().message(), testing::HasSubstr("28M"));
   EXPECT_LE(AnonymousMemory(), before + 2 * kLeastMemoryLimit);
-  EXPECT_FALSE(fs::exists(options.target));
+  EXPECT_FALSE(fs::exists(options.target.folder));
   EXPECT_EQ(Plan(options).status().code(), StatusCode::kResourceExhausted);
 }
 
@@ -93,7 +93,7 @@ TEST_F(ConvertMemoryTest, SaysWhatIsEnough) {
   for (options.memory_limit = kLeastMemoryLimit; enough == 0; options.memory_limit += 2 * kMebi) {
     const auto refused = Convert(options);
     ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted) << options.memory_limit;
-    EXPECT_FALSE(fs::exists(options.target));
+    EXPECT_FALSE(fs::exists(options.target.folder));
     const std::string message = refused.status().message();
     std::smatch found;
     if (std::regex_search(message, found, std::regex("([0-9]+)M is enough"))) {

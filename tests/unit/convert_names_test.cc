@@ -30,7 +30,7 @@ TEST_P(ConvertNamesTest, ComeBackFromTheRecords) {
                                            MakeTensor("a\\b", DType::kInt8, {2})};
   ConversionFolder folder(kRows, {});
   folder.WriteStage(tensors, kRows, 2);
-  folder.options().checksum = GetParam();
+  folder.options().checks.checksum = GetParam();
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(folder.Target(0), tensors);
@@ -38,7 +38,7 @@ TEST_P(ConvertNamesTest, ComeBackFromTheRecords) {
   std::vector<std::string> names;
   PartRecordParser parser("record",
                           [&](const RecordedValue& value) { names.push_back(value.name); });
-  const FolderContents target = ReadFolder(folder.options().target);
+  const FolderContents target = ReadFolder(folder.options().target.folder);
   ASSERT_TRUE(parser.Feed(target.at("part_records/rank_0/checkpoint_0.ckpt.jsonl")).ok());
   ASSERT_TRUE(parser.Finish().ok());
   EXPECT_THAT(names, ElementsAre("w", kOdd, "a\\b"));
@@ -50,14 +50,14 @@ TEST_P(ConvertNamesTest, SourcePathsAreAnyBytes) {
   folder.WriteRank(0, std::vector<TestTensor>{weight});
   const std::string odd = folder.folder().path() / ("source/rank_0/" + kOdd + ".ckpt");
   std::filesystem::rename(folder.folder().path() / "source" / RankPath(0), odd);
-  folder.options().checksum = GetParam();
-  for (const std::string& source : {folder.options().source, odd}) {
-    folder.options().source = source;
+  folder.options().checks.checksum = GetParam();
+  for (const std::string& source : {folder.options().source.path, odd}) {
+    folder.options().source.path = source;
     folder.options().force = true;
     const auto report = Convert(folder.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
     const auto manifest =
-        ParseManifest(ReadFolder(folder.options().target).at("manifest.json"), "");
+        ParseManifest(ReadFolder(folder.options().target.folder).at("manifest.json"), "");
     ASSERT_TRUE(manifest.ok()) << manifest.status().message();
     ASSERT_EQ(manifest->sources.size(), 1U);
     EXPECT_EQ(std::filesystem::path(manifest->sources[0].path).filename(), kOdd + ".ckpt");

@@ -47,15 +47,17 @@ class ConvertPublishedTest : public testing::Test {
     return Convert(folder_.options());
   }
 
-  fs::path Manifest() const { return fs::path(folder_.options().target) / "manifest.json"; }
-  bool HasStaging() const { return fs::exists(fs::path(folder_.options().target) / ".reshard"); }
+  fs::path Manifest() const { return fs::path(folder_.options().target.folder) / "manifest.json"; }
+  bool HasStaging() const {
+    return fs::exists(fs::path(folder_.options().target.folder) / ".reshard");
+  }
 
   ConversionFolder folder_{{{"w", MakeLayout({2}, {{0, -1}})}},
                            {{"w", MakeLayout({4}, {{0, -1}})}}};
 };
 
 TEST_F(ConvertPublishedTest, TheyDoNothing) {
-  const FolderContents before = ReadFolder(folder_.options().target);
+  const FolderContents before = ReadFolder(folder_.options().target.folder);
   for (const bool force : {false, true}) {
     folder_.options().force = force;
     for (const uint64_t shard : {0U, 1U}) {
@@ -63,7 +65,7 @@ TEST_F(ConvertPublishedTest, TheyDoNothing) {
       ASSERT_TRUE(report.ok()) << report.status().message();
       EXPECT_TRUE(report->shard->published && report->shard->already_published);
       EXPECT_EQ(report->bytes_written, 0U);
-      EXPECT_EQ(ReadFolder(folder_.options().target), before);
+      EXPECT_EQ(ReadFolder(folder_.options().target.folder), before);
       EXPECT_FALSE(HasStaging());
     }
   }
@@ -84,7 +86,7 @@ TEST_F(ConvertPublishedTest, ASourceThatIsNewerIsNotTheSetsOwn) {
 
 // As old as the first one, of the same sizes and names, and with the same strategies.
 TEST_F(ConvertPublishedTest, AnotherCheckpointIsNotTheSetsOwn) {
-  folder_.options().source = (folder_.folder().path() / "another").string();
+  folder_.options().source.path = (folder_.folder().path() / "another").string();
   WriteSource("another", 2);
   EXPECT_EQ(Run(0).status().code(), StatusCode::kAlreadyExists);
   folder_.options().force = true;
@@ -94,17 +96,17 @@ TEST_F(ConvertPublishedTest, AnotherCheckpointIsNotTheSetsOwn) {
 }
 
 TEST_F(ConvertPublishedTest, ASetWithoutChecksumsIsNotOneWith) {
-  fs::remove_all(folder_.options().target);
-  folder_.options().checksum = false;
+  fs::remove_all(folder_.options().target.folder);
+  folder_.options().checks.checksum = false;
   for (const uint64_t shard : {0U, 1U}) EXPECT_TRUE(Run(shard).ok());
   AgeSources();
   EXPECT_TRUE(Run(0)->shard->already_published);
-  folder_.options().checksum = true;
+  folder_.options().checks.checksum = true;
   EXPECT_EQ(Run(0).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ConvertPublishedTest, AnIncompleteSetIsNone) {
-  const fs::path file = fs::path(folder_.options().target) / "rank_3/checkpoint_3.ckpt";
+  const fs::path file = fs::path(folder_.options().target.folder) / "rank_3/checkpoint_3.ckpt";
   ASSERT_TRUE(fs::remove(file));
   const auto report = Run(0);
   EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);

@@ -31,14 +31,14 @@ class ConvertRanksTest : public testing::Test {
         {MakeTensor("w", DType::kFloat32, {12, 5}), MakeTensor("v", DType::kInt16, {3, 4}),
          MakeTensor("step", DType::kInt64, {})},
         source_, 6);
-    folder_.options().target = folder_.folder().path() / "whole";
+    folder_.options().target.folder = folder_.folder().path() / "whole";
     const auto report = Convert(folder_.options());
     EXPECT_TRUE(report.ok()) << report.status().message();
-    whole_ = ReadFolder(folder_.options().target);
-    folder_.options().target = folder_.folder().path() / "target";
+    whole_ = ReadFolder(folder_.options().target.folder);
+    folder_.options().target.folder = folder_.folder().path() / "target";
   }
 
-  FolderContents Target() const { return ReadFolder(folder_.options().target); }
+  FolderContents Target() const { return ReadFolder(folder_.options().target.folder); }
 
   const std::vector<NamedLayout> source_ = {{"w", MakeLayout({6}, {{0, -1}})},
                                             {"v", MakeLayout({2, 3}, {{0, -1}})}};
@@ -50,7 +50,7 @@ class ConvertRanksTest : public testing::Test {
 TEST_F(ConvertRanksTest, AnyNumberOfJobsWritesTheSame) {
   ASSERT_EQ(whole_.size(), 10U);  // files, part records, manifest and checksums
   for (const int jobs : {1, 2, 8}) {
-    folder_.options().jobs = jobs;
+    folder_.options().run.jobs = jobs;
     folder_.options().force = true;
     ASSERT_TRUE(Convert(folder_.options()).ok());
     EXPECT_EQ(Target(), whole_) << jobs;
@@ -59,7 +59,7 @@ TEST_F(ConvertRanksTest, AnyNumberOfJobsWritesTheSame) {
 
 TEST_F(ConvertRanksTest, RunsForSomeRanksJoinOneManifest) {
   for (const std::vector<int64_t>& ranks : {std::vector<int64_t>{2}, {3, 0}, {1}}) {
-    folder_.options().ranks = ranks;
+    folder_.options().selection.ranks = ranks;
     const auto report = Convert(folder_.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_EQ(report->files.size(), ranks.size());
@@ -74,18 +74,18 @@ TEST_F(ConvertRanksTest, RunsForSomeRanksJoinOneManifest) {
 
 // As on hosts that hold the files of their own ranks only.
 TEST_F(ConvertRanksTest, RunsThatSeeOtherFilesJoinToo) {
-  const fs::path source = folder_.options().source;
+  const fs::path source = folder_.options().source.path;
   for (int64_t rank = 0; rank < 4; ++rank) {
     const auto needed =
-        SourceRanks(rank, folder_.options().source_strategy, folder_.options().target_strategy);
+        SourceRanks(rank, folder_.options().source.strategy, folder_.options().target.strategy);
     ASSERT_TRUE(needed.ok());
     const TemporaryFolder host(MemoryFolder());
     for (const int64_t needed_rank : *needed) {
       const std::string name = "rank_" + std::to_string(needed_rank);
       fs::create_directory_symlink(source / name, host.path() / name);
     }
-    folder_.options().source = host.path();
-    folder_.options().ranks = {rank};
+    folder_.options().source.path = host.path();
+    folder_.options().selection.ranks = {rank};
     const auto report = Convert(folder_.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_EQ(report->source_ranks, *needed);
@@ -94,37 +94,37 @@ TEST_F(ConvertRanksTest, RunsThatSeeOtherFilesJoinToo) {
 }
 
 TEST_F(ConvertRanksTest, ARankTwiceIsOneFile) {
-  folder_.options().ranks = {1, 1};
+  folder_.options().selection.ranks = {1, 1};
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->files, testing::SizeIs(1));
 }
 
 TEST_F(ConvertRanksTest, ARunOfAnotherPlanDoesNotJoin) {
-  folder_.options().ranks = {0};
+  folder_.options().selection.ranks = {0};
   ASSERT_TRUE(Convert(folder_.options()).ok());
   const FolderContents before = Target();
   folder_.folder().Write("dst.ckpt", ProtobufStrategy(0, {{"w", MakeLayout({4}, {{-1, -1}})}}));
-  folder_.options().ranks = {1};
+  folder_.options().selection.ranks = {1};
   EXPECT_EQ(ExitCode(Convert(folder_.options()).status().code()), 6);
   EXPECT_EQ(Target(), before);
 }
 
 TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   std::stop_source stop;
-  folder_.options().stop = stop.get_token();
-  folder_.options().progress = [&](const Progress& progress) {
+  folder_.options().run.stop = stop.get_token();
+  folder_.options().run.progress = [&](const Progress& progress) {
     EXPECT_GT(progress.total_bytes, progress.done_bytes);
     stop.request_stop();
   };
-  folder_.options().jobs = 1;
+  folder_.options().run.jobs = 1;
   const Status stopped = Convert(folder_.options()).status();
   EXPECT_EQ(ExitCode(stopped.code()), 130);
   EXPECT_THAT(stopped.message(), HasSubstr("(1 finished file is kept: run the same command with "
                                            "`resume` to go on)"));
   for (const auto& [path, bytes] : Target()) EXPECT_TRUE(path.starts_with(".reshard/")) << path;
-  folder_.options().stop = {};
-  folder_.options().progress = nullptr;
+  folder_.options().run.stop = {};
+  folder_.options().run.progress = nullptr;
   folder_.options().resume = Resume::kTrust;
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -135,12 +135,12 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
 // A finished file that has changed since is written again, or trusted, as it was asked for.
 TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
   for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
-    fs::remove_all(folder_.options().target);
+    fs::remove_all(folder_.options().target.folder);
     std::stop_source stop;
     ConvertOptions options = folder_.options();
-    options.jobs = 1;
-    options.stop = stop.get_token();
-    options.progress = [&](const Progress&) { stop.request_stop(); };
+    options.run.jobs = 1;
+    options.run.stop = stop.get_token();
+    options.run.progress = [&](const Progress&) { stop.request_stop(); };
     EXPECT_EQ(Convert(options).status().code(), StatusCode::kCancelled);
     const FolderContents staged = Target();
     const auto first = std::find_if(staged.begin(), staged.end(), [](const auto& file) {
@@ -149,7 +149,7 @@ TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
     ASSERT_NE(first, staged.end());
     std::string changed = first->second;
     changed.back() ^= 1;
-    std::ofstream(fs::path(options.target) / first->first) << changed;
+    std::ofstream(fs::path(options.target.folder) / first->first) << changed;
     options = folder_.options();
     options.resume = resume;
     const auto report = Convert(options);
@@ -161,12 +161,12 @@ TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
 
 // Where only publishing was left to do, too.
 TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
-  const fs::path target = folder_.options().target;
+  const fs::path target = folder_.options().target.folder;
   for (const Resume resume : {Resume::kVerify, Resume::kTrust}) {
     for (const bool moved : {true, false}) {
       fs::remove_all(target);
       ConvertOptions options = folder_.options();
-      options.progress = [&](const Progress&) {
+      options.run.progress = [&](const Progress&) {
         fs::create_directories(target / RankPath(1) / "in the way");
       };
       EXPECT_EQ(Convert(options).status().code(), StatusCode::kIo);
@@ -205,10 +205,10 @@ TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
 
 // And where only clearing up was.
 TEST_F(ConvertRanksTest, ASetThatWasPublishedIsAsRecorded) {
-  const fs::path target = folder_.options().target;
+  const fs::path target = folder_.options().target.folder;
   std::string journal;
   ConvertOptions options = folder_.options();
-  options.progress = [&](const Progress&) {
+  options.run.progress = [&](const Progress&) {
     for (const auto& [path, bytes] : Target()) {
       if (path.ends_with("/job")) journal = bytes;
     }
@@ -230,11 +230,11 @@ TEST_F(ConvertRanksTest, ASetThatWasPublishedIsAsRecorded) {
 }
 
 TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {
-  folder_.options().checksum = false;
+  folder_.options().checks.checksum = false;
   folder_.options().force = true;
   ASSERT_TRUE(Convert(folder_.options()).ok());
   const FolderContents without = Target();
-  EXPECT_EQ(ReadOutputs(folder_.options().target).size(), 4U);
+  EXPECT_EQ(ReadOutputs(folder_.options().target.folder).size(), 4U);
   EXPECT_FALSE(without.contains("checksums.xxh128"));
   EXPECT_THAT(without.at("manifest.json"), HasSubstr("\"digest\": null"));
   folder_.options().resume = Resume::kVerify;
@@ -243,7 +243,7 @@ TEST_F(ConvertRanksTest, DigestsAreLeftOutOnRequest) {
 
 TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
   Progress last;
-  folder_.options().progress = [&](const Progress& progress) {
+  folder_.options().run.progress = [&](const Progress& progress) {
     EXPECT_GE(progress.done_bytes, last.done_bytes);
     last = progress;
   };
@@ -254,7 +254,7 @@ TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
 }
 
 TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {
-  folder_.options().ranks = {1};
+  folder_.options().selection.ranks = {1};
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_THAT(report->files, testing::SizeIs(1));

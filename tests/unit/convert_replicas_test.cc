@@ -42,7 +42,7 @@ class ConvertReplicasTest : public testing::Test {
                         MakeTensor("own", DType::kInt64, {1}, static_cast<uint64_t>(rank))});
       folder_.WriteRank(rank, files_.back());
     }
-    folder_.options().check_replicas = CheckReplicas::kAll;
+    folder_.options().checks.replicas = CheckReplicas::kAll;
   }
 
   // Changes one byte of a rank's shard.
@@ -56,7 +56,7 @@ class ConvertReplicasTest : public testing::Test {
   std::string Refusal() const {
     const Status status = Convert(folder_.options()).status();
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
-    EXPECT_FALSE(std::filesystem::exists(folder_.options().target));
+    EXPECT_FALSE(std::filesystem::exists(folder_.options().target.folder));
     return status.message();
   }
 
@@ -72,14 +72,14 @@ TEST_F(ConvertReplicasTest, EqualOnesAreCountedAndTheResultIsTheSame) {
   EXPECT_EQ(report->replicas->shards, 8U);
   EXPECT_EQ(report->replicas->bytes, 4 * 48U + 4 * 12U);
   EXPECT_EQ(report->replicas->differing, 0U);
-  const FolderContents checked = ReadFolder(folder_.options().target);
+  const FolderContents checked = ReadFolder(folder_.options().target.folder);
   EXPECT_EQ(folder_.Target(0).front(), kW);
-  folder_.options().check_replicas = CheckReplicas::kNone;
+  folder_.options().checks.replicas = CheckReplicas::kNone;
   folder_.options().force = true;
   const auto unchecked = Convert(folder_.options());
   ASSERT_TRUE(unchecked.ok()) << unchecked.status().message();
   EXPECT_FALSE(unchecked->replicas.has_value());
-  EXPECT_EQ(ReadFolder(folder_.options().target), checked);
+  EXPECT_EQ(ReadFolder(folder_.options().target.folder), checked);
 }
 
 TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
@@ -94,7 +94,7 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
   // What the message advises.
   folder_.RemoveRank(1);
   folder_.RemoveRank(3);
-  folder_.options().target_strategy.clear();
+  folder_.options().target.strategy.clear();
   EXPECT_THAT(Refusal(), HasSubstr("is in no source file"));  // "x" has no replicas
   files_[1][0] = NaiveShard(kW, kRowsTwice, 1);
   Flip(1, 3, 0);
@@ -105,7 +105,7 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
 
 TEST_F(ConvertReplicasTest, WithoutTheOptionOneOfThemIsTaken) {
   Flip(1, 0, 47);
-  folder_.options().check_replicas = CheckReplicas::kNone;
+  folder_.options().checks.replicas = CheckReplicas::kNone;
   EXPECT_TRUE(Convert(folder_.options()).ok());
 }
 
@@ -139,7 +139,7 @@ TEST_F(ConvertReplicasTest, WhatCopiesOfAnOptimizerShardAreHoldsByTheLayout) {
   ConversionFolder folder({{"adam_m.w", layout}}, {});
   const TestTensor state = MakeTensor("adam_m.w", DType::kFloat32, {8, 3});
   folder.WriteStage({state}, {{"adam_m.w", layout}}, 8);
-  folder.options().check_replicas = CheckReplicas::kAll;
+  folder.options().checks.replicas = CheckReplicas::kAll;
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->replicas->compared, 1U);
@@ -150,12 +150,12 @@ TEST_F(ConvertReplicasTest, WhatCopiesOfAnOptimizerShardAreHoldsByTheLayout) {
   shard.content[1] = static_cast<char>(shard.content[1] ^ 1);
   folder.WriteRank(copies[0], {shard});
   folder.options().force = true;
-  const FolderContents before = ReadFolder(folder.options().target);
+  const FolderContents before = ReadFolder(folder.options().target.folder);
   const Status refused = Convert(folder.options()).status();
   EXPECT_EQ(refused.code(), StatusCode::kMismatch);
   EXPECT_THAT(refused.message(), HasSubstr("\"adam_m.w\": rank " + std::to_string(copies[0]) +
                                            " differs from rank 0 from byte 1 of the shard on"));
-  EXPECT_EQ(ReadFolder(folder.options().target), before);
+  EXPECT_EQ(ReadFolder(folder.options().target.folder), before);
 }
 
 TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
@@ -166,12 +166,12 @@ TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
   TestTensor other = kV;
   other.content[0] ^= 1;
   folder.WriteRank(3, {other});
-  folder.options().check_replicas = CheckReplicas::kAll;
-  folder.options().ranks = {0};
+  folder.options().checks.replicas = CheckReplicas::kAll;
+  folder.options().selection.ranks = {0};
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->replicas->compared, 1U);
-  folder.options().ranks = {2};
+  folder.options().selection.ranks = {2};
   EXPECT_THAT(Convert(folder.options()).status().message(),
               HasSubstr("\"v\": rank 3 differs from rank 2"));
 }
@@ -179,7 +179,7 @@ TEST_F(ConvertReplicasTest, OnlyStagesThatAreNeededAreCompared) {
 TEST_F(ConvertReplicasTest, FullTensorsHaveNone) {
   ConversionFolder folder({}, {{"w", kRowsTwice}});
   folder.WriteRank(0, {kW});
-  folder.options().check_replicas = CheckReplicas::kAll;
+  folder.options().checks.replicas = CheckReplicas::kAll;
   const auto report = Convert(folder.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->replicas->shards, 0U);
@@ -189,10 +189,10 @@ TEST_F(ConvertReplicasTest, ProgressCountsWhatIsCompared) {
   Progress last;
   uint64_t sources = 0;
   for (int64_t rank = 0; rank < 4; ++rank) {
-    sources += std::filesystem::file_size(std::filesystem::path(folder_.options().source) /
+    sources += std::filesystem::file_size(std::filesystem::path(folder_.options().source.path) /
                                           RankPath(rank));
   }
-  folder_.options().progress = [&](const Progress& progress) { last = progress; };
+  folder_.options().run.progress = [&](const Progress& progress) { last = progress; };
   const auto report = Convert(folder_.options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(last.total_bytes, sources + report->bytes_written);
@@ -201,11 +201,11 @@ TEST_F(ConvertReplicasTest, ProgressCountsWhatIsCompared) {
 
 TEST_F(ConvertReplicasTest, AStopWhileComparingLeavesNothing) {
   std::stop_source stop;
-  folder_.options().stop = stop.get_token();
-  folder_.options().jobs = 1;
-  folder_.options().progress = [&](const Progress&) { stop.request_stop(); };
+  folder_.options().run.stop = stop.get_token();
+  folder_.options().run.jobs = 1;
+  folder_.options().run.progress = [&](const Progress&) { stop.request_stop(); };
   EXPECT_EQ(Convert(folder_.options()).status().code(), StatusCode::kCancelled);
-  EXPECT_FALSE(std::filesystem::exists(folder_.options().target));
+  EXPECT_FALSE(std::filesystem::exists(folder_.options().target.folder));
 }
 
 }  // namespace

@@ -32,14 +32,14 @@ class ConvertSourcesTest : public testing::Test {
     const auto report = Convert(folder_.options());
     EXPECT_TRUE(report.ok()) << report.status().message();
     expected_ = Outputs();
-    folder_.options().target = Path("other");
+    folder_.options().target.folder = Path("other");
   }
 
   std::string Path(const std::string& name) const { return folder_.folder().path() / name; }
 
   // The target's checkpoints, without what is beside them.
   FolderContents Outputs() const {
-    FolderContents files = ReadFolder(folder_.options().target);
+    FolderContents files = ReadFolder(folder_.options().target.folder);
     std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".ckpt"); });
     return files;
   }
@@ -74,31 +74,31 @@ class ConvertSourcesTest : public testing::Test {
 
 TEST_F(ConvertSourcesTest, APatternNamesFiles) {
   CopyTo("run/node{0}/CKP_{0}-4_32.ckpt");
-  folder_.options().source = Path("run/node{rank}/CKP_{rank}-4_32.ckpt");
+  folder_.options().source.path = Path("run/node{rank}/CKP_{rank}-4_32.ckpt");
   ExpectConverts();
 }
 
 TEST_F(ConvertSourcesTest, APatternNamesFolders) {
   CopyTo("run/node{}/CKP-4_32.ckpt");
   CopyTo("run/node{}/CKP-4_31.ckpt");
-  folder_.options().source = Path("run/node{rank}");
+  folder_.options().source.path = Path("run/node{rank}");
   ExpectConverts();
 }
 
 TEST_F(ConvertSourcesTest, TheTargetStaysOutOfThePatternsFolders) {
   CopyTo("run/node{}/CKP.ckpt");
-  folder_.options().source = Path("run/node{rank}");
-  folder_.options().target = Path("run/node2/out");
+  folder_.options().source.path = Path("run/node{rank}");
+  folder_.options().target.folder = Path("run/node2/out");
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(Fault().message(), HasSubstr("lies in, the source " + Path("run/node2")));
-  folder_.options().target = Path("run/out");
+  folder_.options().target.folder = Path("run/out");
   ExpectConverts();
 }
 
 TEST_F(ConvertSourcesTest, FilesSideBySideMayLieBesideTheTarget) {
   CopyTo("run/net_{}.ckpt");
-  folder_.options().source = Path("run/net_{rank}.ckpt");
-  folder_.options().target = Path("run/out");
+  folder_.options().source.path = Path("run/net_{rank}.ckpt");
+  folder_.options().target.folder = Path("run/out");
   ExpectConverts();
 }
 
@@ -109,17 +109,17 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
   ASSERT_TRUE(files.ok()) << files.status().message();
   EXPECT_EQ(files->files.at(3).path, Path("run/node3/CKP.ckpt"));
   DigestOptions options;
-  options.path = pattern;
-  options.strategy = folder_.options().source_strategy;
+  options.source.path = pattern;
+  options.source.strategy = folder_.options().source.strategy;
   const auto digest = DigestCheckpoint(options);
   ASSERT_TRUE(digest.ok()) << digest.status().message();
   EXPECT_EQ(digest->parameters.size(), 2U);
-  EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source_strategy).ok());
+  EXPECT_TRUE(ShardedCheckpoint::Open(pattern, folder_.options().source.strategy).ok());
   AgainstOptions against;
-  against.target = Path("target");
-  against.source = pattern;
-  against.source_strategy = folder_.options().source_strategy;
-  against.target_strategy = folder_.options().target_strategy;
+  against.target.folder = Path("target");
+  against.source.path = pattern;
+  against.source.strategy = folder_.options().source.strategy;
+  against.target.strategy = folder_.options().target.strategy;
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_TRUE(proved->equal());
@@ -127,16 +127,16 @@ TEST_F(ConvertSourcesTest, OthersTakePatternsToo) {
 
 TEST_F(ConvertSourcesTest, AMapNamesEachFile) {
   CopyTo("downloads/{}");
-  folder_.options().source.clear();
+  folder_.options().source.path.clear();
   for (int64_t rank = 0; rank < 4; ++rank) {
-    folder_.options().source_files[rank] = Path(fmt::format("downloads/{}", rank));
+    folder_.options().source.files[rank] = Path(fmt::format("downloads/{}", rank));
   }
   ExpectConverts();
   AgainstOptions against;
-  against.target = folder_.options().target;
-  against.source_files = folder_.options().source_files;
-  against.source_strategy = folder_.options().source_strategy;
-  against.target_strategy = folder_.options().target_strategy;
+  against.target.folder = folder_.options().target.folder;
+  against.source.files = folder_.options().source.files;
+  against.source.strategy = folder_.options().source.strategy;
+  against.target.strategy = folder_.options().target.strategy;
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_TRUE(proved->equal());
@@ -144,15 +144,15 @@ TEST_F(ConvertSourcesTest, AMapNamesEachFile) {
 
 // Hosts that have downloaded different files do one conversion together.
 TEST_F(ConvertSourcesTest, AMapOfWhatATargetRankNeedsWillDo) {
-  folder_.options().source.clear();
+  folder_.options().source.path.clear();
   for (int64_t rank = 0; rank < 2; ++rank) {
-    folder_.options().ranks = {rank};
-    folder_.options().source_files.clear();
+    folder_.options().selection.ranks = {rank};
+    folder_.options().source.files.clear();
     for (int64_t needed = 2 * rank; needed < 2 * rank + 2; ++needed) {
-      folder_.options().source_files[needed] = Path("source/" + RankPath(needed));
+      folder_.options().source.files[needed] = Path("source/" + RankPath(needed));
     }
     // What no layout cuts comes from local rank 0 or 1, as everywhere.
-    folder_.options().source_files[rank] = Path("source/" + RankPath(rank));
+    folder_.options().source.files[rank] = Path("source/" + RankPath(rank));
     const auto report = Convert(folder_.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_THAT(report->warnings, IsEmpty());
@@ -161,29 +161,29 @@ TEST_F(ConvertSourcesTest, AMapOfWhatATargetRankNeedsWillDo) {
 }
 
 TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
-  folder_.options().source_files = {{0, Path("source/" + RankPath(0))}};
+  folder_.options().source.files = {{0, Path("source/" + RankPath(0))}};
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(Fault().message(), HasSubstr("the source is named twice"));
-  folder_.options().source.clear();
+  folder_.options().source.path.clear();
   EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
   EXPECT_THAT(Fault().message(), HasSubstr("add the folder of one of these ranks"));
-  folder_.options().source_files[4] = Path("source/" + RankPath(3));
+  folder_.options().source.files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fault().message(),
-            fmt::format("`source_files`: expected source ranks 0-3 (by {}), found 4",
-                        folder_.options().source_strategy));
-  folder_.options().source_files = {{0, Path("nowhere")}};
+            fmt::format("`source.files`: expected source ranks 0-3 (by {}), found 4",
+                        folder_.options().source.strategy));
+  folder_.options().source.files = {{0, Path("nowhere")}};
   EXPECT_EQ(Fault().code(), StatusCode::kNotFound);
-  folder_.options().source_files.clear();
+  folder_.options().source.files.clear();
   EXPECT_EQ(Fault().message(), "a source and a target folder are needed");
 }
 
 TEST_F(ConvertSourcesTest, AMapOfOneFileStandsForFullTensors) {
-  folder_.options().source.clear();
-  folder_.options().source_strategy.clear();
+  folder_.options().source.path.clear();
+  folder_.options().source.strategy.clear();
   folder_.WriteRank(
       7, {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("step", DType::kInt64, {})});
-  folder_.options().source_files = {{0, Path("source/" + RankPath(7))}};
+  folder_.options().source.files = {{0, Path("source/" + RankPath(7))}};
   ExpectConverts();
 }
 

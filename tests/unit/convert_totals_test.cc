@@ -45,7 +45,7 @@ Totals TotalsOf(const ConversionFolder& folder) {
 Status Refused(const ConversionFolder& folder) {
   const Status status = Convert(folder.options()).status();
   EXPECT_EQ(Plan(folder.options()).status().message(), status.message());
-  EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+  EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   return status;
 }
 
@@ -97,16 +97,16 @@ class PipelineTotalsTest : public testing::Test {
 TEST_F(PipelineTotalsTest, CountWhatStagesShareOnce) { EXPECT_THAT(TotalsOf(folder_), Eq(all_)); }
 
 TEST_F(PipelineTotalsTest, AreOfTheWholeSourceWhateverIsWritten) {
-  folder_.options().ranks = {0};
+  folder_.options().selection.ranks = {0};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
   // The files of the other stage were opened for that only.
-  EXPECT_THAT(ReadFolder(folder_.options().target).at("manifest.json"),
+  EXPECT_THAT(ReadFolder(folder_.options().target.folder).at("manifest.json"),
               AllOf(HasSubstr("\"path\": \"rank_0/"), Not(HasSubstr("rank_2/"))));
-  folder_.options().ranks.clear();
-  folder_.options().target += "2";
-  folder_.options().exclude = {"v"};
+  folder_.options().selection.ranks.clear();
+  folder_.options().target.folder += "2";
+  folder_.options().selection.exclude = {"v"};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
-  folder_.options().target += "2";
+  folder_.options().target.folder += "2";
   folder_.options().shard = WorkerShare{.index = 0, .count = 2};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
 }
@@ -116,7 +116,7 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   ConversionFolder folder(layouts, layouts);
   folder.WriteStage({MakeTensor("w", DType::kFloat32, {8, 3})}, {{"w", kHalves}}, 2);
   folder.WriteRank(3, {MakeTensor("v", DType::kFloat32, {2, 3})});
-  folder.options().ranks = {0, 1};
+  folder.options().selection.ranks = {0, 1};
   folder.options().force = true;
   EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24 + 12, 0}));
   // What nobody needs otherwise stops nothing.
@@ -124,23 +124,23 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
   folder.RemoveRank(3);
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
-  folder.options().expected_parameters = RoundedCount{36, 1};
-  folder.options().target += "2";
+  folder.options().checks.parameters = RoundedCount{36, 1};
+  folder.options().target.folder += "2";
   const Status status = Refused(folder);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("cannot be told: no file of stage 1 is there"));
 }
 
 TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
-  folder_.options().expected_parameters = RoundedCount{60, 10};
+  folder_.options().checks.parameters = RoundedCount{60, 10};
   EXPECT_THAT(TotalsOf(folder_), Eq(all_));
-  folder_.options().expected_parameters = RoundedCount{58, 1};
-  folder_.options().target += "2";
+  folder_.options().checks.parameters = RoundedCount{58, 1};
+  folder_.options().target.folder += "2";
   const Status status = Refused(folder_);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(),
               HasSubstr("the weights of the source have 57 parameters (57), expected 58; "));
-  folder_.options().expected_parameters = RoundedCount{70, 10};
+  folder_.options().checks.parameters = RoundedCount{70, 10};
   EXPECT_THAT(Refused(folder_).message(), HasSubstr("expected 70 to the nearest 10; "));
 }
 
@@ -156,12 +156,12 @@ TEST(TotalsTest, OfManyStagesAreStatedWhereTheyAreAskedFor) {
     const std::string name = "w" + std::to_string(stage);
     folder.WriteStage({MakeTensor(name, DType::kFloat32, {4, 1})}, {{name, kHalves}}, 2, 2 * stage);
   }
-  folder.options().ranks = {0, 1, 2, 3};
+  folder.options().selection.ranks = {0, 1, 2, 3};
   EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{4 * kStages, 0}));
-  folder.options().ranks = {0, 1};
-  folder.options().target += "2";
+  folder.options().selection.ranks = {0, 1};
+  folder.options().target.folder += "2";
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
-  folder.options().expected_parameters = RoundedCount{4 * kStages, 1};
+  folder.options().checks.parameters = RoundedCount{4 * kStages, 1};
   folder.options().force = true;
   EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{4 * kStages, 0}));
 }
@@ -193,7 +193,7 @@ TEST(TotalsTest, AreLeftOutWhereALayoutDoesNotFit) {
   folder.WriteStage(
       {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("odd", DType::kFloat32, {2, 2, 2})},
       {{"w", kHalves}}, 2);
-  folder.options().exclude = {"odd"};
+  folder.options().selection.exclude = {"odd"};
   EXPECT_THAT(TotalsOf(folder), Eq(std::nullopt));
 }
 
@@ -204,14 +204,14 @@ TEST(StageAloneTest, IsReported) {
   EXPECT_THAT(Plan(folder.options()).status().code(), StatusCode::kAlreadyExists);
   folder.options().force = true;
   EXPECT_THAT(Convert(folder.options())->stage_alone, Optional(0));
-  folder.options().target += "2";
-  folder.options().expected_parameters = RoundedCount{24, 1};
+  folder.options().target.folder += "2";
+  folder.options().checks.parameters = RoundedCount{24, 1};
   EXPECT_THAT(Refused(folder).message(), HasSubstr("cannot be told: it is stage 0 of several"));
 }
 
 TEST(StageAloneTest, IsToldByTheNumberOfTheStage) {
   ConversionFolder folder({{"w", kHalves}}, {});
-  folder.options().source_strategy =
+  folder.options().source.strategy =
       folder.folder().Write("stage_1.ckpt", ProtobufStrategy(1, {{"w", kHalves}}));
   folder.WriteStage({MakeTensor("w", DType::kFloat32, {8, 3})}, {{"w", kHalves}}, 2);
   EXPECT_THAT(Plan(folder.options())->stage_alone, Optional(1));

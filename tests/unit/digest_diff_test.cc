@@ -37,8 +37,8 @@ std::string FloatBytes(const std::vector<float>& values) {
 
 DigestOptions OptionsFor(const std::string& path, const std::string& strategy = "") {
   DigestOptions options;
-  options.path = path;
-  options.strategy = strategy;
+  options.source.path = path;
+  options.source.strategy = strategy;
   return options;
 }
 
@@ -48,9 +48,9 @@ class DigestDiffTest : public testing::Test {
   DigestDiffTest() {
     folder_.WriteStage(tensors_, layouts_, 6);
     WriteFull(tensors_);
-    digest_.path = folder_.options().source;
-    digest_.strategy = folder_.options().source_strategy;
-    diff_.a = {digest_.path, digest_.strategy};
+    digest_.source.path = folder_.options().source.path;
+    digest_.source.strategy = folder_.options().source.strategy;
+    diff_.a = {digest_.source.path, digest_.source.strategy};
     diff_.b = {full_, ""};
   }
 
@@ -85,7 +85,7 @@ class DigestDiffTest : public testing::Test {
 
 TEST_F(DigestDiffTest, DigestsAreThoseOfTheFullTensors) {
   for (const int jobs : {1, 2, 8}) {
-    digest_.jobs = jobs;
+    digest_.run.jobs = jobs;
     const auto report = DigestCheckpoint(digest_);
     ASSERT_TRUE(report.ok()) << report.status().message();
     ASSERT_THAT(report->parameters, SizeIs(tensors_.size()));
@@ -145,7 +145,7 @@ TEST_F(DigestDiffTest, AStageWithoutFilesIsAnError) {
   const std::string strategy = folder_.folder().Write(
       "two_stages.ckpt", ProtobufStrategy(1, {{"0-w", MakeLayout({6}, {{0, -1}})},
                                               {"1-v", MakeLayout({6}, {{-1, -1}})}}));
-  digest_.strategy = strategy;
+  digest_.source.strategy = strategy;
   EXPECT_THAT(DigestCheckpoint(digest_).status().message(), HasSubstr("no file of its ranks 6-11"));
 }
 
@@ -166,7 +166,7 @@ TEST_F(DigestDiffTest, MalformedInputsAreErrors) {
     diff_.b.path = path;
     EXPECT_EQ(Diff(diff_).status().code(), code) << what;
   }
-  digest_.jobs = -1;
+  digest_.run.jobs = -1;
   EXPECT_EQ(DigestCheckpoint(digest_).status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -245,7 +245,7 @@ TEST_F(DigestDiffTest, ProgressEndsWithAllBytes) {
     EXPECT_GE(progress.done_bytes, last.done_bytes);
     last = progress;
   };
-  digest_.progress = diff_.progress = note;
+  digest_.run.progress = diff_.run.progress = note;
   for (const bool one_replica : {false, true}) {
     digest_.one_replica = diff_.one_replica = one_replica;
     last = {};
@@ -269,7 +269,7 @@ TEST_F(DigestDiffTest, ProgressEndsWithAllBytes) {
 TEST_F(DigestDiffTest, AStopEndsThem) {
   std::stop_source stop;
   stop.request_stop();
-  digest_.stop = diff_.stop = stop.get_token();
+  digest_.run.stop = diff_.run.stop = stop.get_token();
   EXPECT_EQ(DigestCheckpoint(digest_).status().code(), StatusCode::kCancelled);
   EXPECT_EQ(Diff(diff_).status().code(), StatusCode::kCancelled);
 }
@@ -280,10 +280,10 @@ TEST_F(DigestDiffTest, FilesThatChangeMeanwhileAreNoticed) {
     WriteFull({tensors_[1], tensors_[0], tensors_[2], tensors_[3]});
   };
   DigestOptions digest = OptionsFor(full_);
-  digest.progress = change;
+  digest.run.progress = change;
   const Status digested = DigestCheckpoint(digest).status();
   EXPECT_EQ(digested.code(), StatusCode::kChanged) << digested.message();
-  diff_.progress = change;
+  diff_.run.progress = change;
   const Status compared = Diff(diff_).status();
   EXPECT_EQ(compared.code(), StatusCode::kChanged) << compared.message();
 }
@@ -295,7 +295,7 @@ TEST_F(DigestDiffTest, LargeTensorsInManyWindows) {
   std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat16, {1 << 16, 80})};
   columns.WriteStage(tensors, layouts, 4);
   WriteFull(tensors);
-  diff_.a = {columns.options().source, columns.options().source_strategy};
+  diff_.a = {columns.options().source.path, columns.options().source.strategy};
   EXPECT_THAT(Relations(), ElementsAre("w ="));
   const auto report = DigestCheckpoint(OptionsFor(diff_.a.path, diff_.a.strategy));
   ASSERT_TRUE(report.ok()) << report.status().message();

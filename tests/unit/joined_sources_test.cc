@@ -39,7 +39,7 @@ class JoinedSourcesTest : public testing::Test {
   }
 
   Result<ConvertReport> Run(std::vector<int64_t> ranks) {
-    folder_.options().ranks = std::move(ranks);
+    folder_.options().selection.ranks = std::move(ranks);
     return Convert(folder_.options());
   }
 
@@ -51,25 +51,25 @@ TEST_F(JoinedSourcesTest, OfOneCheckpointJoin) {
     const auto report = Run({rank});
     ASSERT_TRUE(report.ok()) << report.status().message();
   }
-  const FolderContents one_by_one = ReadFolder(folder_.options().target);
-  fs::remove_all(folder_.options().target);
+  const FolderContents one_by_one = ReadFolder(folder_.options().target.folder);
+  fs::remove_all(folder_.options().target.folder);
   ASSERT_TRUE(Run({}).ok());
-  EXPECT_EQ(ReadFolder(folder_.options().target), one_by_one);
+  EXPECT_EQ(ReadFolder(folder_.options().target.folder), one_by_one);
 }
 
 TEST_F(JoinedSourcesTest, OfAnotherCheckpointOfTheSameSizesDoNot) {
   ASSERT_TRUE(Run({2}).ok());
   WriteSources(2);
-  const FolderContents before = ReadFolder(folder_.options().target);
+  const FolderContents before = ReadFolder(folder_.options().target.folder);
   for (const bool checksum : {true, false}) {
-    folder_.options().checksum = checksum;
+    folder_.options().checks.checksum = checksum;
     const auto report = Run({3});
     EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
     EXPECT_THAT(report.status().message(),
                 AllOf(HasSubstr("manifest.json: made from a source file \"rank_1/"),
                       HasSubstr("of another content than it has now, by a digest")));
     EXPECT_EQ(Plan(folder_.options()).status().message(), report.status().message());
-    EXPECT_EQ(ReadFolder(folder_.options().target), before);
+    EXPECT_EQ(ReadFolder(folder_.options().target.folder), before);
   }
   folder_.options().force = true;
   const auto forced = Run({3});
@@ -79,14 +79,14 @@ TEST_F(JoinedSourcesTest, OfAnotherCheckpointOfTheSameSizesDoNot) {
 }
 
 TEST_F(JoinedSourcesTest, AFileThatOnlyOneOfThemReadsIsNotCompared) {
-  folder_.options().exclude = {"own"};
+  folder_.options().selection.exclude = {"own"};
   ASSERT_TRUE(Run({0}).ok());  // from rank 0
   WriteSources(2);
   EXPECT_TRUE(Run({3}).ok());
 }
 
 TEST_F(JoinedSourcesTest, WithoutDigestsOnlySizesAreCompared) {
-  folder_.options().checksum = false;
+  folder_.options().checks.checksum = false;
   ASSERT_TRUE(Run({2}).ok());
   WriteSources(2);
   EXPECT_TRUE(Run({3}).ok());

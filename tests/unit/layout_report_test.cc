@@ -151,7 +151,7 @@ TEST_F(LayoutReportTest, GridsSayWhatTheCheckpointSays) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->parameters.size(), 3U);
   const auto checkpoint =
-      ShardedCheckpoint::Open(options_.conversion.source, options_.conversion.source_strategy);
+      ShardedCheckpoint::Open(options_.conversion.source.path, options_.conversion.source.strategy);
   ASSERT_TRUE(checkpoint.ok());
   for (size_t p = 0; p < 2; ++p) {
     const DeviceGrid& grid = report->parameters[p].source;
@@ -179,7 +179,8 @@ TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
   options_.parameters = {"net.w", "adam_m.w", "step"};
   const auto before = MakeLayoutReport(options_);
   ASSERT_TRUE(before.ok()) << before.status().message();
-  options_.conversion.renames = {{"net.w", "step2"}, {"adam_m.w", "net.w"}, {"step", "adam_m.w"}};
+  options_.conversion.selection.renames = {
+      {"net.w", "step2"}, {"adam_m.w", "net.w"}, {"step", "adam_m.w"}};
   options_.parameters = {"step2", "net.w", "adam_m.w"};
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -235,8 +236,8 @@ TEST_F(LayoutReportTest, AParameterThatIsNotThereIsAnError) {
 }
 
 TEST_F(LayoutReportTest, WithoutStrategiesTheFilesAreCounted) {
-  options_.conversion.source_strategy.clear();
-  options_.conversion.target_strategy.clear();
+  options_.conversion.source.strategy.clear();
+  options_.conversion.target.strategy.clear();
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(report->planned);

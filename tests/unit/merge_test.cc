@@ -80,7 +80,7 @@ TEST_F(MergeTest, SlicesAreConcatenatedInTheOrderOfTheFiles) {
   AddFile({step_, Rows(w_, 2, 2), Rows(v, 1, 4)});
   AddFile({Rows(w_, 2, 9), Rows(v, 4, 4), step_});
   for (const int jobs : {1, 2, 8}) {
-    options_.jobs = jobs;
+    options_.run.jobs = jobs;
     EXPECT_THAT(Merged(), ElementsAre(w_, step_, v));
     options_.force = true;
   }
@@ -240,7 +240,7 @@ TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
   options_.sources = {folder_.Write("empty/notes.txt", "")};
   options_.sources[0] = folder_.path() / "empty";
   EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("has no *.ckpt files"));
-  options_.jobs = -1;
+  options_.run.jobs = -1;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("-1 jobs"));
 }
 
@@ -262,7 +262,7 @@ TEST_F(MergeTest, ARequestToStopLeavesNothing) {
   AddFile({w_});
   std::stop_source stop;
   stop.request_stop();
-  options_.stop = stop.get_token();
+  options_.run.stop = stop.get_token();
   Refused(StatusCode::kCancelled);
 }
 
@@ -270,7 +270,7 @@ TEST_F(MergeTest, ProgressEndsAtItsTotal) {
   AddFile({w_, step_});
   AddFile({w_, step_});
   Progress last;
-  options_.progress = [&](const Progress& progress) { last = progress; };
+  options_.run.progress = [&](const Progress& progress) { last = progress; };
   Merged();
   EXPECT_GT(last.total_bytes, 0U);
   EXPECT_EQ(last.done_bytes, last.total_bytes);

@@ -29,11 +29,10 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
-  const auto source = OpenSource(
-      {options.source, options.source_strategy, options.target_strategy, options.suffix});
+  const auto source = OpenSource(options.source, {options.target.strategy, {}});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
-  auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.prefix,
+  auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.target.prefix,
                               UnmatchedPolicy::kCopy)
                   .Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
@@ -133,11 +132,10 @@ TEST(MindSporeTargetTest, IsAHeaderAndItsContentForEachParameter) {
 
 // Returns the bytes of a file that MindSporeTarget plans.
 std::string Planned(const ConvertOptions& options, int64_t rank) {
-  const auto source = OpenSource(
-      {options.source, options.source_strategy, options.target_strategy, options.suffix});
+  const auto source = OpenSource(options.source, {options.target.strategy, {}});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
-  const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.prefix,
+  const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.target.prefix,
                                UnmatchedPolicy::kCopy);
   const auto plan = target.Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();

@@ -67,11 +67,11 @@ class PlanTargetsTest : public testing::Test {
 
   Result<PlanReport> PlanWith(int jobs, uint64_t memory_limit = 0) const {
     ConvertOptions options;
-    options.source = Path("from");
-    options.target = Path("out");
-    options.source_strategy = Path("from") + "/strategy";
-    options.target_strategy = Path("to") + "/strategy";
-    options.jobs = jobs;
+    options.source.path = Path("from");
+    options.target.folder = Path("out");
+    options.source.strategy = Path("from") + "/strategy";
+    options.target.strategy = Path("to") + "/strategy";
+    options.run.jobs = jobs;
     options.memory_limit = memory_limit;
     return Plan(options);
   }
@@ -100,7 +100,7 @@ TEST(PlanTargetsOfCopiesTest, TheLastRankTellsOfWhatIsCopied) {
   folder.WriteRank(0, {shard, {"state", DType::kInt8, {4}, "0000"}});
   folder.WriteRank(1, {shard, {"state", DType::kInt8, {8}, "11111111"}});
   for (const int jobs : {1, 2, 3}) {
-    folder.options().jobs = jobs;
+    folder.options().run.jobs = jobs;
     const auto report = Plan(folder.options());
     ASSERT_TRUE(report.ok()) << report.status().message();
     ASSERT_EQ(report->largest.size(), 2U);

@@ -37,7 +37,7 @@ class RankFileDigestsTest : public testing::Test {
   }
 
   void Open() {
-    auto source = OpenSource({folder_.options().source, folder_.options().source_strategy, "", ""});
+    auto source = OpenSource(folder_.options().source);
     EXPECT_TRUE(source.ok()) << source.status().message();
     source_ = *std::move(source);
   }

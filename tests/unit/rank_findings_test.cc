@@ -66,7 +66,7 @@ class RankedCheckpoint {
     Write(rank);
   }
 
-  DiffSide side() const { return {folder_.options().source, strategy_}; }
+  SourceSpec side() const { return {folder_.options().source.path, strategy_}; }
 
  private:
   ConversionFolder folder_;
@@ -104,8 +104,8 @@ class RankFindingsTest : public testing::Test {
 
   DigestReport DigestB(bool one_replica = false) const {
     DigestOptions options;
-    options.path = diff_.b.path;
-    options.strategy = diff_.b.strategy;
+    options.source.path = diff_.b.path;
+    options.source.strategy = diff_.b.strategy;
     options.one_replica = one_replica;
     auto report = DigestCheckpoint(options);
     EXPECT_TRUE(report.ok()) << report.status().message();
@@ -143,7 +143,7 @@ class RankFindingsTest : public testing::Test {
 
 TEST_F(RankFindingsTest, EqualReplicasAreCounted) {
   for (const int jobs : {1, 2, 8}) {
-    diff_.jobs = jobs;
+    diff_.run.jobs = jobs;
     const DiffReport report = Compare();
     EXPECT_TRUE(report.equal());
     ASSERT_TRUE(report.a && report.b);

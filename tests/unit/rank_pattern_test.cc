@@ -167,7 +167,7 @@ TEST(RankFilesByMapTest, KeepTheRulesOfNames) {
   EXPECT_EQ(mixed.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(
       mixed.status().message(),
-      HasSubstr("`source_files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
+      HasSubstr("`source.files`: expected checkpoints of one step, found -1_6 in rank 4; -1_5 "
                 "in rank 0"));
   EXPECT_EQ(TakeRankFiles({{0, "a.safetensors"}, {1, "b.ckpt"}}, {}).status().code(),
             StatusCode::kMismatch);

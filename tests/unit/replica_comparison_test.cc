@@ -64,7 +64,7 @@ class ReplicaComparisonTest : public testing::Test {
 
   Result<ReplicaReport> Compare(const std::vector<int64_t>& stages = {0, 1}, size_t workers = 2,
                                 const std::stop_token& stop = {}) const {
-    auto source = OpenSource({folder_.options().source, strategy_, "", ""});
+    auto source = OpenSource({folder_.options().source.path, strategy_});
     if (!source.ok()) return source.status();
     return CompareReplicas((*source)->tensors(), (*source)->rule().source(), ParameterChoice(),
                            stages, {.workers = workers, .stop = stop, .progress = nullptr});
@@ -197,7 +197,7 @@ TEST_F(ReplicaComparisonTest, NoMoreThanTwentyAreListed) {
   folder.WriteStage(tensors, layouts, 40);
   for (TestTensor& tensor : tensors) tensor.content[1] ^= 1;
   folder.WriteRank(0, tensors);
-  auto source = OpenSource({folder.options().source, folder.options().source_strategy, "", ""});
+  auto source = OpenSource(folder.options().source);
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto report = CompareReplicas((*source)->tensors(), (*source)->rule().source(),
@@ -221,7 +221,7 @@ TEST_F(ReplicaComparisonTest, AStopEndsIt) {
 
 TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
   const auto source =
-      OpenSource({folder_.options().source + "/rank_0/checkpoint_0.ckpt", "", strategy_, ""});
+      OpenSource({folder_.options().source.path + "/rank_0/checkpoint_0.ckpt"}, {strategy_, {}});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto report = CompareReplicas((*source)->tensors(), (*source)->rule().source(),

@@ -46,12 +46,12 @@ class ManyRanks : public ConversionFolder {
       }
       WriteRank(rank, shards);
     }
-    options().source_strategy = folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
+    options().source.strategy = folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
   }
 
   // Opens the files of `opened` ranks first.
   ShardSample Sample(const SampleLimits& limits, int64_t opened = 1) const {
-    auto source = OpenSource({options().source, options().source_strategy, "", ""});
+    auto source = OpenSource(options().source);
     EXPECT_TRUE(source.ok()) << source.status().message();
     for (int64_t rank = 0; rank < opened; ++rank) {
       EXPECT_TRUE((*source)->tensors().TableOf(0, rank).ok());
@@ -113,7 +113,7 @@ TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
     folder.WriteRank(rank, shards);
   }
   const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
-  auto source = OpenSource({folder.options().source, strategy, "", ""});
+  auto source = OpenSource({folder.options().source.path, strategy});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
@@ -138,7 +138,7 @@ TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
     folder.WriteRank(rank, {own, shard});
   }
   const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w", rows}}));
-  auto source = OpenSource({folder.options().source, strategy, "", ""});
+  auto source = OpenSource({folder.options().source.path, strategy});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),

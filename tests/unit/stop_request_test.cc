@@ -28,18 +28,18 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   const std::string strategy =
       folder.Write("strategy", ProtobufStrategy(0, {{"w", MakeLayout({2}, {{0}})}}));
   ConvertOptions convert;
-  convert.source = source;
-  convert.target = target;
-  convert.source_strategy = strategy;
+  convert.source.path = source;
+  convert.target.folder = target;
+  convert.source.strategy = strategy;
   AgainstOptions against;
-  against.source = source;
-  against.target = source;
-  against.source_strategy = strategy;
+  against.source.path = source;
+  against.target.folder = source;
+  against.source.strategy = strategy;
   DiffOptions diff;
   diff.a = diff.b = {source, strategy};
   DigestOptions digest;
-  digest.path = source;
-  digest.strategy = strategy;
+  digest.source.path = source;
+  digest.source.strategy = strategy;
   MergeOptions merge;
   merge.sources = {path, other};
   merge.output = target;
@@ -53,42 +53,42 @@ TEST(StopRequest, NothingIsReadAfterIt) {
   } rows[] = {
       {"Convert",
        [&](const std::stop_token& stop) {
-         convert.stop = stop;
+         convert.run.stop = stop;
          return Convert(convert).status();
        }},
       {"Plan",
        [&](const std::stop_token& stop) {
-         convert.stop = stop;
+         convert.run.stop = stop;
          return Plan(convert).status();
        }},
       {"MakeLayoutReport",
        [&](const std::stop_token& stop) {
-         convert.stop = stop;
+         convert.run.stop = stop;
          return MakeLayoutReport({convert, {}}).status();
        }},
       {"VerifyAgainst",
        [&](const std::stop_token& stop) {
-         against.stop = stop;
+         against.run.stop = stop;
          return VerifyAgainst(against).status();
        }},
       {"Diff",
        [&](const std::stop_token& stop) {
-         diff.stop = stop;
+         diff.run.stop = stop;
          return Diff(diff).status();
        }},
       {"DigestCheckpoint",
        [&](const std::stop_token& stop) {
-         digest.stop = stop;
+         digest.run.stop = stop;
          return DigestCheckpoint(digest).status();
        }},
       {"Merge",
        [&](const std::stop_token& stop) {
-         merge.stop = stop;
+         merge.run.stop = stop;
          return Merge(merge).status();
        }},
       {"InferStrategy",
        [&](const std::stop_token& stop) {
-         infer.stop = stop;
+         infer.run.stop = stop;
          return InferStrategy(infer).status();
        }},
   };

@@ -103,7 +103,7 @@ class SaidFolder : public ConversionFolder {
     const Status status = Convert(options()).status();
     EXPECT_EQ(status.code(), StatusCode::kMismatch) << status.message();
     EXPECT_EQ(Plan(options()).status().message(), status.message());
-    EXPECT_FALSE(fs::exists(options().target));
+    EXPECT_FALSE(fs::exists(options().target.folder));
     return status.message();
   }
 
@@ -143,9 +143,9 @@ TEST(StrategyCheckTest, SwappedOnesAreNamed) {
   EXPECT_THAT(message, HasSubstr(" fits the source: are the two swapped?; of "));
   EXPECT_THAT(message, HasSubstr("\n  \"w1\": rank 2 differs from rank 0 at byte 0 of the shard"));
   EXPECT_THAT(message,
-              AllOf(HasSubstr("`check_replicas=all`"), HasSubstr("`ShardedCheckpoint::Shards`"),
+              AllOf(HasSubstr("`checks.replicas=all`"), HasSubstr("`ShardedCheckpoint::Shards`"),
                     Not(HasSubstr("accu_grads")), Not(HasSubstr("norm"))));
-  folder.options().check_replicas = CheckReplicas::kNone;
+  folder.options().checks.replicas = CheckReplicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
 
@@ -171,20 +171,20 @@ TEST(StrategyCheckTest, RanksThatAreEqualAgainstTheStrategyAreAWarning) {
 
 TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
   SaidFolder folder({4, true}, {4, true});
-  const fs::path source = folder.options().source;
+  const fs::path source = folder.options().source.path;
   fs::copy_file(source / RankPath(2), source / RankPath(3), fs::copy_options::overwrite_existing);
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(AllOf(HasSubstr("the ranks 2 and 3 hold the same bytes"),
                                 HasSubstr("was a rank's file copied over another's"),
                                 Not(HasSubstr("swapped")))));
-  folder.options().check_replicas = CheckReplicas::kNone;
+  folder.options().checks.replicas = CheckReplicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
 
 TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
   for (const bool by_link : {false, true}) {
     SaidFolder folder({4, true}, {4, true});
-    const fs::path source = folder.options().source;
+    const fs::path source = folder.options().source.path;
     fs::remove(source / RankPath(3));
     if (by_link) {
       fs::create_hard_link(source / RankPath(2), source / RankPath(3));
@@ -193,16 +193,16 @@ TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
     }
     EXPECT_THAT(folder.Refusal(),
                 AllOf(HasSubstr("ranks 2 and 3 are one file"), HasSubstr("such as of \"w1\"")));
-    const std::string& path = folder.options().source;
-    const std::string& strategy = folder.options().source_strategy;
-    EXPECT_EQ(DigestCheckpoint({.path = path, .strategy = strategy}).status().code(),
+    const std::string& path = folder.options().source.path;
+    const std::string& strategy = folder.options().source.strategy;
+    EXPECT_EQ(DigestCheckpoint({.source = {.path = path, .strategy = strategy}}).status().code(),
               StatusCode::kMismatch);
-    folder.options().check_replicas = CheckReplicas::kNone;
+    folder.options().checks.replicas = CheckReplicas::kNone;
     EXPECT_TRUE(Convert(folder.options()).ok());
   }
   // Ranks that hold the same may well be one file.
   SaidFolder folder({4, false}, {4, false});
-  const fs::path source = folder.options().source;
+  const fs::path source = folder.options().source.path;
   fs::remove(source / RankPath(7));
   fs::create_hard_link(source / RankPath(3), source / RankPath(7));
   EXPECT_THAT(folder.Warnings(), IsEmpty());
@@ -211,10 +211,10 @@ TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
 TEST(StrategyCheckTest, OneFileNamedTwiceIsRefused) {
   SaidFolder folder({4, true}, {4, true});
   for (int64_t rank = 0; rank < 8; ++rank) {
-    folder.options().source_files[rank] =
-        (fs::path(folder.options().source) / RankPath(rank == 1 ? 0 : rank)).string();
+    folder.options().source.files[rank] =
+        (fs::path(folder.options().source.path) / RankPath(rank == 1 ? 0 : rank)).string();
   }
-  folder.options().source.clear();
+  folder.options().source.path.clear();
   EXPECT_THAT(folder.Refusal(), HasSubstr("ranks 0 and 1 are one file"));
 }
 
@@ -241,9 +241,9 @@ TEST(StrategyCheckTest, WhatIsEachRanksOwnIsNoError) {
               ElementsAre(AllOf(HasSubstr("1 parameters that no rank cuts differ"),
                                 HasSubstr("\"norm\""))));
   folder.Flip(5, "w1", 0);
-  folder.options().target += "2";
+  folder.options().target.folder += "2";
   EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\""));
-  folder.options().exclude = {"w1"};
+  folder.options().selection.exclude = {"w1"};
   EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("\"norm\"")));
 }
 
@@ -255,7 +255,7 @@ TEST(StrategyCheckTest, DataParallelismAloneForPartsIsRefused) {
     whole.push_back({named.name, MakeLayout({8}, {std::vector<int64_t>(dims, -1)})});
   }
   SaidFolder folder({8, false}, {8, false});
-  folder.options().source_strategy = folder.folder().Write("dp.ckpt", ProtobufStrategy(0, whole));
+  folder.options().source.strategy = folder.folder().Write("dp.ckpt", ProtobufStrategy(0, whole));
   EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\": rank 1 differs from rank 0"));
 }
 
@@ -265,34 +265,34 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   ASSERT_TRUE(checked.ok()) << checked.status().message();
   EXPECT_THAT(checked->source_ranks, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(checked->sample->files_opened, 4U);
-  const FolderContents before = ReadFolder(folder.options().target);
-  folder.options().check_replicas = CheckReplicas::kNone;
+  const FolderContents before = ReadFolder(folder.options().target.folder);
+  folder.options().checks.replicas = CheckReplicas::kNone;
   folder.options().force = true;
   const auto unchecked = Convert(folder.options());
   ASSERT_TRUE(unchecked.ok()) << unchecked.status().message();
   EXPECT_FALSE(unchecked->sample.has_value());
   EXPECT_EQ(unchecked->io.sources_mapped, checked->io.sources_mapped);
-  EXPECT_EQ(ReadFolder(folder.options().target), before);
+  EXPECT_EQ(ReadFolder(folder.options().target.folder), before);
   // A file that cannot be sampled is nobody's loss but the sample's.
   folder.WriteRank(6, std::string("no checkpoint"));
-  folder.options().check_replicas = CheckReplicas::kSample;
+  folder.options().checks.replicas = CheckReplicas::kSample;
   EXPECT_THAT(folder.Warnings(), ElementsAre(AllOf(HasSubstr("could not be sampled: rank 6: "),
                                                    HasSubstr(RankPath(6)))));
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
-  folder.options().progress = [&](const Progress&) { folder.RemoveRank(7); };
+  folder.options().run.progress = [&](const Progress&) { folder.RemoveRank(7); };
   EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("is missing: 6")));
 }
 
 TEST(StrategyCheckTest, FewRanksAreEnough) {
   SaidFolder folder({4, false}, {2, false});
   for (const int64_t rank : {1, 3, 4, 5, 6, 7}) folder.RemoveRank(rank);
-  folder.options().ranks = {0};
+  folder.options().selection.ranks = {0};
   EXPECT_THAT(Convert(folder.options()).status().message(),
               HasSubstr("is in no source file"));  // what is missing is said first
-  folder.options().source_strategy =
+  folder.options().source.strategy =
       folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w1", MakeLayout({8}, {{-1, -1}})}}));
-  folder.options().include = {"w1"};
+  folder.options().selection.include = {"w1"};
   EXPECT_THAT(Convert(folder.options()).status().message(),
               HasSubstr("\"w1\": rank 2 differs from rank 0"));
 }
@@ -319,7 +319,7 @@ class StageFolder : public ConversionFolder {
       }
       WriteRank(rank, shards);
     }
-    options().source_strategy = folder().Write("s.ckpt", ProtobufStrategy(1, merged));
+    options().source.strategy = folder().Write("s.ckpt", ProtobufStrategy(1, merged));
   }
 };
 
@@ -333,19 +333,21 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
                     HasSubstr("holds 5 of the 5 parameters that it has in stage 1 and not there, "
                               "such as \"layer5\", \"layer6\", \"layer7\"; most likely "),
                     HasSubstr("s.ckpt is not the strategy that this checkpoint was saved with")));
-  EXPECT_FALSE(fs::exists(options.target));
-  const DiffSide side = {options.source, options.source_strategy};
+  EXPECT_FALSE(fs::exists(options.target.folder));
+  const SourceSpec side = {options.source.path, options.source.strategy};
   const StageFolder right(0);
   ASSERT_TRUE(Convert(right.options()).ok());
   AgainstOptions against;
-  against.target = right.options().target;
-  against.source = options.source;
-  against.source_strategy = options.source_strategy;
+  against.target.folder = right.options().target.folder;
+  against.source.path = options.source.path;
+  against.source.strategy = options.source.strategy;
   for (const Status& other :
        {Plan(options).status(),
-        DigestCheckpoint({.path = options.source, .strategy = options.source_strategy}).status(),
+        DigestCheckpoint(
+            {.source = {.path = options.source.path, .strategy = options.source.strategy}})
+            .status(),
         Diff({.a = side, .b = side}).status(),
-        ShardedCheckpoint::Open(options.source, options.source_strategy).status(),
+        ShardedCheckpoint::Open(options.source.path, options.source.strategy).status(),
         VerifyAgainst(against).status()}) {
     EXPECT_EQ(other.message(), status.message());
   }
@@ -359,7 +361,7 @@ TEST(StrategyCheckTest, AFewParametersOfOtherStagesAreNoError) {
   }
   StageFolder folder(3);
   EXPECT_EQ(Convert(folder.options()).status().code(), StatusCode::kMismatch);
-  folder.options().exclude = {"layer5", "layer6"};
+  folder.options().selection.exclude = {"layer5", "layer6"};
   EXPECT_TRUE(Convert(folder.options()).ok());
 }
 
@@ -368,22 +370,23 @@ TEST(StrategyCheckTest, WhoComparesAllRefusesAWrongStrategyOnly) {
   SaidFolder folder({4, false}, {4, false});
   ASSERT_TRUE(Convert(folder.options()).ok());
   AgainstOptions against;
-  against.target = folder.options().target;
-  against.source = folder.options().source;
-  against.source_strategy = folder.options().source_strategy;
-  const std::string& path = folder.options().source;
-  const std::string& strategy = folder.options().source_strategy;
+  against.target.folder = folder.options().target.folder;
+  against.source.path = folder.options().source.path;
+  against.source.strategy = folder.options().source.strategy;
+  const std::string& path = folder.options().source.path;
+  const std::string& strategy = folder.options().source.strategy;
   for (const std::string name : {"w1", "w2", "adam_m.w1", "adam_m.w2"}) folder.Flip(5, name, 0);
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_EQ(proved->replicas.differing, 4U);
-  EXPECT_TRUE(DigestCheckpoint({.path = path, .strategy = strategy}).ok());
+  EXPECT_TRUE(DigestCheckpoint({.source = {.path = path, .strategy = strategy}}).ok());
 
   const SaidFolder wrong({4, false}, {2, false});
-  against.source = wrong.options().source;
-  against.source_strategy = wrong.options().source_strategy;
+  against.source.path = wrong.options().source.path;
+  against.source.strategy = wrong.options().source.strategy;
   EXPECT_THAT(VerifyAgainst(against).status().message(), HasSubstr("most likely"));
-  EXPECT_THAT(DigestCheckpoint({.path = against.source, .strategy = against.source_strategy})
+  EXPECT_THAT(DigestCheckpoint(
+                  {.source = {.path = against.source.path, .strategy = against.source.strategy}})
                   .status()
                   .message(),
               HasSubstr("most likely"));

@@ -36,7 +36,7 @@ class StrategyInferenceTest : public testing::Test {
  protected:
   Result<InferStrategyReport> Infer(const std::vector<TestTensor>& reference) {
     InferStrategyOptions options;
-    options.source = folder_.options().source;
+    options.source = folder_.options().source.path;
     options.reference = folder_.folder().Write("full.ckpt", EncodeCheckpoint(reference));
     options.output = output_ = (folder_.folder().path() / "inferred.ckpt").string();
     options.force = true;

@@ -180,12 +180,12 @@ TEST_F(StrategySpecTest, AFullCheckpointIsCutFor56Cards) {
   options_.spec = folder_.folder().Write("spec.json", R"({"devices": 56, "parameters": [
       {"parameter": "weight", "cuts": [7, 2], "optimizer_shards": 2},
       {"parameter": "bias", "cuts": [1], "optimizer_shards": 56}]})");
-  options_.checkpoint = folder_.options().source + "/" + RankPath(0);
+  options_.checkpoint = folder_.options().source.path + "/" + RankPath(0);
   options_.output = (folder_.folder().path() / "s56.ckpt").string();
   ASSERT_TRUE(MakeStrategy(options_).ok());
   ConvertOptions convert = folder_.options();
-  convert.source_strategy.clear();
-  convert.target_strategy = options_.output;
+  convert.source.strategy.clear();
+  convert.target.strategy = options_.output;
   const auto converted = Convert(convert);
   ASSERT_TRUE(converted.ok()) << converted.status().message();
   for (int64_t rank = 0; rank < 56; ++rank) {

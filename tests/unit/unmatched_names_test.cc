@@ -51,7 +51,7 @@ Status ConvertStatus(const ConversionFolder& folder) {
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().message(), planned.message());
   if (!report.ok()) {
-    EXPECT_THAT(ReadFolder(folder.options().target), IsEmpty());
+    EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   }
   return report.status();
 }
@@ -75,7 +75,7 @@ TEST_P(PrefixTest, OfTheSourceStrategyIsNamed) {
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("src.ckpt: has no layout for"), HasSubstr(words),
                                       HasSubstr("; `unmatched=copy` converts all the same")));
-  folder.options().unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
 
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(UnmatchedNamesTest, WhatIsLeftOutIsNotUnmatched) {
   NamedFolder folder({"layers.0.w", "w"}, {"model.layers.0.w", "w"}, {});
-  folder.options().exclude = {"layers.*"};
+  folder.options().selection.exclude = {"layers.*"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
 
@@ -149,11 +149,11 @@ TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
               AllOf(HasSubstr("src.ckpt: has no layout for 10 of the files' tensors, which are 480 "
                               "of the 584 bytes to be copied: \"u0\", "),
                     HasSubstr("; `unmatched=copy` converts all the same, `exclude` leaves")));
-  folder.options().exclude = {"u0"};
+  folder.options().selection.exclude = {"u0"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
-  folder.options().exclude.clear();
-  folder.options().unmatched = UnmatchedPolicy::kCopy;
-  folder.options().target += "2";
+  folder.options().selection.exclude.clear();
+  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+  folder.options().target.folder += "2";
   EXPECT_TRUE(ConvertStatus(folder).ok());
 
   // As many as there are matched ones of the full size hold less.
@@ -174,25 +174,25 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
   NamedFolder folder(kLayers, kModelLayers, {});
   const ConvertOptions& options = folder.options();
   AgainstOptions against;
-  against.target = folder.folder().path();
-  against.source = options.source;
-  against.source_strategy = options.source_strategy;
+  against.target.folder = folder.folder().path();
+  against.source.path = options.source.path;
+  against.source.strategy = options.source.strategy;
   DigestOptions digest;
-  digest.path = options.source;
-  digest.strategy = options.source_strategy;
+  digest.source.path = options.source.path;
+  digest.source.strategy = options.source.strategy;
   DiffOptions diff;
-  diff.a = {options.source, options.source_strategy};
+  diff.a = {options.source.path, options.source.strategy};
   diff.b = diff.a;
   for (const Status& status :
        {VerifyAgainst(against).status(), DigestCheckpoint(digest).status(), Diff(diff).status(),
-        ShardedCheckpoint::Open(options.source, options.source_strategy).status()}) {
+        ShardedCheckpoint::Open(options.source.path, options.source.strategy).status()}) {
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
     EXPECT_THAT(status.message(), HasSubstr("differ from names of the strategy by a prefix only"));
   }
-  folder.options().unmatched = UnmatchedPolicy::kCopy;
+  folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
   ASSERT_TRUE(Convert(options).ok());
-  against.target = options.target;
-  against.unmatched = UnmatchedPolicy::kCopy;
+  against.target.folder = options.target.folder;
+  against.selection.unmatched = UnmatchedPolicy::kCopy;
   const auto proved = VerifyAgainst(against);
   ASSERT_TRUE(proved.ok()) << proved.status().message();
   EXPECT_TRUE(proved->equal());

@@ -110,12 +110,12 @@ TEST_F(UsedPathsTest, TakesRelativePaths) {
 
 TEST_F(UsedPathsTest, AConversionsPathsAreThoseOfItsOptions) {
   ConvertOptions options;
-  options.source_files = {{3, "three.ckpt"}};
-  options.source_strategy = "s";
-  options.target_strategy = "d";
-  options.reference = "full";
-  options.group_info = {"group"};
-  options.target = "new";
+  options.source.files = {{3, "three.ckpt"}};
+  options.source.strategy = "s";
+  options.target.strategy = "d";
+  options.checks.reference = "full";
+  options.source.group_info = {"group"};
+  options.target.folder = "new";
   const UsedPaths used = PathsOf(options);
   EXPECT_THAT(used.checkpoints, testing::ElementsAre("", "three.ckpt"));
   EXPECT_THAT(used.files, testing::ElementsAre("s", "d", "full", "group"));

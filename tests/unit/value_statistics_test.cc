@@ -169,8 +169,8 @@ class ValueStatisticsTest : public testing::Test {
     tensors_ = {w, MakeTensor("none", DType::kFloat32, {0, 2}),
                 MakeTensor("hi", DType::kHiFloat8, {3})};
     folder_.WriteStage(tensors_, layouts_, 6);
-    options_.path = folder_.options().source;
-    options_.strategy = folder_.options().source_strategy;
+    options_.source.path = folder_.options().source.path;
+    options_.source.strategy = folder_.options().source.strategy;
   }
 
   const std::vector<NamedLayout> layouts_ = {{"w", MakeLayout({2, 3}, {{0, 1}})}};
@@ -181,11 +181,11 @@ class ValueStatisticsTest : public testing::Test {
 
 TEST_F(ValueStatisticsTest, LayoutAndJobsDoNotMatter) {
   StatisticsOptions full;
-  full.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_));
+  full.source.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_));
   const auto expected = MeasureValues(full);
   ASSERT_TRUE(expected.ok()) << expected.status().message();
   for (const int jobs : {1, 2, 8}) {
-    options_.jobs = jobs;
+    options_.run.jobs = jobs;
     const auto report = MeasureValues(options_);
     ASSERT_TRUE(report.ok()) << report.status().message();
     const auto& found = report->parameters[0];
@@ -204,7 +204,7 @@ TEST_F(ValueStatisticsTest, LayoutAndJobsDoNotMatter) {
 TEST_F(ValueStatisticsTest, WhatHasNoValuesHasNone) {
   const std::string note = TensorValue("note", "str", {0}, std::string("n\0\0\0", 4));
   options_ = {};
-  options_.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_) + note);
+  options_.source.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_) + note);
   options_.select = [](std::string_view name) { return name != "w"; };
   const auto report = MeasureValues(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -221,7 +221,7 @@ TEST_F(ValueStatisticsTest, WhatHasNoValuesHasNone) {
 TEST_F(ValueStatisticsTest, ACallThatIsStoppedSaysSo) {
   std::stop_source stop;
   stop.request_stop();
-  options_.stop = stop.get_token();
+  options_.run.stop = stop.get_token();
   EXPECT_EQ(MeasureValues(options_).status().code(), StatusCode::kCancelled);
 }
 

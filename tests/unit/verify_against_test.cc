@@ -30,15 +30,15 @@ class VerifyAgainstTest : public testing::Test {
     const ConvertOptions& convert = folder_.options();
     const auto report = Convert(convert);
     EXPECT_TRUE(report.ok()) << report.status().message();
-    options_.target = convert.target;
-    options_.source = convert.source;
-    options_.source_strategy = convert.source_strategy;
-    options_.target_strategy = convert.target_strategy;
+    options_.target.folder = convert.target.folder;
+    options_.source.path = convert.source.path;
+    options_.source.strategy = convert.source.strategy;
+    options_.target.strategy = convert.target.strategy;
     // As if another program had written them.
     fs::remove(Target("manifest.json"));
   }
 
-  fs::path Target(const std::string& path) const { return fs::path(options_.target) / path; }
+  fs::path Target(const std::string& path) const { return fs::path(options_.target.folder) / path; }
 
   // Replaces a target file. Returns its former bytes.
   std::string Replace(int64_t rank, const std::string& bytes) const {
@@ -73,7 +73,7 @@ class VerifyAgainstTest : public testing::Test {
 
 TEST_F(VerifyAgainstTest, GoodOutputsAreProved) {
   for (const int jobs : {0, 1, 3}) {
-    options_.jobs = jobs;
+    options_.run.jobs = jobs;
     const AgainstReport report = Verify();
     EXPECT_TRUE(report.equal());
     EXPECT_EQ(report.files, 4U);
@@ -179,23 +179,23 @@ TEST_F(VerifyAgainstTest, MissingFilesAreDifferences) {
 }
 
 TEST_F(VerifyAgainstTest, NoFileAtAllIsAnError) {
-  options_.prefix = "other";
+  options_.target.prefix = "other";
   const Status status = VerifyAgainst(options_).status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr("rank_0/other0.ckpt"));
-  options_.target = folder_.folder().path() / "absent";
+  options_.target.folder = folder_.folder().path() / "absent";
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(VerifyAgainstTest, OnlySomeRanks) {
   Replace(2, Flipped(2, 0));
-  options_.ranks = {3, 1, 1};
+  options_.selection.ranks = {3, 1, 1};
   const AgainstReport some = Verify();
   EXPECT_TRUE(some.equal());
   EXPECT_EQ(some.files, 2U);
-  options_.ranks = {2};
+  options_.selection.ranks = {2};
   EXPECT_FALSE(Verify().equal());
-  options_.ranks = {4};
+  options_.selection.ranks = {4};
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -207,7 +207,7 @@ TEST_F(VerifyAgainstTest, ExtraRankFoldersAreWarnedOf) {
 }
 
 TEST_F(VerifyAgainstTest, AnotherStrategyIsNoProof) {
-  options_.target_strategy = folder_.folder().Write(
+  options_.target.strategy = folder_.folder().Write(
       "swapped.ckpt",
       ProtobufStrategy(0, {{"w", MakeLayout({4}, {{0, -1}})}, {"v", MakeLayout({4}, {{-1, -1}})}}));
   EXPECT_FALSE(Verify().equal());
@@ -215,7 +215,7 @@ TEST_F(VerifyAgainstTest, AnotherStrategyIsNoProof) {
 
 TEST_F(VerifyAgainstTest, ReplicasThatDifferAreNamed) {
   // "v" is cut in three; ranks 1 and 4 hold the second row.
-  std::vector<TestTensor> rank_4 = ReadTensors(fs::path(options_.source) / RankPath(4));
+  std::vector<TestTensor> rank_4 = ReadTensors(fs::path(options_.source.path) / RankPath(4));
   rank_4[1].content[5] ^= 1;
   rank_4[3].content[0] ^= 1;  // "step", which is each rank's own
   folder_.WriteRank(4, rank_4);
@@ -237,14 +237,14 @@ TEST_F(VerifyAgainstTest, ReplicasThatDifferAreNamed) {
 
 TEST_F(VerifyAgainstTest, MalformedInputsAreErrors) {
   const auto code = [&] { return VerifyAgainst(options_).status().code(); };
-  options_.jobs = -1;
+  options_.run.jobs = -1;
   EXPECT_EQ(code(), StatusCode::kInvalidArgument);
-  options_.jobs = 2;
+  options_.run.jobs = 2;
   const AgainstOptions good = options_;
-  options_.source_strategy = options_.target_strategy = "";
+  options_.source.strategy = options_.target.strategy = "";
   EXPECT_EQ(code(), StatusCode::kInvalidArgument);
   options_ = good;
-  options_.source_strategy = "/absent";
+  options_.source.strategy = "/absent";
   EXPECT_EQ(code(), StatusCode::kNotFound);
   options_ = good;
   folder_.WriteRank(5, "no checkpoint");
@@ -260,28 +260,28 @@ TEST_F(VerifyAgainstTest, MalformedInputsAreErrors) {
 
 TEST_F(VerifyAgainstTest, ChangesMeanwhileAreNoticed) {
   const std::string whole = ReadFile(Target(RankPath(1)));
-  options_.progress = [&](const Progress&) { Replace(1, whole); };
+  options_.run.progress = [&](const Progress&) { Replace(1, whole); };
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kChanged);
-  options_.progress = [&](const Progress&) { folder_.WriteStage(tensors_, source_, 6); };
+  options_.run.progress = [&](const Progress&) { folder_.WriteStage(tensors_, source_, 6); };
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kChanged);
 }
 
 TEST_F(VerifyAgainstTest, AStopEndsIt) {
   std::stop_source stop;
-  options_.stop = stop.get_token();
-  options_.progress = [&](const Progress&) { stop.request_stop(); };
+  options_.run.stop = stop.get_token();
+  options_.run.progress = [&](const Progress&) { stop.request_stop(); };
   EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kCancelled);
 }
 
 TEST_F(VerifyAgainstTest, ProgressEndsWithAllBytes) {
   Progress last;
-  options_.progress = [&](const Progress& progress) {
+  options_.run.progress = [&](const Progress& progress) {
     EXPECT_GE(progress.done_bytes, last.done_bytes);
     last = progress;
   };
   uint64_t bytes = Verify().bytes;
   for (int64_t rank = 0; rank < 6; ++rank) {
-    bytes += fs::file_size(fs::path(options_.source) / RankPath(rank));
+    bytes += fs::file_size(fs::path(options_.source.path) / RankPath(rank));
   }
   EXPECT_EQ(last.done_bytes, bytes);
   EXPECT_EQ(last.total_bytes, bytes);

@@ -251,7 +251,7 @@ TEST_F(VerifyTest, Refuses) {
   EXPECT_EQ(Verify({.target = folder_.path() + "/nowhere"}).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Verify({.target = ""}).status().code(), StatusCode::kInvalidArgument);
   MakeSmall();
-  EXPECT_EQ(Verify({.target = folder_.path(), .jobs = -1}).status().code(),
+  EXPECT_EQ(Verify({.target = folder_.path(), .run = {.jobs = -1}}).status().code(),
             StatusCode::kInvalidArgument);
   folder_.Write("manifest_part1.json", "{\"schema_version\": 1}");
   const auto old = Verify({.target = folder_.path()});
@@ -270,7 +270,7 @@ TEST_F(VerifyTest, TellsHowFarItIs) {
     EXPECT_GE(now.done_bytes, last.done_bytes);
     last = now;
   };
-  ASSERT_TRUE(Verify({.target = folder_.path(), .jobs = 3, .progress = progress}).ok());
+  ASSERT_TRUE(Verify({.target = folder_.path(), .run = {.jobs = 3, .progress = progress}}).ok());
   EXPECT_EQ(last.total_bytes, 2 * kBlock + 1177);
   EXPECT_EQ(last.done_bytes, last.total_bytes) << "missing files have been dealt with, too";
 }
@@ -279,8 +279,9 @@ TEST_F(VerifyTest, StopsOnRequest) {
   MakeLarge();
   std::stop_source source;
   const auto progress = [&](const Progress&) { source.request_stop(); };
-  const auto report = Verify(
-      {.target = folder_.path(), .jobs = 1, .stop = source.get_token(), .progress = progress});
+  const auto report =
+      Verify({.target = folder_.path(),
+              .run = {.jobs = 1, .stop = source.get_token(), .progress = progress}});
   EXPECT_EQ(report.status().code(), StatusCode::kCancelled);
 }
 
@@ -292,7 +293,7 @@ TEST_F(VerifyTest, AFileThatIsWrittenToMeanwhileIsAnError) {
       std::ofstream(folder_.PathOf("rank_0/a.ckpt"), std::ios::app) << 'x';
     }
   };
-  const auto report = Verify({.target = folder_.path(), .progress = progress});
+  const auto report = Verify({.target = folder_.path(), .run = {.progress = progress}});
   EXPECT_EQ(report.status().code(), StatusCode::kChanged);
   EXPECT_THAT(report.status().message(), HasSubstr("rank_0/a.ckpt"));
 }
@@ -320,7 +321,7 @@ TEST_F(VerifyTest, LeavesFewPagesMapped) {
   const std::string path = folder_.PathOf("rank_0/a.ckpt");
   size_t most = 0;
   const auto progress = [&](const Progress&) { most = std::max(most, MappedPages(path)); };
-  ASSERT_TRUE(Verify({.target = folder_.path(), .jobs = 1, .progress = progress}).ok());
+  ASSERT_TRUE(Verify({.target = folder_.path(), .run = {.jobs = 1, .progress = progress}}).ok());
   EXPECT_LE(most, size_t{4} * (4 << 20) / 4096);
 }
 

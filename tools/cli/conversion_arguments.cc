@@ -163,10 +163,10 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
 }
 
 void MindFormersSpelling::ApplyTo(ConvertOptions& options) const {
-  if (source_strategy_) options.source_strategy = StrategyPath(*source_strategy_);
-  if (target_strategy_) options.target_strategy = StrategyPath(*target_strategy_);
-  if (processes_) options.jobs = *processes_;
-  if (by_rank_) options.ranks = {rank_.value_or(0)};
+  if (source_strategy_) options.source.strategy = StrategyPath(*source_strategy_);
+  if (target_strategy_) options.target.strategy = StrategyPath(*target_strategy_);
+  if (processes_) options.run.jobs = *processes_;
+  if (by_rank_) options.selection.ranks = {rank_.value_or(0)};
 }
 
 Status MindFormersSpelling::CheckWorldSize(const std::string& target_strategy) const {
@@ -198,35 +198,36 @@ std::optional<std::string> MindFormersSpelling::Warning() const {
 }
 
 void ConversionArguments::AddTo(CLI::App& app) {
-  AddPositional(app, "SRC", options_.source,
+  AddPositional(app, "SRC", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors; pattern for files or folders with "
                 "{rank} for the number, as node{rank}/net-1_100.ckpt; or one such file, when there "
                 "is no source strategy")
       ->required(false);
-  AddPositional(app, "DST", options_.target,
+  AddPositional(app, "DST", options_.target.folder,
                 "Folder for rank_N/PREFIXN.ckpt or .safetensors; made when it is missing")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
-  AddSourceFilesOption(app, options_.source_files);
-  AddGroupInfoOption(app, options_.group_info);
-  AddStrategyOptions(app, options_.source_strategy, options_.target_strategy);
+  AddSourceFilesOption(app, options_.source.files);
+  AddGroupInfoOption(app, options_.source.group_info);
+  AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
   app.add_option_function<std::string>(
-         "--format", [this](const std::string& format) { options_.format = kFormats.at(format); },
+         "--format",
+         [this](const std::string& format) { options_.target.format = kFormats.at(format); },
          "Write target files in this format (the source's)")
       ->type_name("ckpt|safetensors")
       ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""));
-  app.add_option("--prefix", options_.prefix, "Begin output names with P (checkpoint_)")
+  app.add_option("--prefix", options_.target.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
-  AddSuffixOption(app, options_.suffix);
+  AddSuffixOption(app, options_.source.suffix);
   app.add_option_function<std::vector<std::string>>(
          "--rank",
          [this](const std::vector<std::string>& lists) {
-           for (const std::string& list : lists) AddRanks(list, options_.ranks);
+           for (const std::string& list : lists) AddRanks(list, options_.selection.ranks);
          },
          "Write only these target ranks, as in 3 or 0-7,9; may be given several times")
       ->type_name("N")
       ->allow_extra_args(false);
-  AddJobsOption(app, options_.jobs,
+  AddJobsOption(app, options_.run.jobs,
                 "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
   app.add_option("--memory-limit", options_.memory_limit,
                  "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
@@ -252,9 +253,9 @@ void ConversionArguments::AddTo(CLI::App& app) {
                "exit 3 when they differ")
       ->type_name("[=none|sample|all]")
       ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
-  AddUnmatchedOption(app, options_.unmatched);
+  AddUnmatchedOption(app, options_.selection.unmatched);
   choice_.AddTo(app);
-  app.add_option("--reference", options_.reference,
+  app.add_option("--reference", options_.checks.reference,
                  "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
                  "checkpoint of the same model")
       ->type_name("FILE");
@@ -269,33 +270,36 @@ void ConversionArguments::AddTo(CLI::App& app) {
 }
 
 void ConversionArguments::Complete() {
-  const bool by_option = !options_.source_files.empty() || !mindformers_.source().empty();
-  if (by_option && options_.target.empty()) options_.target.swap(options_.source);
+  const bool by_option = !options_.source.files.empty() || !mindformers_.source().empty();
+  if (by_option && options_.target.folder.empty())
+    options_.target.folder.swap(options_.source.path);
   const auto twice = [](bool both, const char* what, const char* other) {
     if (both) throw CLI::ExcludesError(what, other);
   };
-  twice(!options_.source_files.empty() && !options_.source.empty(), "SRC", "--source");
-  twice(!mindformers_.source().empty() && !options_.source.empty(), "SRC", "--src_checkpoint");
-  twice(!mindformers_.source().empty() && !options_.source_files.empty(), "--source",
+  twice(!options_.source.files.empty() && !options_.source.path.empty(), "SRC", "--source");
+  twice(!mindformers_.source().empty() && !options_.source.path.empty(), "SRC", "--src_checkpoint");
+  twice(!mindformers_.source().empty() && !options_.source.files.empty(), "--source",
         "--src_checkpoint");
-  twice(!mindformers_.target().empty() && !options_.target.empty(), "DST", "--dst_checkpoint_dir");
-  if (!by_option && options_.source.empty()) throw CLI::RequiredError("SRC");
-  if (mindformers_.target().empty() && options_.target.empty()) throw CLI::RequiredError("DST");
+  twice(!mindformers_.target().empty() && !options_.target.folder.empty(), "DST",
+        "--dst_checkpoint_dir");
+  if (!by_option && options_.source.path.empty()) throw CLI::RequiredError("SRC");
+  if (mindformers_.target().empty() && options_.target.folder.empty())
+    throw CLI::RequiredError("DST");
 }
 
 ConvertOptions ConversionArguments::WithoutChoice() const {
   ConvertOptions options = options_;
-  if (!mindformers_.source().empty()) options.source = mindformers_.source();
-  if (!mindformers_.target().empty()) options.target = mindformers_.target();
+  if (!mindformers_.source().empty()) options.source.path = mindformers_.source();
+  if (!mindformers_.target().empty()) options.target.folder = mindformers_.target();
   mindformers_.ApplyTo(options);
   options.io = ParseIo(io_).io;
   if (!expected_parameters_.empty()) {
-    options.expected_parameters = *ParseParameterCount(expected_parameters_);
+    options.checks.parameters = *ParseParameterCount(expected_parameters_);
   }
-  options.checksum = !no_checksum_;
-  if (check_replicas_ == "none") options.check_replicas = CheckReplicas::kNone;
+  options.checks.checksum = !no_checksum_;
+  if (check_replicas_ == "none") options.checks.replicas = CheckReplicas::kNone;
   if (check_replicas_ == "true" || check_replicas_ == "all") {
-    options.check_replicas = CheckReplicas::kAll;
+    options.checks.replicas = CheckReplicas::kAll;
   }
   options.resume = resume_ == "true"     ? Resume::kTrust
                    : resume_ == "verify" ? Resume::kVerify
@@ -305,9 +309,9 @@ ConvertOptions ConversionArguments::WithoutChoice() const {
 
 Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = WithoutChoice();
-  if (Status status = choice_.Fill(options); !status.ok()) return status;
+  if (Status status = choice_.Fill(options.selection); !status.ok()) return status;
   // It is not among the options, so that the library cannot know that an output would replace it.
-  const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target}});
+  const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target.folder}});
   if (!stays.ok()) return Status(stays.code(), "--rename " + stays.message());
   return options;
 }

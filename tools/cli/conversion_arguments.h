@@ -64,7 +64,7 @@ class ConversionArguments {
   UsedPaths Paths() const;
   // The target folder, however it was given.
   const std::string& target() const {
-    return mindformers_.target().empty() ? options_.target : mindformers_.target();
+    return mindformers_.target().empty() ? options_.target.folder : mindformers_.target();
   }
   const MindFormersSpelling& mindformers() const { return mindformers_; }
 

@@ -44,7 +44,7 @@ Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::stri
   if (!free.ok()) return free;
   const StopOnSignal stop;
   LayoutReportOptions layout{options, {}};
-  layout.conversion.stop = stop.token();
+  layout.conversion.run.stop = stop.token();
   return MakeLayoutReport(layout);
 }
 
@@ -117,7 +117,7 @@ int ConvertCommand::Run() {
     options.waiting = waiting_;
   }
   const MindFormersSpelling& mindformers = arguments_.mindformers();
-  const Status world_size = mindformers.CheckWorldSize(options.target_strategy);
+  const Status world_size = mindformers.CheckWorldSize(options.target.strategy);
   if (!world_size.ok()) return Fail(world_size);
   std::optional<LayoutReport> layout;
   if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
@@ -133,7 +133,7 @@ int ConvertCommand::Run() {
     const std::string run =
         TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
     const Status drawn =
-        WriteReport(page_, ReportPage(*layout, options.source, run), options.force);
+        WriteReport(page_, ReportPage(*layout, options.source.path, run), options.force);
     if (!drawn.ok()) {
       return Fail(Status(drawn.code(), fmt::format("the conversion is done, but its report is not "
                                                    "written: {}",

@@ -121,23 +121,23 @@ DigestCommand::DigestCommand(CLI::App& parent)
     : Command(parent, "digest", "Print digests of parameters, the same in every layout",
               {"reshard digest ckpt_8 --strategy s8.ckpt",
                "reshard digest full/rank_0/model.ckpt --json"}) {
-  AddPositional(app(), "PATH", options_.path,
+  AddPositional(app(), "PATH", options_.source.path,
                 "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no strategy");
   app()
-      .add_option("--strategy", options_.strategy,
+      .add_option("--strategy", options_.source.strategy,
                   "Strategy file, or folder of stage files; without it PATH holds full tensors")
       ->type_name("S");
-  AddSuffixOption(app(), options_.suffix);
+  AddSuffixOption(app(), options_.source.suffix);
   app().add_flag(
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and of what no layout cuts the lowest rank's "
       "value: faster, but a rank that differs is not found");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
+  AddJobsOption(app(), options_.run.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
 }
 
 UsedPaths DigestCommand::Paths() const {
-  return {.checkpoints = {options_.path}, .files = {options_.strategy}};
+  return {.checkpoints = {options_.source.path}, .files = {options_.source.strategy}};
 }
 
 int DigestCommand::Run() {
@@ -172,7 +172,7 @@ void DigestCommand::PrintReport(const DigestReport& report, double seconds) cons
     if (!parameter.ranks.empty()) parameters.back()["ranks"] = parameter.ranks;
   }
   nlohmann::ordered_json document = JsonDocument();
-  document["path"] = options_.path;
+  document["path"] = options_.source.path;
   document["parameters"] = std::move(parameters);
   document["bytes"] = report.bytes;
   document["bytes_read"] = report.bytes_read;
@@ -195,7 +195,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
   AddPositional(app(), "A", options_.a.path,
                 "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no strategy");
   AddPositional(app(), "B", options_.b.path, "Likewise");
-  const auto add_side = [this](DiffSide& side, const std::string& letter, const std::string& name) {
+  const auto add_side = [this](SourceSpec& side, const std::string& letter,
+                               const std::string& name) {
     app()
         .add_option(fmt::format("--{}-strategy", letter), side.strategy,
                     fmt::format("Strategy file of {0}, or folder of stage files; without it {0} "
@@ -213,7 +214,7 @@ DiffCommand::DiffCommand(CLI::App& parent)
       "Read one replica of each shard only, and compare byte by byte: faster, but a rank "
       "that differs from its replica is not found");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
+  AddJobsOption(app(), options_.run.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
 }
 
 UsedPaths DiffCommand::Paths() const {

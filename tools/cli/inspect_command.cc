@@ -555,10 +555,10 @@ void InspectCommand::InspectShards(const std::string& path) {
 
 Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const {
   StatisticsOptions options;
-  options.path = path;
-  options.strategy = strategy_;
-  options.suffix = IsFolder(path) ? suffix_ : "";
-  options.jobs = jobs_;
+  options.source.path = path;
+  options.source.strategy = strategy_;
+  options.source.suffix = IsFolder(path) ? suffix_ : "";
+  options.run.jobs = jobs_;
   if (filter_.given()) {
     options.select = [this](std::string_view name) { return filter_.Takes(name); };
   }

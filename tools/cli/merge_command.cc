@@ -31,7 +31,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "several have to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.jobs,
+  AddJobsOption(app(), options_.run.jobs,
                 "Threads that read and write; 0 is all cores (the cores, up to 4)");
 }
 

@@ -19,7 +19,7 @@ constexpr OptionWords kOptionWords[] = {
     {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`"},
     {"Verify", "`reshard verify`"},
     {"VerifyAgainst", "--against"},
-    {"check_replicas=", "--check-replicas="},
+    {"checks.replicas=", "--check-replicas="},
     {"checkpoint", "--from CKPT"},
     {"checksum=false", "--no-checksum"},
     {"exclude", "--exclude"},
@@ -35,10 +35,10 @@ constexpr OptionWords kOptionWords[] = {
     {"resume", "--resume"},
     {"resume=", "--resume="},
     {"shard=", "--shard "},
-    {"source_files", "--source"},
-    {"source_strategy", "--src-strategy"},
+    {"source.files", "--source"},
+    {"source.strategy", "--src-strategy"},
     {"suffix=", "--suffix="},
-    {"target_strategy", "--dst-strategy"},
+    {"target.strategy", "--dst-strategy"},
     {"unmatched=", "--unmatched "},
 };
 

@@ -71,7 +71,7 @@ int PlanCommand::Run() {
   if (!given.ok()) return Fail(given.status());
   ConvertOptions& options = *given;
   const StopOnSignal stop;
-  options.stop = stop.token();
+  options.run.stop = stop.token();
   const Result<PlanReport> report = Plan(options);
   if (!report.ok()) return Fail(report.status());
   if (!quiet()) PrintNotes(report->notes);

@@ -18,10 +18,10 @@ ReportCommand::ReportCommand(CLI::App& parent)
                "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
                "reshard report ckpt_8 -o files.html    # bytes only"}) {
   ConvertOptions& conversion = options_.conversion;
-  AddPositional(app(), "SRC", conversion.source,
+  AddPositional(app(), "SRC", conversion.source.path,
                 "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
-  AddStrategyOptions(app(), conversion.source_strategy, conversion.target_strategy);
-  AddSuffixOption(app(), conversion.suffix);
+  AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
+  AddSuffixOption(app(), conversion.source.suffix);
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; may be given several times (the largest one "
@@ -42,11 +42,11 @@ int ReportCommand::Run() {
   const Status free = CheckReport(output_, force_, PathsOf(options_.conversion));
   if (!free.ok()) return Fail(free);
   const StopOnSignal stop;
-  options_.conversion.stop = stop.token();
+  options_.conversion.run.stop = stop.token();
   const Result<LayoutReport> report = MakeLayoutReport(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->plan.warnings);
-  const std::string page = ReportPage(*report, options_.conversion.source);
+  const std::string page = ReportPage(*report, options_.conversion.source.path);
   const Status written = WriteReport(output_, page, force_);
   if (!written.ok()) return Fail(written);
   if (json()) {

@@ -47,14 +47,13 @@ class ChoiceOptions {
 
   // After parsing: sets include, exclude and renames of a library call's options.
   // Errors: those of ReadRenames.
-  template <typename Options>
-  Status Fill(Options& options) const {
-    options.include = include_;
-    options.exclude = exclude_;
+  Status Fill(Selection& selection) const {
+    selection.include = include_;
+    selection.exclude = exclude_;
     if (rename_file_.empty()) return {};
     Result<std::map<std::string, std::string>> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return renames.status();
-    options.renames = *std::move(renames);
+    selection.renames = *std::move(renames);
     return {};
   }
 

@@ -47,10 +47,10 @@ class StopOnSignal {
 template <typename Options, typename Call>
 auto CallStoppable(Options options, ProgressStyle style, Call call) {
   const StopOnSignal stop;
-  options.stop = stop.token();
+  options.run.stop = stop.token();
   ProgressOutput output(style);
   if (style != ProgressStyle::kNone) {
-    options.progress = [&output](const Progress& progress) { output.Update(progress); };
+    options.run.progress = [&output](const Progress& progress) { output.Update(progress); };
   }
   return call(options);
 }

@@ -200,43 +200,42 @@ VerifyCommand::VerifyCommand(CLI::App& parent)
                "s4.ckpt"}) {
   AddJsonLinesOption();
   AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
-  AddJobsOption(app(), options_.jobs,
+  AddJobsOption(app(), options_.run.jobs,
                 "Threads that read; 0 is one for each core (the cores, up to 4)");
   AddAgainst();
 }
 
 void VerifyCommand::AddAgainst() {
   app()
-      .add_option("--against", against_.source,
+      .add_option("--against", against_.source.path,
                   "Instead of that, compare each byte of DST with what a conversion of SRC gives, "
                   "and the replicas in SRC with one another; needs no manifest")
       ->type_name("SRC");
-  AddSourceFilesOption(app(), against_.source_files)
+  AddSourceFilesOption(app(), against_.source.files)
       ->description(
           "As --against, in place of SRC the file of source rank RANK; may be given several times");
   const auto add = [&](const char* name, auto& variable, const char* type, const char* words) {
     return app().add_option(name, variable, words)->type_name(type)->group(kWithAgainst);
   };
-  add("--src-strategy", against_.source_strategy, "S", "Strategy of the source");
-  add("--dst-strategy", against_.target_strategy, "D", "Strategy of the target");
-  add("--prefix", against_.prefix, "P", "Names of the target files begin with P (checkpoint_)");
-  AddSuffixOption(app(), against_.suffix)->group(kWithAgainst);
-  add("--rank", against_.ranks, "N", "Prove only target rank N; may be given several times")
+  add("--src-strategy", against_.source.strategy, "S", "Strategy of the source");
+  add("--dst-strategy", against_.target.strategy, "D", "Strategy of the target");
+  add("--prefix", against_.target.prefix, "P",
+      "Names of the target files begin with P (checkpoint_)");
+  AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
+  add("--rank", against_.selection.ranks, "N",
+      "Prove only target rank N; may be given several times")
       ->allow_extra_args(false)
       ->transform(WholeNumber());
-  AddGroupInfoOption(app(), against_.group_info)->group(kWithAgainst);
-  AddUnmatchedOption(app(), against_.unmatched)->group(kWithAgainst);
+  AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
+  AddUnmatchedOption(app(), against_.selection.unmatched)->group(kWithAgainst);
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
 UsedPaths VerifyCommand::Paths() const {
   ConvertOptions conversion;
   conversion.source = against_.source;
-  conversion.source_files = against_.source_files;
-  conversion.source_strategy = against_.source_strategy;
-  conversion.target_strategy = against_.target_strategy;
-  conversion.group_info = against_.group_info;
-  conversion.target = options_.target;
+  conversion.target = against_.target;
+  conversion.target.folder = options_.target;
   UsedPaths used = PathsOf(conversion);
   used.files.push_back(choice_.rename_file());
   return used;
@@ -295,9 +294,9 @@ void VerifyCommand::PrintText(const DamageReport& report) const {
 
 int VerifyCommand::RunAgainst() const {
   AgainstOptions options = against_;
-  options.target = options_.target;
-  options.jobs = options_.jobs;
-  if (const Status status = choice_.Fill(options); !status.ok()) return Fail(status);
+  options.target.folder = options_.target;
+  options.run.jobs = options_.run.jobs;
+  if (const Status status = choice_.Fill(options.selection); !status.ok()) return Fail(status);
   const auto print = [this](const AgainstReport& report, double seconds) {
     if (json()) {
       PrintAgainst(report, seconds);
@@ -323,7 +322,7 @@ int VerifyCommand::RunAgainst() const {
 void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) const {
   nlohmann::ordered_json document = JsonDocument();
   document["target"] = options_.target;
-  document["source"] = SourceAsJson(against_.source, against_.source_files);
+  document["source"] = SourceAsJson(against_.source.path, against_.source.files);
   document.update(AgainstAsJson(report));
   document["seconds"] = seconds;
   document["warnings"] = InOptionWords(report.warnings);

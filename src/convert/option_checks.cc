@@ -1,0 +1,87 @@
+#include "src/convert/option_checks.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/rename_map/rename_map_codec.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/convert/opened_source.h"
+#include "src/io/byte_source.h"
+#include "src/io/shared_work.h"
+#include "src/mindspore/rank_pattern.h"
+#include "src/os/paths.h"
+#include "src/plan/parameter_choice.h"
+
+namespace reshard {
+Status CheckOutside(const std::string& target, const std::string& source) {
+  RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
+  if (!inside) return {};
+  return InvalidArgumentError(
+      fmt::format("the target {} is, or lies in, the source {}; choose a folder outside of it",
+                  Escape(target), Escape(source)));
+}
+
+Status CheckConvertOptions(const ConvertOptions& options) {
+  RESHARD_RETURN_IF_ERROR(
+      CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
+  if (!options.source.has_strategy() && options.target.strategy.empty()) {
+    return InvalidArgumentError(
+        "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
+        "source "
+        "strategy "
+        "the source holds full tensors, without a target strategy full tensors are written");
+  }
+  const std::string& prefix = options.target.prefix;
+  constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
+  if (prefix.find('/') != std::string::npos || prefix.find("..") != std::string::npos ||
+      prefix != Escape(prefix) || prefix.size() > kLongestPrefix) {
+    return InvalidArgumentError(fmt::format(
+        "the prefix {} becomes part of file names: no slash, backslash or quote, no \"..\", no "
+        "control characters, at most {} bytes",
+        Quote(prefix), kLongestPrefix));
+  }
+  if (options.resume == Resume::kVerify && !options.checks.checksum) {
+    return InvalidArgumentError(
+        "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
+  }
+  if (options.resume == Resume::kVerify && options.shard) {
+    return InvalidArgumentError(
+        "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
+        "shards have written is read back before it is published");
+  }
+  RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
+  if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
+  return CheckOutside(options.target.folder, options.source.path);
+}
+
+UsedPaths v0_1::PathsOf(const ConvertOptions& options) {
+  UsedPaths used{
+      .checkpoints = {options.source.path},
+      .files = {options.source.strategy, options.target.strategy, options.checks.reference},
+      .targets = {options.target.folder}};
+  for (const auto& [rank, path] : options.source.files) used.checkpoints.push_back(path);
+  used.files.insert(used.files.end(), options.source.group_info.begin(),
+                    options.source.group_info.end());
+  return used;
+}
+
+Result<std::map<std::string, std::string>> v0_1::ReadRenames(const std::string& path) {
+  using Renames = std::map<std::string, std::string>;
+  return CatchOutOfMemory([&]() -> Result<Renames> {
+    RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxRenameMapBytes));
+    RESHARD_ASSIGN_OR_RETURN(Renames renames, ParseRenameMap(path, bytes));
+    const Status status = CheckRenames(renames);
+    if (!status.ok()) {
+      return Status(status.code(), fmt::format("{}: {}", Escape(path), status.message()));
+    }
+    return renames;
+  });
+}
+
+}  // namespace reshard

@@ -1,0 +1,21 @@
+// What options of a conversion have to be, before anything is opened.
+#ifndef RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
+#define RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
+
+#include <string>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// Errors: kInvalidArgument, with what to give instead; kIo.
+Status CheckConvertOptions(const ConvertOptions& options);
+
+// The folder `target` must not be, or lie in, the folder or file `source`.
+// Errors: kInvalidArgument; kIo.
+Status CheckOutside(const std::string& target, const std::string& source);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_OPTION_CHECKS_H_
