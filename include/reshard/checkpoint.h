@@ -137,9 +137,10 @@ struct RankFiles {
 };
 
 // Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
-// {rank} names (SourceSpec::path, reshard/conversion_options.h): that of the greatest (epoch,
-// step), or the one whose name ends in `suffix` + ".ckpt" where `suffix` is not empty. Errors:
-// kNotFound, kMismatch when steps differ or a choice is open (lists them), kUnsupported, kIo.
+// {rank} names (SourceSpec::path, reshard/conversion_options.h), or the files of a folder of whole
+// tensors, which are numbered as ranks are: that of the greatest (epoch, step), or the one whose
+// name ends in `suffix` and the extension where `suffix` is not empty. Errors: kNotFound, kMismatch
+// when steps differ or a choice is open (lists them), kUnsupported, kIo.
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
 }  // namespace v0_1

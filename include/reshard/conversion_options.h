@@ -28,7 +28,18 @@ struct StrategySummary;  // reshard/strategy_files.h
 enum class TargetFormat {
   kCkpt,         // rank_N/PREFIXN.ckpt, as MindSpore's save_checkpoint writes
   kSafetensors,  // rank_N/PREFIXN.safetensors, byte for byte as the safetensors library writes
+  // Of whole tensors: partK.safetensors, hyper_param.safetensors, param_name_map.json, as
+  // MindSpore's unified_safetensors writes.
+  kUnified,
+  // Of whole tensors: model-0000K-of-0000N.safetensors and model.safetensors.index.json, or
+  // model.safetensors where one file holds all, as huggingface_hub divides them.
+  kHuggingFace,
 };
+
+// Whether target files are a folder of whole tensors, and of no rank.
+constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
+  return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
+}
 
 // What becomes of parameters that exactly one of two given strategies has, and whether tensors of
 // several elements may be in none that is given.
@@ -92,7 +103,9 @@ struct IoChoice {
 struct SourceSpec {
   // A folder with rank_N/*.ckpt or rank_N/*.safetensors; a pattern such as
   // node{rank}/net-1_100.ckpt or node{rank}, in which each {rank} stands for the number of a rank;
-  // or one such file when there is no strategy. Empty when `files` says it.
+  // or, where there is no strategy, one such file or a folder of whole tensors with a
+  // param_name_map.json, a *.safetensors.index.json, or a lone safetensors file. Empty when `files`
+  // says it.
   std::string path = {};
   // A strategy file or a folder of stage files; empty: the source holds full tensors.
   std::string strategy = {};
@@ -107,6 +120,9 @@ struct SourceSpec {
   std::vector<std::string> group_info = {};
   // In place of `strategy`, one that was read or made before; null: none.
   std::shared_ptr<const StrategySummary> layouts = {};
+  // From names in the strategies and the outputs to names in the source, where they are others; all
+  // other names in options are the outputs' then, but those that Selection::renames makes.
+  std::map<std::string, std::string> name_map = {};
 
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
@@ -116,8 +132,13 @@ struct TargetSpec {
   std::string folder = {};  // made when it is not there
   // A strategy file or a folder of stage files; empty: full tensors, for one rank.
   std::string strategy = {};
-  std::string prefix = "checkpoint_";       // files are folder/rank_N/PREFIXN and an extension
+  std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
+  // A pattern of file names, such as rank_{rank}/net.{ext}, in which {rank}, {prefix} and {ext}
+  // stand for what they say; empty: rank_{rank}/{prefix}{rank}.{ext}.
+  std::string names = {};
   std::optional<TargetFormat> format = {};  // without a value, the source's
+  uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
+  uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
 };
 
 // What of a checkpoint is written, and under which names.

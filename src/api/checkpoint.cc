@@ -13,11 +13,14 @@
 #include "src/base/status_macros.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
+#include "src/full/full_folder.h"
 #include "src/io/byte_source.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_folder.h"
+#include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/paths.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
 #include "src/tensor/byte_box.h"
@@ -28,6 +31,14 @@ namespace {
 
 Status NoSuchTensor(std::string_view name) {
   return NotFoundError(fmt::format("the checkpoint has no tensor {}", Quote(name)));
+}
+
+// Whether `path` is a folder of whole tensors.
+Result<bool> IsFullFolder(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind != PathKind::kDirectory) return false;
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> found, FindFullFolder(path));
+  return found.has_value();
 }
 
 bool IsBoxOf(const Box& box, const Shape& shape) {
@@ -217,8 +228,19 @@ Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
 
 Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
-    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
     RankFiles files;
+    if (!IsRankPattern(folder) && suffix.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(const bool is_folder, IsFullFolder(folder));
+      if (is_folder) {
+        RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource({.path = folder}));
+        for (const OpenedSource::File& file : source->chosen()) {
+          files.files.push_back({file.rank, source->path(file)});
+        }
+        files.warnings = source->warnings();
+        return files;
+      }
+    }
+    RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
     for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
     files.warnings = std::move(found.warnings);
     return files;

@@ -108,24 +108,26 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
 }
 
 // The first rank of each target stage that is planned.
-std::map<int64_t, int64_t> PlannedStages(const PlanReport& plan, const ConversionRule& rule) {
+std::map<int64_t, int64_t> PlannedStages(const PlanReport& plan, const ConversionRule& rule,
+                                         const Target& target) {
   std::map<int64_t, int64_t> stages;
   for (const TargetFileSummary& file : plan.targets) {
-    stages.emplace(rule.TargetStage(file.rank), file.rank);
+    const int64_t rank = target.RankOf(file.rank);
+    stages.emplace(rule.TargetStage(rank), rank);
   }
   return stages;
 }
 
-Result<DeviceGrid> TargetGrid(const OpenedSource& source, const MindSporeTarget& target,
+Result<DeviceGrid> TargetGrid(const OpenedSource& source, const ConversionTarget& target,
                               const PlanReport& plan, const Parameter& parameter) {
   const ConversionRule& rule = source.rule();
   const int64_t stages =
       rule.target() == nullptr ? 1 : static_cast<int64_t>(rule.target()->stages().size());
   GridBuilder builder(stages, rule.target_ranks() / stages, parameter.second.full_shape);
-  for (const auto& [stage, rank] : PlannedStages(plan, rule)) {
+  for (const auto& [stage, rank] : PlannedStages(plan, rule, target.files())) {
     PlanFindings findings;  // all has been said
     RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection,
-                             target.Select(rank, findings));
+                             target.ranks->Select(rank, findings));
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), parameter.second.source_name) != names.end();
     };
@@ -169,7 +171,7 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanFindings& find
 // `findings` are those of the plans of `plan`. Errors: kNotFound for a
 // name that none of them writes; those of MakeGrid and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
-                                                    const MindSporeTarget& target,
+                                                    const ConversionTarget& target,
                                                     const PlanReport& plan,
                                                     const PlanFindings& findings,
                                                     const std::vector<std::string>& names) {
@@ -202,14 +204,19 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
 
 SideSums SourceSums(const OpenedSource& source) {
   const ConversionRule& rule = source.rule();
-  SideSums sums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
+  // The files of a folder count as ranks do.
+  SideSums sums =
+      source.tensors().placement().IsFolder()
+          ? SideSums(0, 1, static_cast<int64_t>(source.chosen().size()))
+          : SideSums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
   for (const OpenedSource::File& file : source.chosen()) {
     sums.AddFile(file.rank, file.identity.size);
   }
   return sums;
 }
 
-SideSums TargetSums(const ConversionRule& rule) {
+SideSums TargetSums(const ConversionRule& rule, const ConversionTarget& target) {
+  if (target.folder) return {0, 1, target.folder->files()};
   const int64_t stages =
       rule.target() == nullptr ? 1 : static_cast<int64_t>(rule.target()->stages().size());
   return {0, stages, rule.target_ranks() / stages};
@@ -220,10 +227,12 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const ConvertOptions& conversion = options.conversion;
   RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(conversion, budget));
-  const MindSporeTarget target = MakeTarget(*source, conversion.target, conversion.selection);
+  RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
+                           MakeTarget(*source, conversion.target, conversion.selection));
+  const Target& target = made.files();
   std::map<FileId, int64_t> ranks;
   for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
-  LayoutSums sums(SourceSums(*source), TargetSums(source->rule()), std::move(ranks));
+  LayoutSums sums(SourceSums(*source), TargetSums(source->rule(), made), std::move(ranks));
 
   LayoutReport report;
   report.planned = true;
@@ -232,11 +241,11 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
       ConversionPlan plan,
       PlanConversion(*source, target, conversion.selection, conversion.checks.reference, budget,
                      conversion.run.stop, findings,
-                     [&](const TargetPlan& made) { sums.Add(made, findings); }));
+                     [&](const TargetPlan& planned) { sums.Add(planned, findings); }));
   report.plan = ReportOf(std::move(plan));
   sums.Finish(findings, report);
-  RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeDeviceGrids(*source, target, report.plan,
-                                                              findings, options.parameters));
+  RESHARD_ASSIGN_OR_RETURN(
+      report.parameters, MakeDeviceGrids(*source, made, report.plan, findings, options.parameters));
   report.source.strategy = conversion.source.strategy;
   report.target.strategy = conversion.target.strategy;
   return report;
@@ -313,8 +322,9 @@ Status CheckFolder(const std::string& path) {
 Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     if (options.conversion.source.path.empty()) return InvalidArgumentError("a source is needed");
-    const bool planned =
-        options.conversion.source.has_strategy() || !options.conversion.target.strategy.empty();
+    const TargetSpec& target = options.conversion.target;
+    const bool planned = options.conversion.source.has_strategy() || !target.strategy.empty() ||
+                         IsWholeFolder(target.format);
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });
 }

@@ -51,7 +51,8 @@ Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
     if (entry.is_regular && !hidden && counts) names.push_back(entry.name);
   }
   if (names.empty()) {
-    return NotFoundError(fmt::format("{}: has no *.ckpt files and no *.safetensors files", Escape(folder)));
+    return NotFoundError(
+        fmt::format("{}: has no *.ckpt files and no *.safetensors files", Escape(folder)));
   }
   std::sort(names.begin(), names.end(), IsNaturallyBefore);
   for (const std::string& name : names) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
 #include "src/digest/xxh3.h"
+#include "src/full/full_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 
@@ -151,6 +153,14 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   if (TargetContainer(source, target) == Container::kSafetensors) {
     digest.Update("format=safetensors\n");
   }
+  if (!target.names.empty()) digest.Update(fmt::format("names {}\n", Delimited(target.names)));
+  if (IsWholeFolder(target.format)) {
+    digest.Update(
+        fmt::format("folder={} {}\n", static_cast<int>(*target.format), MostFileBytes(target)));
+  }
+  for (const auto& [name, in_source] : source.name_map()) {
+    digest.Update(fmt::format("name {}{}\n", Delimited(name), Delimited(in_source)));
+  }
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
   AddPatterns("include", selection.include, digest);
   AddPatterns("exclude", selection.exclude, digest);
@@ -174,10 +184,17 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   return digest.HexDigest();
 }
 
+// The chosen files, and the index that names them where one does.
+std::vector<OpenedSource::File> FilesOf(const OpenedSource& source) {
+  std::vector<OpenedSource::File> files = source.chosen();
+  if (source.index()) files.push_back(*source.index());
+  return files;
+}
+
 // Returns a line for each chosen file that tells whether it is still the same one on this host.
 std::vector<std::string> IdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
-  for (const auto& [rank, path, id, identity] : source.chosen()) {
+  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
     // Not its device: that is another number when the file system is mounted anew.
     lines.push_back(fmt::format("{}inode={} size={} mtime={} ctime={}", Delimited(path),
                                 identity.inode, identity.size, identity.mtime_ns,
@@ -190,11 +207,27 @@ std::vector<std::string> IdentityLines(const OpenedSource& source) {
 // file by numbers of their own.
 std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
   std::vector<std::string> lines;
-  for (const auto& [rank, path, id, identity] : source.chosen()) {
+  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
     lines.push_back(
         fmt::format("{}size={} mtime={}", Delimited(path), identity.size, identity.mtime_ns));
   }
   return lines;
+}
+
+// Readers of Hugging Face's folders take model.safetensors before an index, so that a folder must
+// not have both.
+Status CheckNoOtherModel(const WorkList& work, const std::string& folder) {
+  const bool has_index =
+      std::any_of(work.targets.begin(), work.targets.end(),
+                  [](const TargetFileSummary& file) { return file.path == kHuggingFaceIndex; });
+  const std::string other =
+      fmt::format("{}/{}", folder, has_index ? kHuggingFaceFile : kHuggingFaceIndex);
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(other));
+  if (kind == PathKind::kMissing) return {};
+  return AlreadyExistsError(fmt::format(
+      "{}: lies there, and {} would be written beside it, of which readers take model.safetensors; "
+      "remove it, or choose another target folder",
+      Escape(other), has_index ? std::string_view("shards and an index") : kHuggingFaceFile));
 }
 
 }  // namespace
@@ -211,6 +244,9 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
   RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
+  if (target.format == TargetFormat::kHuggingFace) {
+    RESHARD_RETURN_IF_ERROR(CheckNoOtherModel(work, target.folder));
+  }
   JobSpec spec;
   spec.target_folder = target.folder;
   spec.fingerprint = PlanFingerprint(source, target, options.selection);

@@ -1,5 +1,7 @@
 #include "src/convert/conversion_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -244,6 +246,22 @@ SourceAccess AccessOf(SourceIo io) {
   return SourceAccess::kAuto;
 }
 
+std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) {
+  if (format == TargetFormat::kUnified) return FolderFamily::kUnified;
+  if (format == TargetFormat::kHuggingFace) return FolderFamily::kHuggingFace;
+  return std::nullopt;
+}
+
+// Where MindSpore's unified_safetensors has a parameter.
+UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
+  if (name.starts_with("accu_grads")) return UnifiedPlace::kNowhere;
+  const Strategy* const strategy = source.rule().source();
+  if (strategy != nullptr) {
+    return strategy->Contains(name) ? UnifiedPlace::kPart : UnifiedPlace::kHyperParam;
+  }
+  return source.index() && source.IsBeside(name) ? UnifiedPlace::kHyperParam : UnifiedPlace::kPart;
+}
+
 // Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
 // `findings`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
@@ -273,14 +291,41 @@ Container TargetContainer(const OpenedSource& source, const TargetSpec& target) 
   return *target.format == TargetFormat::kCkpt ? Container::kMindSpore : Container::kSafetensors;
 }
 
-MindSporeTarget MakeTarget(const OpenedSource& source, const TargetSpec& spec,
-                           const Selection& selection) {
-  return {source.tensors(),
-          source.rule(),
-          spec.prefix,
-          selection.unmatched.value_or(UnmatchedPolicy::kCopy),
-          ParameterChoice(selection.include, selection.exclude, selection.renames),
-          TargetContainer(source, spec)};
+uint64_t MostFileBytes(const TargetSpec& target) {
+  return target.format == TargetFormat::kUnified ? target.part_size : target.shard_size;
+}
+
+Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
+                                    const Selection& selection) {
+  ConversionTarget target;
+  target.ranks = std::make_unique<const MindSporeTarget>(
+      source.tensors(), source.rule(), spec.prefix,
+      selection.unmatched.value_or(UnmatchedPolicy::kCopy),
+      ParameterChoice(selection.include, selection.exclude, selection.renames),
+      TargetContainer(source, spec), spec.names);
+  if (source.rule().stage_alone() && !spec.names.empty()) {
+    return InvalidArgumentError("`names`: is not for one stage alone, whose files end in _partN");
+  }
+  const std::optional<FolderFamily> family = FamilyOf(spec.format);
+  if (!family) return target;
+  if (const auto stage = source.rule().stage_alone()) {
+    return MismatchError(
+        fmt::format("stage {} alone is not all of a model, as a folder of whole tensors is; give "
+                    "the strategies and files of all stages",
+                    *stage));
+  }
+  FullLayout layout{*family, MostFileBytes(spec), {}};
+  if (layout.family == FolderFamily::kUnified) {
+    layout.place = [&source](std::string_view name) { return PlaceOf(source, name); };
+  }
+  RESHARD_ASSIGN_OR_RETURN(target.folder, FullTarget::Make(*target.ranks, layout));
+  return target;
+}
+
+std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files) {
+  std::set<int64_t> ranks;
+  for (const int64_t file : files) ranks.insert(target.RankOf(file));
+  return {ranks.begin(), ranks.end()};
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
@@ -313,8 +358,8 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
   }
   if (!selection.unmatched) {
-    RESHARD_RETURN_IF_ERROR(
-        CheckNames(source.rule(), ranks, findings, plan.work.bytes_read, kUnmatchedAllowed));
+    RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), RanksOf(target, ranks), findings,
+                                       plan.work.bytes_read, kUnmatchedAllowed));
   }
   for (std::string& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
   return plan;

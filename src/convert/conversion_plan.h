@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/work_list.h"
+#include "src/full/full_target.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
@@ -52,9 +54,24 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
 // Returns the container of the target files.
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
-// Returns the target of a conversion; `source` has to outlive it.
-MindSporeTarget MakeTarget(const OpenedSource& source, const TargetSpec& spec,
-                           const Selection& selection);
+// The target of a conversion: the files of ranks, or a folder that is made of those of one.
+struct ConversionTarget {
+  std::unique_ptr<const MindSporeTarget> ranks;
+  std::unique_ptr<const FullTarget> folder;  // null but for a folder of whole tensors
+
+  const Target& files() const { return folder ? static_cast<const Target&>(*folder) : *ranks; }
+};
+
+// Returns it; `source` has to outlive it. Errors: those of FullTarget::Make; kMismatch for one
+// stage alone as a folder.
+Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
+                                    const Selection& selection);
+
+// The most bytes of tensors in a file of a folder of whole ones.
+uint64_t MostFileBytes(const TargetSpec& target);
+
+// Returns the ranks that get what these files hold, each once, ascending.
+std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files);
 
 // Plans each target rank of `selection`, holding what is written against `reference`, a file of
 // full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so

@@ -49,9 +49,10 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
                    const RunOptions& run, ConversionPlan& plan) {
   RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
                            CheckTotals(source, checks.parameters, run.stop, plan.findings));
-  std::vector<int64_t> target_ranks;
-  target_ranks.reserve(plan.work.targets.size());
-  for (const TargetFileSummary& file : plan.work.targets) target_ranks.push_back(file.rank);
+  std::vector<int64_t> files;
+  files.reserve(plan.work.targets.size());
+  for (const TargetFileSummary& file : plan.work.targets) files.push_back(file.rank);
+  const std::vector<int64_t> target_ranks = RanksOf(target, files);
   RESHARD_ASSIGN_OR_RETURN(
       StrategyFindings findings,
       CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
@@ -164,16 +165,17 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   const auto& [source, target, plan, options, budget, timeline] = conversion;
   const WorkList& list = plan.work;
   const bool check_staged = share.staged && options.resume == Resume::kVerify;
-  std::vector<int64_t> target_ranks;
-  target_ranks.reserve(share.parts.size());
+  std::vector<int64_t> files;
+  files.reserve(share.parts.size());
   uint64_t bytes = 0;
   for (const TargetShare& part : share.parts) {
-    target_ranks.push_back(list.targets[part.target].rank);
+    files.push_back(list.targets[part.target].rank);
     if (!share.staged || check_staged) bytes += part.part.range.length;
   }
   Work done;
-  RESHARD_ASSIGN_OR_RETURN(const SourceChecks checks,
-                           FindChecks(source, share.source_ranks, target_ranks, options.checks));
+  RESHARD_ASSIGN_OR_RETURN(
+      const SourceChecks checks,
+      FindChecks(source, share.source_ranks, RanksOf(target, files), options.checks));
   const CountedWork count(options.run.jobs, options.run.stop, options.run.progress,
                           checks.bytes + bytes);
   RESHARD_ASSIGN_OR_RETURN(
@@ -289,7 +291,9 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
     timeline.Begin("plan");
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
-    const MindSporeTarget target = MakeTarget(*source, options.target, options.selection);
+    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
+                             MakeTarget(*source, options.target, options.selection));
+    const Target& target = made.files();
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
                              PlanConversion(*source, target, options.selection,
                                             options.checks.reference, first, options.run.stop));
@@ -323,7 +327,9 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     CheckChoice checks = options.checks;
     if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
-    const MindSporeTarget target = MakeTarget(*source, options.target, options.selection);
+    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
+                             MakeTarget(*source, options.target, options.selection));
+    const Target& target = made.files();
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
                              PlanConversion(*source, target, options.selection,
                                             options.checks.reference, first, options.run.stop));

@@ -10,8 +10,11 @@
 #include <utility>
 
 #include "format/encoding/encoder.h"
+#include "format/weight_map/weight_map_codec.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/full/folder_tables.h"
+#include "src/full/full_folder.h"
 #include "src/mindspore/group_info.h"
 #include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_list.h"
@@ -89,6 +92,17 @@ Result<RankFolder> FindFiles(const SourceSpec& spec) {
   return RankFolder{{{0, spec.path, name, std::nullopt}}, {}};
 }
 
+// Returns the folder of whole tensors, or the one such file, that `spec` names; nothing where it
+// names something else.
+Result<std::optional<FullFolder>> FolderOf(const SourceSpec& spec) {
+  const std::optional<FullFolder> none;
+  if (!spec.files.empty() || spec.has_strategy() || IsRankPattern(spec.path)) return none;
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(spec.path));
+  if (kind == PathKind::kDirectory) return FindFullFolder(spec.path);
+  if (kind != PathKind::kFile || !spec.path.ends_with(".safetensors")) return none;
+  return std::optional(FullFolder{FolderFamily::kHuggingFace, {}, spec.path});
+}
+
 // How messages call the source.
 std::string SourceName(const SourceSpec& spec) {
   return spec.files.empty() ? Escape(spec.path) : "`source.files`";
@@ -101,7 +115,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
       memory_([this, memory = limits.memory](uint64_t more) {
         return CheckMemory(memory, more + files_.Held());
       }),
-      tables_(files_, limits.table_bytes, kLeastIndexes, memory_) {}
+      tables_([this](FileId file) { return MakeTable(file); }, limits.table_bytes, kLeastIndexes) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {
@@ -114,9 +128,14 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
   RESHARD_RETURN_IF_ERROR(
       LoadIfGiven(use.target_strategy, limits.memory, source->target_strategy_, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
-  RESHARD_ASSIGN_OR_RETURN(const RankFolder folder, FindFiles(spec));
-  const std::string_view extension = CheckpointExtension(folder.files.front().path);
-  if (extension == ExtensionOf(Container::kSafetensors)) {
+  RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> whole, FolderOf(spec));
+  RankFolder folder;
+  if (!whole) {
+    RESHARD_ASSIGN_OR_RETURN(folder, FindFiles(spec));
+  }
+  const std::string_view extension =
+      whole ? std::string_view() : CheckpointExtension(folder.files.front().path);
+  if (whole || extension == ExtensionOf(Container::kSafetensors)) {
     source->container_ = Container::kSafetensors;
   }
   const ConversionRule& rule =
@@ -124,8 +143,10 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
                             source->target_strategy_ ? &*source->target_strategy_ : nullptr,
                             std::move(groups), source->container_ == Container::kMindSpore);
   RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
-  RESHARD_RETURN_IF_ERROR(source->ChooseFiles(spec, use.target_ranks, folder));
-  if (extension.empty()) {
+  RESHARD_RETURN_IF_ERROR(source->TakeNames(spec.name_map));
+  RESHARD_RETURN_IF_ERROR(whole ? source->ChooseFolder(spec, *whole)
+                                : source->ChooseFiles(spec, use.target_ranks, folder));
+  if (!whole && extension.empty()) {
     source->container_ = source->ContainerOfContent(source->chosen_.front().id);
   }
   std::map<int64_t, FileId> rank_files;
@@ -134,11 +155,101 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
     auto grid = std::make_unique<GridPlacement>(rule, std::move(rank_files));
     source->grid_ = grid.get();
     source->placement_ = std::move(grid);
+  } else if (source->folder_) {
+    source->placement_ = std::make_unique<ListedPlacement>(
+        std::move(rank_files), source->folder_->weights(), source->folder_->rest());
   } else {
     source->placement_ = std::make_unique<ListedPlacement>(std::move(rank_files));
   }
   source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
+  if (source->folder_) RESHARD_RETURN_IF_ERROR(source->CheckFolder());
   return source;
+}
+
+Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_map) {
+  for (const auto& [name, in_source] : name_map) {
+    const auto [known, is_new] = new_names_.emplace(in_source, name);
+    if (is_new) continue;
+    return InvalidArgumentError(
+        fmt::format("`name_map`: the source's {} stands for both {} and {}; leave one of them",
+                    Quote(in_source), Quote(known->second), Quote(name)));
+  }
+  return {};
+}
+
+Result<IndexedFile> OpenedSource::MakeTable(FileId file) {
+  RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_));
+  if (!new_names_.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), new_names_, files_.path(file)));
+  }
+  if (!folder_) return table;
+  const auto number = folder_numbers_.find(file);
+  return folder_->Choose(std::move(table), number->second, files_.path(file));
+}
+
+Status OpenedSource::AddFolderFile(const std::string& path, const std::string& name,
+                                   const std::string& told_by) {
+  Result<FileIdentity> identity = IdentityOf(path);
+  if (identity.status().code() == StatusCode::kNotFound && !told_by.empty()) {
+    return MismatchError(fmt::format("{}: names {}, which is not there; complete the folder",
+                                     Escape(told_by), Escape(path)));
+  }
+  RESHARD_RETURN_IF_ERROR(identity.status());
+  const auto number = static_cast<int64_t>(chosen_.size());
+  const FileId id = files_.Add(path, *identity);
+  folder_numbers_.emplace(id, number);
+  chosen_.push_back({number, name, id, *identity});
+  return {};
+}
+
+Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& folder) {
+  if (folder.index.empty()) {
+    const bool is_file = folder.lone == spec.path;
+    folder_ = std::make_unique<FolderTables>(WeightMap(), 0, std::string());
+    return AddFolderFile(is_file ? spec.path : PathIn(spec.path, folder.lone),
+                         std::filesystem::path(folder.lone).filename().string(), {});
+  }
+  const std::string index = PathIn(spec.path, folder.index);
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(index));
+  const FileId id = files_.Add(index, identity);
+  index_ = {0, folder.index, id, identity};
+  WeightMap weights;
+  {
+    RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files_.OpenReader(id));
+    const FileBytes bytes = BytesOf(reader, index);
+    RESHARD_ASSIGN_OR_RETURN(weights, ParseWeightMap(bytes, memory_));
+  }
+  RESHARD_RETURN_IF_ERROR(RenameWeights(new_names_, index, weights));
+  for (const std::string& name : weights.files) {
+    RESHARD_RETURN_IF_ERROR(AddFolderFile(PathIn(spec.path, name), name, index));
+  }
+  const auto is_mapped = [&weights](std::string_view name) {
+    return std::find(weights.files.begin(), weights.files.end(), name) != weights.files.end();
+  };
+  std::optional<int64_t> rest;
+  if (folder.family == FolderFamily::kUnified && !is_mapped(kHyperParamFile)) {
+    const std::string beside = PathIn(spec.path, std::string(kHyperParamFile));
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(beside));
+    if (kind != PathKind::kMissing) {
+      rest = static_cast<int64_t>(chosen_.size());
+      RESHARD_RETURN_IF_ERROR(AddFolderFile(beside, std::string(kHyperParamFile), {}));
+    }
+  }
+  if (!folder.lone.empty() && !is_mapped(folder.lone)) {
+    warnings_.push_back(fmt::format("{}: is not read, as {} lies beside it and does not name it",
+                                    Escape(PathIn(spec.path, folder.lone)), folder.index));
+  }
+  folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index);
+  return {};
+}
+
+Status OpenedSource::CheckFolder() {
+  for (const File& file : chosen_) {
+    RESHARD_RETURN_IF_ERROR(tables_.Get(file.id).status());
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
+  }
+  for (std::string& warning : folder_->Warnings()) warnings_.push_back(std::move(warning));
+  return {};
 }
 
 Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,

@@ -10,18 +10,22 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/container/container.h"
 #include "reshard/conversion_options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
+#include "src/full/folder_tables.h"
+#include "src/full/full_folder.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
+#include "src/source/indexed_file.h"
 #include "src/source/placement.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
@@ -73,10 +77,18 @@ class OpenedSource {
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
+  // From names in the source to those that it has here.
+  const std::map<std::string, std::string>& name_map() const { return new_names_; }
   // Where strategies put the shards; null where there is no source strategy.
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  // The index of a folder of whole tensors, where there is one; its rank means nothing.
+  const std::optional<File>& index() const { return index_; }
+  // Whether `name` is in no index, but in the file beside those that one names.
+  bool IsBeside(std::string_view name) const {
+    return folder_ && folder_->rest() && folder_->weights().Find(name) == nullptr;
+  }
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -92,9 +104,22 @@ class OpenedSource {
                      const RankFolder& folder);
   // Says which container the file of rank `first` is.
   Container ContainerOfContent(FileId first);
+  // Chooses the files of a folder of whole tensors, or one such file.
+  Status ChooseFolder(const SourceSpec& spec, const FullFolder& folder);
+  // `told_by`: the index that names the file, if one does.
+  Status AddFolderFile(const std::string& path, const std::string& name,
+                       const std::string& told_by);
+  // Looks into each file of the folder and says what does not fit.
+  Status CheckFolder();
+  Status TakeNames(const std::map<std::string, std::string>& name_map);
+  Result<IndexedFile> MakeTable(FileId file);
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too
+  // From names in the source.
+  std::map<std::string, std::string> new_names_;
+  std::unique_ptr<FolderTables> folder_;  // null but for a folder of whole tensors
+  std::map<FileId, int64_t> folder_numbers_;
   TableCache tables_;
   std::optional<Strategy> source_strategy_;
   std::optional<Strategy> target_strategy_;
@@ -104,6 +129,7 @@ class OpenedSource {
   const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
   std::vector<File> chosen_;
+  std::optional<File> index_;
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;
   std::vector<std::string> notes_;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/rename_map/rename_map_codec.h"
@@ -13,11 +14,32 @@
 #include "src/convert/opened_source.h"
 #include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
+#include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 #include "src/plan/parameter_choice.h"
 
 namespace reshard {
+namespace {
+
+Status CheckFormat(const TargetSpec& target, const Selection& selection) {
+  if (!target.names.empty()) RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
+  if (target.part_size == 0 || target.shard_size == 0) {
+    return InvalidArgumentError("`part_size` and `shard_size` have to be more than 0");
+  }
+  if (!IsWholeFolder(target.format)) return {};
+  const auto no = [](std::string_view what) {
+    return InvalidArgumentError(fmt::format(
+        "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
+  };
+  if (!target.strategy.empty()) return no("`target.strategy`");
+  if (!selection.ranks.empty()) return no("`ranks`");
+  if (!target.names.empty()) return no("`names`");
+  return {};
+}
+
+}  // namespace
+
 Status CheckOutside(const std::string& target, const std::string& source) {
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
   if (!inside) return {};
@@ -29,7 +51,9 @@ Status CheckOutside(const std::string& target, const std::string& source) {
 Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  if (!options.source.has_strategy() && options.target.strategy.empty()) {
+  RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
+  if (!options.source.has_strategy() && options.target.strategy.empty() &&
+      !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
         "source "

@@ -48,7 +48,56 @@ void SetBox(Box box, TargetArray& array) {
   piece.box = std::move(box);
 }
 
+std::string FillNames(std::string_view pattern, std::string_view prefix, int64_t rank,
+                      std::string_view extension) {
+  std::string name;
+  while (!pattern.empty()) {
+    const size_t brace = std::min(pattern.find('{'), pattern.size());
+    name += pattern.substr(0, brace);
+    pattern.remove_prefix(brace);
+    if (pattern.empty()) break;
+    const size_t end = pattern.find('}');
+    const std::string_view word = pattern.substr(1, end - 1);
+    if (word == "rank") name += fmt::format("{}", rank);
+    if (word == "prefix") name += prefix;
+    if (word == "ext") name += extension;
+    pattern.remove_prefix(end + 1);
+  }
+  return name;
+}
+
 }  // namespace
+
+Status CheckNamePattern(const std::string& pattern) {
+  const auto wrong = [&](std::string_view why) {
+    return InvalidArgumentError(fmt::format("`names`: {} {}; expected a pattern such as {}",
+                                            Quote(pattern), why, kDefaultNames));
+  };
+  constexpr size_t kLongest = 1000;
+  if (pattern.size() > kLongest || pattern != Escape(pattern)) {
+    return wrong("is too long, or has backslashes, quotes or control characters");
+  }
+  if (pattern.find("{rank}") == std::string::npos) return wrong("lacks {rank}");
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '}') return wrong("has a brace too many");
+    if (pattern[i] != '{') continue;
+    const size_t end = pattern.find('}', i);
+    const std::string word = pattern.substr(i, end == std::string::npos ? end : end - i + 1);
+    if (word != "{rank}" && word != "{prefix}" && word != "{ext}") {
+      return wrong("has braces around something else than rank, prefix or ext");
+    }
+    i = end;
+  }
+  for (size_t begin = 0; begin <= pattern.size();) {
+    const size_t end = std::min(pattern.find('/', begin), pattern.size());
+    const std::string part = pattern.substr(begin, end - begin);
+    if (part.empty() || part.front() == '.') {
+      return wrong("has a part that is empty or begins with a dot");
+    }
+    begin = end + 1;
+  }
+  return {};
+}
 
 void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
                         const Shape& shard_shape) {
@@ -73,6 +122,9 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
 }
 
 std::string MindSporeTarget::PathOf(int64_t file) const {
+  if (!names_.empty()) {
+    return FillNames(names_, prefix_, file, ExtensionOf(container_).substr(1));
+  }
   const auto stage = rule_.stage_alone();
   return fmt::format("rank_{}/{}{}{}{}", file, prefix_, file,
                      stage ? fmt::format("_part{}", *stage) : "", ExtensionOf(container_));
@@ -136,7 +188,7 @@ Result<std::shared_ptr<const MindSporeTarget::Recipe>> MindSporeTarget::RecipeOf
   const std::lock_guard lock(mutex_);
   // The first one stays for good: others may be using it. Ranks that are planned together leave
   // none, so that it is not left to chance which that is.
-  if (tables.empty() || stage->recipe || findings.earlier != nullptr) return own;
+  if ((tables.empty() && files() > 1) || stage->recipe || findings.earlier != nullptr) return own;
   stage->tables = tables;
   stage->recipe = std::move(own);
   return stage->recipe;
@@ -148,6 +200,8 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
   int64_t last = -1;
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
     RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableIdOf(source_stage, local));
+    // All ranks need all files of a folder.
+    if (source().placement().IsFolder()) return std::vector<uint64_t>{table};
     if (table == 0) return std::vector<uint64_t>();
     if (source_stage != last) tables.push_back(table);
     if (tables.back() != table) return std::vector<uint64_t>();

@@ -70,16 +70,25 @@ class CutParameters {
   NameArena names_;
 };
 
+// What file names are without a pattern. {prefix} and {ext} stand for what is given, {rank} for the
+// number of the rank.
+inline constexpr std::string_view kDefaultNames = "rank_{rank}/{prefix}{rank}.{ext}";
+
+// Errors: kInvalidArgument for a pattern whose names are not the ranks' own, or no paths below the
+// target folder.
+Status CheckNamePattern(const std::string& pattern);
+
 class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
                   UnmatchedPolicy unmatched, ParameterChoice choice = {},
-                  Container container = Container::kMindSpore)
+                  Container container = Container::kMindSpore, std::string names = {})
       : Target(source, std::move(choice)),
         rule_(rule),
         prefix_(std::move(prefix)),
         unmatched_(unmatched),
-        container_(container) {}
+        container_(container),
+        names_(std::move(names)) {}
 
   int64_t files() const override { return rule_.target_ranks(); }
   std::string PathOf(int64_t file) const override;
@@ -160,6 +169,8 @@ class MindSporeTarget final : public Target {
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
   const Container container_;
+  const std::string
+      names_;  // the pattern of file names, which CheckNamePattern has passed, or none
   mutable GridCache grids_;  // of the target
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Stage> stages_;  // by number; guarded by mutex_, entries stay

@@ -20,6 +20,16 @@ using Fate = ConversionRule::Fate;
 // What is held of a name while parameters are selected: it is in several lists and sets.
 constexpr uint64_t kOfName = 320;
 
+// All of `names` have layouts.
+void PutInOrderOf(const StrategyStage& layouts, std::vector<std::string>& names) {
+  const std::unordered_set<std::string> chosen(names.begin(), names.end());
+  names.clear();
+  for (const LayoutEntry layout : layouts.layouts()) {
+    const auto name = chosen.find(std::string(layout.name));
+    if (name != chosen.end()) names.push_back(*name);
+  }
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) const {
@@ -123,6 +133,9 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
         refused.size(), FirstOf({refused.begin(), refused.end()})));
   }
 
+  if (source().placement().IsFolder() && rule_.target() != nullptr) {
+    PutInOrderOf(rule_.target()->stages()[static_cast<size_t>(stage)], selection.converted);
+  }
   if (rule_.stage_alone()) return selection;  // the other stages' parameters are absent by design
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));

@@ -363,6 +363,10 @@ class PlanMaker {
 Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
                             const SegmentVisitor& visit) {
   PlanMaker maker(source, file, visit);
+  if (!file.literal.empty()) {
+    RESHARD_RETURN_IF_ERROR(maker.AddHeader(file.literal));
+    return maker.Take();
+  }
   RESHARD_RETURN_IF_ERROR(Encode(
       file.container, file.metadata, file.arrays,
       [&](size_t array) { return maker.HeaderOf(array); },

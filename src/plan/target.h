@@ -38,6 +38,8 @@ class Target {
   // Returns the number of the stage that a file is of: files of one stage have much in common, and
   // follow one another.
   virtual int64_t StageOf(int64_t file) const = 0;
+  // Returns the rank that gets what a file holds: its number, where files are ranks'.
+  virtual int64_t RankOf(int64_t file) const { return file; }
   // Opens and indexes the source files that a file needs and that were not yet, several at a time,
   // for MakeFile to find them there; on at most `workers` threads, the calling one included. What
   // fails is tried again by MakeFile, which says so.

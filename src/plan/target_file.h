@@ -54,12 +54,14 @@ struct TargetFile {
   int64_t rank = 0;
   std::string path;  // relative to the target folder
   Container container = Container::kMindSpore;
-  FileMetadata metadata;
+  FileMetadata metadata = {};
   size_t arrays = 0;
   // Fills in an array by its number, in file order; `array` may hold another one, whose memory is
   // taken: there are very many. Errors: those of finding out what it is.
   std::function<Status(size_t number, TargetArray& array)> make;
   int64_t near = 0;  // the local rank whose arrays are taken where several hold the same
+  // Not empty: the whole file, which is in no container, as an index of the others is.
+  std::string literal = {};
 };
 
 }  // namespace reshard

@@ -16,13 +16,6 @@
 namespace reshard {
 namespace {
 
-// `reader` outlives what is returned.
-FileBytes BytesOf(SourceReader& reader, std::string_view path) {
-  return {path, reader.size(),
-          [&reader](uint64_t offset, std::span<std::byte> out) { return reader.Read(offset, out); },
-          [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
-}
-
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory) {
   std::vector<std::byte> head(std::min(bytes.size, kHeaderPage));
   if (!head.empty()) RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
@@ -38,6 +31,12 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory)
 }
 
 }  // namespace
+
+FileBytes BytesOf(SourceReader& reader, std::string_view path) {
+  return {path, reader.size(),
+          [&reader](uint64_t offset, std::span<std::byte> out) { return reader.Read(offset, out); },
+          [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
+}
 
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));

@@ -64,6 +64,9 @@ class IndexedFile {
   const FileTable* table_;
 };
 
+// Returns what a parser reads from; `reader` and `path` outlive it.
+FileBytes BytesOf(SourceReader& reader, std::string_view path);
+
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
 // table. Reads headers only. Any thread.
 // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted

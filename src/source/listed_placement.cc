@@ -36,6 +36,17 @@ ListedPlacement::ListedPlacement(std::map<int64_t, FileId> replicas)
   for (const auto& [rank, file] : files()) replicas_.push_back(rank);
 }
 
+ListedPlacement::ListedPlacement(std::map<int64_t, FileId> files, WeightMap weights,
+                                 std::optional<int64_t> rest)
+    : Placement(std::move(files)), weights_(std::move(weights)), rest_(rest) {
+  for (const auto& [rank, file] : this->files()) replicas_.push_back(rank);
+}
+
+std::optional<int64_t> ListedPlacement::HomeOf(std::string_view name) const {
+  const MappedWeight* const weight = weights_.Find(name);
+  return weight == nullptr ? rest_ : std::optional<int64_t>(weight->file);
+}
+
 void ListedPlacement::Add(std::string_view name, Shape full, std::vector<Piece> pieces) {
   // By where the box begins and how large it is: an empty one begins where another does.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, size_t> places;
@@ -56,7 +67,8 @@ Placement::Ranks ListedPlacement::RanksOf(int64_t /*stage*/) const {
 
 Placement::Teller ListedPlacement::TellerOf(std::string_view name, int64_t near) const {
   const auto listed = tensors_.find(name);
-  return {0, listed == tensors_.end() ? near : listed->second.parts.front().ranks.front()};
+  if (listed != tensors_.end()) return {0, listed->second.parts.front().ranks.front()};
+  return {0, HomeOf(name).value_or(near)};
 }
 
 Status ListedPlacement::Place(SourceTensor& tensor, std::string_view where) const {

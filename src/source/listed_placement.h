@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
@@ -25,6 +27,9 @@ class ListedPlacement final : public Placement {
   explicit ListedPlacement(std::span<const FileId> files);
   // By rank; all of them hold the same, as far as they hold it: any of them will do.
   explicit ListedPlacement(std::map<int64_t, FileId> replicas);
+  // By rank, from 0 on; together they are a folder of whole tensors. Those of `weights` are in the
+  // files that it says, by rank; all others in that of `rest`, where there is one.
+  ListedPlacement(std::map<int64_t, FileId> files, WeightMap weights, std::optional<int64_t> rest);
 
   // A box of a tensor, and the array of the tensor's name that it is: of `shape`, with as many
   // elements in the same order, in the file of `rank`.
@@ -39,7 +44,9 @@ class ListedPlacement final : public Placement {
 
   Ranks RanksOf(int64_t stage) const override;
   std::vector<int64_t> Stages() const override { return {0}; }
-  bool IsAscending() const override { return replicas_.empty(); }
+  bool IsAscending() const override { return replicas_.empty() || IsFolder(); }
+  bool IsFolder() const override { return !weights_.weights.empty() || rest_; }
+  std::optional<int64_t> HomeOf(std::string_view name) const override;
   std::span<const int64_t> StandIns(int64_t /*rank*/) const override { return replicas_; }
   bool Places(std::string_view name) const override { return tensors_.contains(name); }
   Teller TellerOf(std::string_view name, int64_t near) const override;
@@ -65,6 +72,8 @@ class ListedPlacement final : public Placement {
 
   std::map<std::string, Listed, std::less<>> tensors_;
   std::vector<int64_t> replicas_;  // ranks, ascending; none where each file stands alone
+  const WeightMap weights_;
+  const std::optional<int64_t> rest_;
 };
 
 }  // namespace reshard

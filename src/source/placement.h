@@ -93,6 +93,11 @@ class Placement {
   // The ranks that by a list hold what `rank` holds, it included; mostly none.
   virtual std::span<const int64_t> StandIns(int64_t /*rank*/) const { return {}; }
 
+  // The rank of the one file that has `name`, where an index says so.
+  virtual std::optional<int64_t> HomeOf(std::string_view /*name*/) const { return std::nullopt; }
+  // Whether the files are one set, whose tensors are in the order of a target's strategy.
+  virtual bool IsFolder() const { return false; }
+
   // Whose file tells dtype and shape of a tensor, for one who is near `near`.
   struct Teller {
     int64_t stage = 0;

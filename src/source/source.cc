@@ -181,6 +181,7 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
     if (parameter == nullptr) return std::optional<SourceTensor>();
     return std::optional(StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file()));
   };
+  if (const auto home = placement_.HomeOf(name)) near = *home;
   for (const int64_t stage : stages) {
     RESHARD_ASSIGN_OR_RETURN(auto found, find(stage, near));
     if (found) return *std::move(found);

@@ -29,6 +29,7 @@ constexpr Target kTargets[] = {
     {"part_record", FuzzPartRecord},
     {"plan", FuzzPlan},
     {"rename_map", FuzzRenameMap},
+    {"weight_map", FuzzWeightMap},
     {"strategy_json", FuzzStrategyJson},
     {"strategy_protobuf", FuzzStrategyProtobuf},
     {"strategy_spec", FuzzStrategySpec},

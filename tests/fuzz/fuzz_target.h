@@ -39,6 +39,7 @@ std::string FuzzStrategySpec(std::string_view bytes);
 
 // A rename map, against a tree of JSON; its names against the rules for them.
 std::string FuzzRenameMap(std::string_view bytes);
+std::string FuzzWeightMap(std::string_view bytes);
 
 // Returns what is wrong with the message of an error: it is long, empty, or not fit for a terminal.
 std::string MessageFault(const Status& status);

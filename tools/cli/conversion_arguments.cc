@@ -21,7 +21,9 @@ namespace reshard {
 namespace {
 
 const std::map<std::string, TargetFormat> kFormats = {{"ckpt", TargetFormat::kCkpt},
-                                                      {"safetensors", TargetFormat::kSafetensors}};
+                                                      {"safetensors", TargetFormat::kSafetensors},
+                                                      {"unified", TargetFormat::kUnified},
+                                                      {"huggingface", TargetFormat::kHuggingFace}};
 
 // Turns the words for true and false into those that the parser knows. MindFormers itself takes
 // every text for true.
@@ -95,10 +97,13 @@ void AddRanks(std::string_view list, std::vector<int64_t>& ranks) {
   }
 }
 
+// Whether KB is 1024 bytes, as K and KiB are, or 1000.
+enum class SizeUnits { kBinary, kBytesDecimal };
+
 // A number of bytes with one of the suffixes K, M, G, T, also as KB or KiB; with a suffix it may
 // have decimals.
-CLI::Validator ByteSize() {
-  const auto check = [](std::string& text) -> std::string {
+CLI::Validator ByteSize(SizeUnits units = SizeUnits::kBinary) {
+  const auto check = [units](std::string& text) -> std::string {
     const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     std::string decimals;
     if (digits > 0 && digits < text.size() && text[digits] == '.') {
@@ -107,6 +112,7 @@ CLI::Validator ByteSize() {
     }
     std::string unit = text.substr(digits + (decimals.empty() ? 0 : decimals.size() + 1));
     for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
+    const bool decimal = units == SizeUnits::kBytesDecimal && unit.size() == 2;
     if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
     if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
     const bool bare = unit.empty() || unit == "B";
@@ -117,11 +123,12 @@ CLI::Validator ByteSize() {
         decimals.size() > kMostDecimals || (bare && !decimals.empty())) {
       return "has to be a size such as 200M or 1.5G; found " + text;
     }
-    uint64_t bytes = std::stoull(text.substr(0, digits)) << (10 * power);
+    uint64_t unit_bytes = 1;
+    for (size_t i = 0; i < power; ++i) unit_bytes *= decimal ? 1000 : 1024;
+    uint64_t bytes = std::stoull(text.substr(0, digits)) * unit_bytes;
     if (!decimals.empty()) {
       uint64_t scale = 1;
       for (size_t i = 0; i < decimals.size(); ++i) scale *= 10;
-      const uint64_t unit_bytes = uint64_t{1} << (10 * power);
       bytes += static_cast<uint64_t>(static_cast<double>(std::stoull(decimals)) /
                                      static_cast<double>(scale) * static_cast<double>(unit_bytes));
     }
@@ -214,8 +221,28 @@ void ConversionArguments::AddTo(CLI::App& app) {
          "--format",
          [this](const std::string& format) { options_.target.format = kFormats.at(format); },
          "Write target files in this format (the source's)")
-      ->type_name("ckpt|safetensors")
-      ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""));
+      ->type_name("ckpt|safetensors|unified|huggingface")
+      ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description(""));
+  app.add_option("--part-size", options_.target.part_size,
+                 "With --format unified: bytes of tensors in a file, as --shard-size (3G)")
+      ->type_name("SIZE")
+      ->transform(ByteSize(SizeUnits::kBytesDecimal))
+      ->default_str("");
+  app.add_option(
+         "--shard-size", options_.target.shard_size,
+         "With --format huggingface: bytes of tensors in a file; with K, M, G or T, also as "
+         "GiB, for powers of 1024, with KB, MB, GB or TB of 1000 (5GB)")
+      ->type_name("SIZE")
+      ->transform(ByteSize(SizeUnits::kBytesDecimal))
+      ->default_str("");
+  app.add_option("--names", options_.target.names,
+                 "Names of target files: a pattern with {rank}, {prefix} and {ext} "
+                 "(rank_{rank}/{prefix}{rank}.{ext})")
+      ->type_name("PATTERN");
+  app.add_option("--name-map", name_map_file_,
+                 "Names in the source, where they are not those in the strategies and outputs: a "
+                 "JSON object {\"name\": \"name in the source\", ...}")
+      ->type_name("MAP.json");
   app.add_option("--prefix", options_.target.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
   AddSuffixOption(app, options_.source.suffix);
@@ -310,6 +337,13 @@ ConvertOptions ConversionArguments::WithoutChoice() const {
 Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = WithoutChoice();
   if (Status status = choice_.Fill(options.selection); !status.ok()) return status;
+  if (!name_map_file_.empty()) {
+    Result<std::map<std::string, std::string>> names = ReadRenames(name_map_file_);
+    if (!names.ok()) return Status(names.status().code(), "--name-map " + names.status().message());
+    options.source.name_map = *std::move(names);
+    const Status stays = CheckOutput(name_map_file_, {.targets = {options.target.folder}});
+    if (!stays.ok()) return Status(stays.code(), "--name-map " + stays.message());
+  }
   // It is not among the options, so that the library cannot know that an output would replace it.
   const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target.folder}});
   if (!stays.ok()) return Status(stays.code(), "--rename " + stays.message());
@@ -319,6 +353,7 @@ Result<ConvertOptions> ConversionArguments::Options() const {
 UsedPaths ConversionArguments::Paths() const {
   UsedPaths used = PathsOf(WithoutChoice());
   used.files.push_back(choice_.rename_file());
+  if (!name_map_file_.empty()) used.files.push_back(name_map_file_);
   return used;
 }
 

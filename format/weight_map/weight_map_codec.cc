@@ -1,0 +1,390 @@
+#include "format/weight_map/weight_map_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "src/base/natural_order.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kIndexBlock = uint64_t{1} << 20;
+constexpr size_t kLongestPath = 4096;
+constexpr std::string_view kShardExtension = ".safetensors";
+
+// The bytes of an index, one after the other, read in blocks.
+class IndexBytes {
+ public:
+  explicit IndexBytes(const FileBytes& file) : file_(file) {}
+
+  // Why it ended before its end, if it did.
+  const Status& status() const { return status_; }
+
+  bool Ready() {
+    if (place_ < block_.size()) return true;
+    begin_ += block_.size();
+    place_ = 0;
+    block_.resize(std::min(kIndexBlock, file_.size - begin_));
+    if (block_.empty() || !status_.ok()) return false;
+    status_ = file_.read(begin_, std::as_writable_bytes(std::span(block_)));
+    // For nlohmann's parser it would be the end.
+    const auto zero = std::find(block_.begin(), block_.end(), '\0');
+    if (status_.ok() && zero != block_.end()) {
+      status_ = CorruptError(fmt::format("{}: expected JSON, found a zero byte at byte {}",
+                                         Escape(file_.path),
+                                         begin_ + static_cast<uint64_t>(zero - block_.begin())));
+    }
+    if (!status_.ok()) block_.clear();
+    return status_.ok();
+  }
+  const char& Front() const { return block_[place_]; }
+  void Skip() { ++place_; }
+
+ private:
+  const FileBytes& file_;
+  std::vector<char> block_;
+  uint64_t begin_ = 0;  // of the block, in the file
+  size_t place_ = 0;    // in the block
+  Status status_;
+};
+
+// What nlohmann's parser reads from. Its copies stand where the bytes do.
+class IndexIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  explicit IndexIterator(IndexBytes* bytes) : bytes_(bytes) {}
+  reference operator*() const { return bytes_->Front(); }
+  IndexIterator& operator++() {
+    bytes_->Skip();
+    return *this;
+  }
+  // Only ever compared with the end.
+  friend bool operator==(const IndexIterator& a, const IndexIterator& /*end*/) {
+    return !a.bytes_->Ready();
+  }
+
+ private:
+  IndexBytes* bytes_;
+};
+
+// Says what is wrong with the name of a file; nothing where it lies below the folder.
+std::string_view FaultOf(std::string_view path) {
+  if (path.size() > kLongestPath) return "is longer than a path can be";
+  if (!path.ends_with(kShardExtension)) return "does not end in .safetensors";
+  const bool drive = path.size() > 1 && path[1] == ':';
+  if (drive || path.find('\\') != std::string_view::npos) {
+    return "has a drive or a backslash; expected a path below the folder";
+  }
+  if (std::any_of(path.begin(), path.end(),
+                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+    return "has control characters";
+  }
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") {
+      return "leads out of the folder, or has empty parts; expected a path below it";
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+// Takes the tokens of an index. A function that returns false ends the parsing.
+class WeightMapTokens {
+ public:
+  WeightMapTokens(const FileBytes& file, const MemoryCheck& memory)
+      : file_(file), memory_(memory) {}
+
+  // What nlohmann's parser calls.
+  bool null() { return Other("null"); }
+  bool boolean(bool /*value*/) { return Other("a boolean"); }
+  bool number_integer(int64_t /*value*/) { return Other("a number"); }
+  bool number_float(double /*value*/, const std::string& /*text*/) { return Other("a number"); }
+  bool binary(Json::binary_t& /*value*/) { return Other("bytes"); }
+  bool number_unsigned(uint64_t value) {
+    if (depth_ == 2 && place_ == Place::kMetadata && key_ == "total_size") {
+      map_.total_size = value;
+      return true;
+    }
+    return Other("a number");
+  }
+  bool string(std::string& value) {
+    if (depth_ == 0) return Other("a string");
+    if (place_ == Place::kWeights && depth_ == 2) return Add(value);
+    if (depth_ > 1) return true;
+    has_flat_ = true;
+    return Add(value);
+  }
+  bool start_object(size_t /*elements*/) {
+    if (depth_ == 1 && key_ == "weight_map") {
+      if (has_map_) return Fail("\"weight_map\" stands there twice");
+      has_map_ = true;
+      place_ = Place::kWeights;
+    } else if (depth_ == 1 && key_ == "metadata") {
+      place_ = Place::kMetadata;
+    } else if (depth_ > 0) {
+      if (!Other("an object")) return false;
+      if (depth_ == 1) place_ = Place::kIgnored;
+    }
+    return Deeper();
+  }
+  bool end_object() {
+    --depth_;
+    return true;
+  }
+  bool start_array(size_t /*elements*/) {
+    if (depth_ == 0 || place_ == Place::kWeights || depth_ == 1) {
+      if (!Other("an array")) return false;
+    }
+    if (depth_ == 1) place_ = Place::kIgnored;
+    return Deeper();
+  }
+  bool end_array() {
+    --depth_;
+    return true;
+  }
+  bool key(std::string& name) {
+    key_.swap(name);
+    if (depth_ == 1) place_ = Place::kTop;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string& token, const Json::exception& /*error*/) {
+    constexpr size_t kMostShown = 40;
+    return Fail(fmt::format("expected JSON, found an error at byte {}, near {}", position,
+                            Quote(std::string_view(token).substr(0, kMostShown))));
+  }
+
+  const Status& status() const { return status_; }
+
+  Result<WeightMap> Finish() && {
+    if (has_map_ && has_flat_) {
+      return Wrong("both a \"weight_map\" and names beside it; leave one of them");
+    }
+    if (!has_map_ && !ignored_.empty()) {
+      return Wrong(fmt::format("{}: expected the name of a file", Quote(ignored_)));
+    }
+    if (map_.weights.empty()) return Wrong("names no tensor");
+    std::sort(map_.weights.begin(), map_.weights.end(),
+              [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });
+    const auto twice = std::adjacent_find(
+        map_.weights.begin(), map_.weights.end(),
+        [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
+    if (twice != map_.weights.end()) {
+      return Wrong(fmt::format("tensor {} stands there twice; leave one of them",
+                               Quote(std::string(twice->name))));
+    }
+    PutFilesInOrder();
+    return std::move(map_);
+  }
+
+ private:
+  enum class Place : uint8_t { kTop, kWeights, kMetadata, kIgnored };
+
+  bool Add(const std::string& path) {
+    // Neighbours are mostly in one file.
+    if (last_ == files_.end() || last_->first != path) {
+      last_ = files_.find(path);
+      if (last_ == files_.end()) {
+        const std::string_view fault = FaultOf(path);
+        if (!fault.empty()) {
+          return Fail(fmt::format("tensor {}: the file {} {}", Quote(key_), Quote(path), fault));
+        }
+        last_ = files_.emplace(path, static_cast<uint32_t>(files_.size())).first;
+      }
+    }
+    map_.weights.push_back({map_.names.Keep(key_), last_->second});
+    if (map_.weights.size() % kMemoryCheckInterval != 0) return true;
+    status_ = CheckMemory(memory_, map_.weights.size() * sizeof(MappedWeight));
+    return status_.ok();
+  }
+
+  // A value that is not the name of a file.
+  bool Other(std::string_view found) {
+    if (depth_ == 0) {
+      return Fail(fmt::format("expected an object with a \"weight_map\", found {}", found));
+    }
+    if (place_ == Place::kWeights) {
+      return Fail(
+          fmt::format("tensor {}: expected the name of a file, found {}", Quote(key_), found));
+    }
+    // Whether it may be there is known when all is read.
+    if (depth_ == 1 && ignored_.empty()) ignored_ = key_;
+    return true;
+  }
+
+  bool Deeper() {
+    constexpr int kDeepest = 64;
+    if (++depth_ <= kDeepest) return true;
+    return Fail(fmt::format("more than {} objects and arrays in one another", kDeepest));
+  }
+
+  bool Fail(std::string_view what) {
+    status_ = Wrong(what);
+    return false;
+  }
+  Status Wrong(std::string_view what) const {
+    return CorruptError(fmt::format("{}: {}", Escape(file_.path), what));
+  }
+
+  void PutFilesInOrder() {
+    std::vector<std::pair<std::string, uint32_t>> files(files_.begin(), files_.end());
+    std::sort(files.begin(), files.end(),
+              [](const auto& a, const auto& b) { return IsNaturallyBefore(a.first, b.first); });
+    std::vector<uint32_t> places(files.size());
+    map_.files.reserve(files.size());
+    for (auto& [path, number] : files) {
+      places[number] = static_cast<uint32_t>(map_.files.size());
+      map_.files.push_back(std::move(path));
+    }
+    for (MappedWeight& weight : map_.weights) weight.file = places[weight.file];
+  }
+
+  const FileBytes& file_;
+  const MemoryCheck& memory_;
+  WeightMap map_;
+  std::map<std::string, uint32_t> files_;
+  std::map<std::string, uint32_t>::const_iterator last_ = files_.end();
+  Place place_ = Place::kTop;
+  int depth_ = 0;
+  bool has_map_ = false;
+  bool has_flat_ = false;
+  std::string key_;      // the last one
+  std::string ignored_;  // the first member of which nothing is known
+  Status status_;
+};
+
+// Takes the next code point, which is UTF-8, off `text`; nothing where it is not.
+std::optional<uint32_t> TakeCodePoint(std::string_view& text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const size_t bytes = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (bytes == 0 || lead > 0xF4 || text.size() < bytes) return std::nullopt;
+  uint32_t point = bytes == 1 ? lead : lead & (0x7Fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xC0u) != 0x80u) return std::nullopt;
+    point = point << 6 | (next & 0x3Fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = point >= 0xD800 && point < 0xE000;
+  if (point < kLeast[bytes] || point > 0x10FFFF || surrogate) return std::nullopt;
+  text.remove_prefix(bytes);
+  return point;
+}
+
+// Appends `text` as Python's json.dumps writes it. Returns whether it is UTF-8.
+bool AppendAscii(std::string_view text, std::string& out) {
+  out += '"';
+  while (!text.empty()) {
+    const std::optional<uint32_t> point = TakeCodePoint(text);
+    if (!point) return false;
+    constexpr std::string_view kShort = "\"\\\n\r\t\f\b";
+    constexpr std::string_view kLetters = "\"\\nrtfb";
+    const size_t place = *point < 0x80 ? kShort.find(static_cast<char>(*point)) : kShort.npos;
+    if (place != kShort.npos) {
+      out += '\\';
+      out += kLetters[place];
+    } else if (*point >= 0x20 && *point < 0x7F) {
+      out += static_cast<char>(*point);
+    } else if (*point < 0x10000) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", *point);
+    } else {
+      const uint32_t rest = *point - 0x10000;
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}\\u{:04x}", 0xD800 | rest >> 10,
+                     0xDC00 | (rest & 0x3FF));
+    }
+  }
+  out += '"';
+  return true;
+}
+
+// `indent` is that of one level; `metadata` is put between braces.
+Result<std::string> EncodeMap(std::span<const MappedWeight> weights,
+                              std::span<const std::string> files, const std::string& indent,
+                              const std::string& metadata) {
+  std::string out =
+      fmt::format("{{\n{0}\"metadata\": {{{1}\n{0}}},\n{0}\"weight_map\": {{", indent, metadata);
+  size_t room = out.size();
+  for (const MappedWeight& weight : weights) {
+    room += weight.name.size() + files[weight.file].size() + 2 * indent.size() + 8;
+  }
+  out.reserve(room);
+  bool first = true;
+  for (const MappedWeight& weight : weights) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    out += indent;
+    out += indent;
+    if (!AppendAscii(weight.name, out)) {
+      return MismatchError(
+          fmt::format("parameter {}: its name is not UTF-8, which an index has to "
+                      "be; rename it, or leave it out",
+                      Quote(std::string(weight.name))));
+    }
+    out += ": ";
+    AppendAscii(files[weight.file], out);
+  }
+  out += first ? "}\n}" : fmt::format("\n{}}}\n}}", indent);
+  return out;
+}
+
+}  // namespace
+
+const MappedWeight* WeightMap::Find(std::string_view name) const {
+  const auto found =
+      std::lower_bound(weights.begin(), weights.end(), name,
+                       [](const MappedWeight& a, std::string_view b) { return a.name < b; });
+  return found == weights.end() || found->name != name ? nullptr : &*found;
+}
+
+Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memory) {
+  if (file.size > kMostWeightMapBytes) {
+    return ResourceExhaustedError(fmt::format("{}: {} bytes; an index may have at most {}",
+                                              Escape(file.path), file.size, kMostWeightMapBytes));
+  }
+  IndexBytes bytes(file);
+  WeightMapTokens tokens(file, memory);
+  Json::sax_parse(IndexIterator(&bytes), IndexIterator(&bytes), &tokens);
+  RESHARD_RETURN_IF_ERROR(bytes.status());
+  RESHARD_RETURN_IF_ERROR(tokens.status());
+  return std::move(tokens).Finish();
+}
+
+Result<std::string> EncodeParamNameMap(std::span<const MappedWeight> weights,
+                                       std::span<const std::string> files,
+                                       const WeightTotals& totals) {
+  return EncodeMap(weights, files, "    ",
+                   fmt::format("\n        \"total_size\": {}", totals.bytes));
+}
+
+Result<std::string> EncodeHuggingFaceIndex(std::vector<MappedWeight> weights,
+                                           std::span<const std::string> files,
+                                           const WeightTotals& totals) {
+  // By bytes of UTF-8 is by code points.
+  std::sort(weights.begin(), weights.end(),
+            [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });
+  RESHARD_ASSIGN_OR_RETURN(
+      std::string out,
+      EncodeMap(weights, files, "  ",
+                fmt::format("\n    \"total_parameters\": {},\n    \"total_size\": {}",
+                            totals.elements, totals.bytes)));
+  out += '\n';
+  return out;
+}
+
+}  // namespace reshard

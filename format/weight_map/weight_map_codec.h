@@ -1,0 +1,64 @@
+// Weight maps: the indexes of folders of whole tensors, MindSpore's param_name_map.json and Hugging
+// Face's model.safetensors.index.json (SPEC.md).
+//
+// A WeightMap is a plain value; copies share the names. Functions without state; any thread.
+#ifndef RESHARD_FORMAT_WEIGHT_MAP_WEIGHT_MAP_CODEC_H_
+#define RESHARD_FORMAT_WEIGHT_MAP_WEIGHT_MAP_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/container/container.h"
+#include "reshard/status.h"
+#include "src/base/memory_check.h"
+#include "src/base/name_arena.h"
+
+namespace reshard {
+
+// The most bytes of an index: some 2,000,000 tensors.
+inline constexpr uint64_t kMostWeightMapBytes = uint64_t{256} << 20;
+
+// In which file a tensor is.
+struct MappedWeight {
+  std::string_view name;
+  uint32_t file = 0;  // a place in a list of files
+};
+
+struct WeightMap {
+  std::vector<MappedWeight> weights;  // ascending by name, each once
+  std::vector<std::string> files;     // paths below the folder, in natural order, each once
+  std::optional<uint64_t> total_size;
+  NameArena names;  // that `weights` refer to
+
+  // Returns the weight of this name, or null.
+  const MappedWeight* Find(std::string_view name) const;
+};
+
+// Reads an index in blocks of up to 1 MiB, each once. Nothing is looked for in the file system.
+// Errors: kCorrupt (path, name, expected, found) for what SPEC.md forbids; kResourceExhausted for a
+// larger file; those of `file` and of `memory`, which is asked now and then.
+Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memory = {});
+
+// What an index says of all tensors together.
+struct WeightTotals {
+  uint64_t elements = 0;
+  uint64_t bytes = 0;
+};
+
+// Return the index of `weights` in `files`: the first in the order in which they are given, the
+// other by name. Errors: kMismatch for a name that is not UTF-8.
+Result<std::string> EncodeParamNameMap(std::span<const MappedWeight> weights,
+                                       std::span<const std::string> files,
+                                       const WeightTotals& totals);
+Result<std::string> EncodeHuggingFaceIndex(std::vector<MappedWeight> weights,
+                                           std::span<const std::string> files,
+                                           const WeightTotals& totals);
+
+}  // namespace reshard
+
+#endif  // RESHARD_FORMAT_WEIGHT_MAP_WEIGHT_MAP_CODEC_H_

@@ -1,0 +1,154 @@
+#include "src/full/folder_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "format/container/file_table.h"
+#include "src/base/checked.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+// Returns a table of `arrays` in the place of that of `read`.
+IndexedFile WithArrays(const IndexedFile& read, std::vector<StoredArray> arrays) {
+  std::vector<uint32_t> by_name = SortByName(arrays);
+  return {read.file(), read.file_size(),
+          TableOfFile{FileTable(read.table().container(), std::move(arrays), std::move(by_name),
+                                read.table().memory()),
+                      read.crc()}};
+}
+
+}  // namespace
+
+Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
+                              const std::string& path) {
+  std::vector<StoredArray> arrays = read.arrays();
+  bool any = false;
+  for (StoredArray& array : arrays) {
+    const auto found = new_names.find(array.name);
+    if (found == new_names.end()) continue;
+    array.name = found->second;
+    any = true;
+  }
+  if (!any) return read;
+  const std::vector<uint32_t> by_name = SortByName(arrays);
+  const auto twice =
+      std::adjacent_find(by_name.begin(), by_name.end(),
+                         [&](uint32_t a, uint32_t b) { return arrays[a].name == arrays[b].name; });
+  if (twice != by_name.end()) {
+    return MismatchError(
+        fmt::format("{}: by `name_map` two parameters are called {}; take one of "
+                    "them out of the map",
+                    Escape(path), Quote(arrays[*twice].name)));
+  }
+  return WithArrays(read, std::move(arrays));
+}
+
+Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
+                     WeightMap& weights) {
+  if (new_names.empty()) return {};
+  std::set<std::string_view> known;
+  for (const auto& [name, new_name] : new_names) known.insert(new_name);
+  // Where all of them are new names, the index has the outputs' names.
+  const bool has_old =
+      std::any_of(weights.weights.begin(), weights.weights.end(), [&](const MappedWeight& weight) {
+        return new_names.contains(std::string(weight.name)) && !known.contains(weight.name);
+      });
+  if (!has_old) return {};
+  for (MappedWeight& weight : weights.weights) {
+    const auto found = new_names.find(std::string(weight.name));
+    if (found != new_names.end()) weight.name = weights.names.Keep(found->second);
+  }
+  std::sort(weights.weights.begin(), weights.weights.end(),
+            [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(
+      weights.weights.begin(), weights.weights.end(),
+      [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
+  if (twice == weights.weights.end()) return {};
+  return MismatchError(
+      fmt::format("{}: by `name_map` two parameters are called {}; take one of "
+                  "them out of the map",
+                  Escape(index), Quote(std::string(twice->name))));
+}
+
+FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index)
+    : weights_(std::move(weights)), rest_(rest), index_(std::move(index)) {
+  expected_.resize(weights_.files.size());
+  for (const MappedWeight& weight : weights_.weights) expected_[weight.file].push_back(weight.name);
+}
+
+Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
+                                         const std::string& path) {
+  const bool is_rest = rest_ == number;
+  Note note;
+  size_t kept = 0;
+  if (!is_rest) {
+    const std::vector<std::string_view>& expected = expected_[static_cast<size_t>(number)];
+    std::vector<std::string> lost;
+    for (const std::string_view name : expected) {
+      const StoredArray* const array = read.Find(name);
+      if (array == nullptr) {
+        lost.push_back(Quote(std::string(name)));
+      } else {
+        note.bytes = SaturatingAdd(note.bytes, array->bytes);
+      }
+    }
+    if (!lost.empty()) {
+      return MismatchError(fmt::format(
+          "{}: lacks {} of the {} tensors that {} says it has: {}; are these files of one folder?",
+          Escape(path), lost.size(), expected.size(), Escape(index_), FirstOf(lost)));
+    }
+    kept = expected.size();
+  }
+  const auto counts = [&](const StoredArray& array) {
+    const MappedWeight* const weight = weights_.Find(array.name);
+    return weight == nullptr ? is_rest : weight->file == number;
+  };
+  std::vector<StoredArray> arrays;
+  if (kept != read.arrays().size()) {
+    for (const StoredArray& array : read.arrays()) {
+      if (counts(array)) {
+        arrays.push_back(array);
+      } else {
+        note.left_out.push_back(Quote(array.name));
+      }
+    }
+  }
+  const bool same = note.left_out.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    notes_.insert_or_assign(number, std::move(note));
+  }
+  if (same) return read;
+  return WithArrays(read, std::move(arrays));
+}
+
+std::vector<std::string> FolderTables::Warnings() const {
+  std::vector<std::string> warnings;
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  std::vector<std::string> left_out;
+  for (const auto& [number, note] : notes_) {
+    bytes = SaturatingAdd(bytes, note.bytes);
+    left_out.insert(left_out.end(), note.left_out.begin(), note.left_out.end());
+  }
+  if (!left_out.empty()) {
+    warnings.push_back(
+        fmt::format("{}: does not say of {} tensors that they are where they are; "
+                    "left out: {}",
+                    Escape(index_), left_out.size(), FirstOf(left_out)));
+  }
+  if (weights_.total_size && *weights_.total_size != bytes) {
+    warnings.push_back(fmt::format("{}: \"total_size\" is {}, but the tensors have {} bytes",
+                                   Escape(index_), *weights_.total_size, bytes));
+  }
+  return warnings;
+}
+
+}  // namespace reshard

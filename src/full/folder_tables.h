@@ -1,0 +1,66 @@
+// FolderTables: the tables of the files of a folder of whole tensors, as its index says: a file has
+// what the index says is in it, whatever else it holds.
+//
+// Thread-safe.
+#ifndef RESHARD_SRC_FULL_FOLDER_TABLES_H_
+#define RESHARD_SRC_FULL_FOLDER_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/weight_map/weight_map_codec.h"
+#include "reshard/status.h"
+#include "src/source/indexed_file.h"
+
+namespace reshard {
+
+// Returns `read` with the arrays that `new_names` has under these names; it maps names of the file
+// to new ones. `path` is for messages. Errors: kMismatch where two would have one name.
+Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
+                              const std::string& path);
+
+// Gives the weights of the index `index` that `new_names` has these names; a name that is new
+// already stays. Errors: as WithNames.
+Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
+                     WeightMap& weights);
+
+class FolderTables {
+ public:
+  // `weights` are in the files that they name by number; what is in none of them counts where it is
+  // in that of `rest`. `index` is for messages.
+  FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index);
+
+  const WeightMap& weights() const { return weights_; }
+  const std::optional<int64_t>& rest() const { return rest_; }
+
+  // Returns `read`, the table of the file of this number, without what does not count there; notes
+  // what that is. Errors: kMismatch where it lacks what the index says.
+  Result<IndexedFile> Choose(IndexedFile read, int64_t number, const std::string& path);
+
+  // Returns what there is to say once each file has been chosen from.
+  std::vector<std::string> Warnings() const;
+
+ private:
+  // Of the table of a file.
+  struct Note {
+    uint64_t bytes = 0;  // of the tensors that the index says are in it
+    std::vector<std::string> left_out;
+  };
+
+  const WeightMap weights_;
+  const std::optional<int64_t> rest_;
+  const std::string index_;
+  std::vector<std::vector<std::string_view>> expected_;  // names, by file
+  mutable std::mutex mutex_;
+  std::map<int64_t, Note> notes_;  // guarded by mutex_
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FULL_FOLDER_TABLES_H_

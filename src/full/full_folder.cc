@@ -1,0 +1,53 @@
+#include "src/full/full_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/paths.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kIndexExtension = ".safetensors.index.json";
+constexpr std::string_view kFileExtension = ".safetensors";
+
+}  // namespace
+
+Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
+  std::vector<std::string> indexes;
+  std::vector<std::string> files;
+  bool has_map = false;
+  bool has_folders = false;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.is_directory) has_folders = has_folders || entry.name.starts_with("rank_");
+    if (entry.is_directory || entry.name.starts_with('.')) continue;
+    if (entry.name == kParamNameMap) has_map = true;
+    if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
+    if (entry.name.ends_with(kFileExtension)) files.push_back(entry.name);
+  }
+  if (has_map) {
+    return std::optional(FullFolder{FolderFamily::kUnified, std::string(kParamNameMap), {}});
+  }
+  const bool has_model = std::find(files.begin(), files.end(), kHuggingFaceFile) != files.end();
+  FullFolder folder{FolderFamily::kHuggingFace, {}, {}};
+  if (has_model) folder.lone = kHuggingFaceFile;
+  if (!indexes.empty()) {
+    const auto own = std::find(indexes.begin(), indexes.end(), kHuggingFaceIndex);
+    if (own == indexes.end() && indexes.size() > 1) {
+      return MismatchError(fmt::format("{}: {} indexes: {}; expected one, or {}", Escape(path),
+                                       indexes.size(), FirstOf(indexes), kHuggingFaceIndex));
+    }
+    folder.index = own == indexes.end() ? indexes.front() : *own;
+    return std::optional(std::move(folder));
+  }
+  if (has_folders || (files.size() != 1 && !has_model)) return std::optional<FullFolder>();
+  folder.lone = has_model ? std::string(kHuggingFaceFile) : files.front();
+  return std::optional(std::move(folder));
+}
+
+}  // namespace reshard

@@ -1,0 +1,42 @@
+// FullFolder: a folder of whole tensors, as it is found: MindSpore's unified folder, Hugging
+// Face's, or a lone safetensors file. And what of a file of it counts.
+//
+// Plain values. Functions without state; any thread.
+#ifndef RESHARD_SRC_FULL_FULL_FOLDER_H_
+#define RESHARD_SRC_FULL_FULL_FOLDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/weight_map/weight_map_codec.h"
+#include "reshard/status.h"
+
+namespace reshard {
+
+// The names that folders of whole tensors are told by.
+inline constexpr std::string_view kParamNameMap = "param_name_map.json";
+inline constexpr std::string_view kHyperParamFile = "hyper_param.safetensors";
+inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
+inline constexpr std::string_view kHuggingFaceFile = "model.safetensors";
+
+enum class FolderFamily { kUnified, kHuggingFace };
+
+struct FullFolder {
+  FolderFamily family = FolderFamily::kUnified;
+  std::string index;  // its name; empty: a lone file
+  std::string lone;   // the name of that, or of a model.safetensors beside the index
+};
+
+// Returns what the names in the folder `path` say that it is, nothing where it has no index and not
+// just one safetensors file. Errors: kMismatch where several indexes leave the choice open; those
+// of ListDirectory.
+Result<std::optional<FullFolder>> FindFullFolder(const std::string& path);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FULL_FULL_FOLDER_H_

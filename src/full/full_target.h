@@ -1,0 +1,80 @@
+// FullTarget: the one file that another target would write, of whole tensors, divided into the
+// files of a folder, with an index of them: MindSpore's unified folder, or Hugging Face's.
+//
+// Which tensors there are, under which names and in which order, is the other target's matter, and
+// so is all that there is to say of them. The index is the last file. Thread-safe; the other target
+// must outlive it.
+#ifndef RESHARD_SRC_FULL_FULL_TARGET_H_
+#define RESHARD_SRC_FULL_FULL_TARGET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/weight_map/weight_map_codec.h"
+#include "reshard/status.h"
+#include "src/base/name_arena.h"
+#include "src/full/full_folder.h"
+#include "src/plan/plan_findings.h"
+#include "src/plan/target.h"
+#include "src/plan/target_file.h"
+
+namespace reshard {
+
+// Where a tensor of a unified folder goes.
+enum class UnifiedPlace {
+  kPart,
+  kHyperParam,  // whole as well, in no index
+  kNowhere,     // left out
+};
+
+struct FullLayout {
+  FolderFamily family = FolderFamily::kUnified;
+  uint64_t most_bytes = 0;  // of the tensors of a file, above 0; a larger tensor has its own
+  // Of a unified folder, by the name in the source; empty: all are in parts.
+  std::function<UnifiedPlace(std::string_view name)> place;
+};
+
+class FullTarget final : public Target {
+ public:
+  // Divides the file that `whole` has. Errors: kMismatch where there is nothing to write; those of
+  // `whole`.
+  static Result<std::unique_ptr<const FullTarget>> Make(const Target& whole,
+                                                        const FullLayout& layout);
+
+  int64_t files() const override;
+  std::string PathOf(int64_t file) const override;
+  int64_t StageOf(int64_t /*file*/) const override { return 0; }
+  int64_t RankOf(int64_t /*file*/) const override { return 0; }
+  void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const override;
+  Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
+
+ private:
+  FullTarget(const Target& whole, FolderFamily family)
+      : Target(whole.source(), whole.choice()), whole_(whole), family_(family) {}
+  // What is kept of an array of the whole file.
+  struct Tensor;
+  Status Divide(const FullLayout& layout);
+  Status AddFiles(std::vector<Tensor> tensors, uint64_t most_bytes);
+  Result<std::string> MakeIndex() const;
+
+  const Target& whole_;
+  const FolderFamily family_;
+  std::vector<std::string> paths_;           // of the files with tensors
+  std::vector<std::vector<size_t>> arrays_;  // of each, by their numbers in the whole file
+  std::set<std::string, std::less<>> left_out_;
+  // For the index, where there is one; file by file.
+  std::vector<MappedWeight> weights_;
+  WeightTotals totals_;
+  NameArena names_;  // that weights_ refer to
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_FULL_FULL_TARGET_H_
