@@ -246,6 +246,11 @@ bool ValueParser::ReadVarint(size_t max_bytes, uint64_t* at, uint64_t* number) {
   const std::span<const std::byte> window = BytesAt(*at);
   const uint64_t left = frame().end - *at;
   const auto size = std::min<uint64_t>({window.size(), left, max_bytes});
+  if (size > 0 && window[0] < std::byte{0x80}) {  // as most are
+    *number = std::to_integer<uint64_t>(window[0]);
+    ++*at;
+    return true;
+  }
   *number = 0;
   for (uint64_t i = 0; i < size; ++i) {
     const auto byte = std::to_integer<uint64_t>(window[i]);

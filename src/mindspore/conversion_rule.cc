@@ -68,11 +68,14 @@ std::vector<int64_t> ConversionRule::NeededSourceStages(int64_t stage) const {
 }
 
 ConversionRule::Fate ConversionRule::FateOf(std::string_view name, int64_t stage) const {
-  const bool in_source = InSource(name, stage);
+  // As InSource has it, but each strategy is asked once where the name is in it.
   const bool in_target = InTarget(name, stage);
+  const bool elsewhere_in_target = !in_target && target_->Contains(name);
+  const bool source_has = source_ == nullptr || source_->Contains(name);
+  const bool in_source = source_has && (source_ == nullptr || !elsewhere_in_target);
   if (in_source && in_target) return Fate::kConvert;
-  const bool source_drops = source_ == nullptr || (source_->Contains(name) && !in_source);
-  const bool target_drops = target_ == nullptr || (target_->Contains(name) && !in_target);
+  const bool source_drops = source_ == nullptr || (source_has && !in_source);
+  const bool target_drops = target_ == nullptr || elsewhere_in_target;
   return source_drops && target_drops ? Fate::kDrop : Fate::kCopy;
 }
 

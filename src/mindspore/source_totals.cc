@@ -113,14 +113,18 @@ class ParameterCounting {
     for (const StoredArray& parameter : index.arrays()) {
       if (parameter.kind != ArrayKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
       Shape shape = parameter.shape;
-      if (strategy != nullptr && strategy->Contains(parameter.name)) {
-        if (rule_.LowestSourceStage(parameter.name) != stage) continue;
+      const ParameterLayout* const layout =
+          strategy == nullptr ? nullptr
+                              : strategy->stages()[static_cast<size_t>(stage)].Find(parameter.name);
+      const bool several_stages = strategy != nullptr && strategy->stages().size() > 1;
+      if (several_stages && strategy->LowestStage(parameter.name).value_or(stage) != stage) {
+        continue;
+      }
+      if (layout != nullptr) {
         if (!alone && !counted_.insert(parameter.name).second) continue;
-        const auto& layouts = strategy->stages()[static_cast<size_t>(stage)];
-        const ParameterLayout& layout = *layouts.Find(parameter.name);
-        Result<Shape> full = FullShapeOf(layout, shape, "");
+        Result<Shape> full = FullShapeOf(*layout, shape, "");
         if (!full.ok()) {  // words are put together only where there is something to say
-          full = FullShapeOf(layout, shape, source_.Where(index.file(), parameter.name));
+          full = FullShapeOf(*layout, shape, source_.Where(index.file(), parameter.name));
         }
         if (!full.ok()) return Untold(full.status().message());
         shape = *std::move(full);

@@ -80,7 +80,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     if (rule_.source() == nullptr) continue;
     for (const LayoutEntry layout :
          rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule_.FateOf(layout.name, target_stage) == Fate::kConvert && lacks(layout.name)) {
+      if (lacks(layout.name) && rule_.FateOf(layout.name, target_stage) == Fate::kConvert) {
         return std::optional<std::vector<std::string>>();
       }
     }
@@ -178,8 +178,8 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
     std::vector<std::string> lost;
     for (const LayoutEntry layout :
          rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (rule_.FateOf(layout.name, target_stage) == Fate::kConvert &&
-          !seen.contains(layout.name) && choice().Takes(layout.name)) {
+      if (!seen.contains(layout.name) && choice().Takes(layout.name) &&
+          rule_.FateOf(layout.name, target_stage) == Fate::kConvert) {
         lost.push_back(Quote(layout.name));
       }
     }

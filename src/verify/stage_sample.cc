@@ -153,13 +153,16 @@ Status StageSample::ListGroups() {
     }
     groups_[place->second].parameters.push_back(&parameter);
   }
-  const auto tells_more = [](const StoredArray* a, const StoredArray* b) {
-    const bool own_a = OptimizerGroup(a->name).empty();
-    const bool own_b = OptimizerGroup(b->name).empty();
-    return own_a != own_b ? own_a : a->bytes > b->bytes;
+  const auto is_own = [](const StoredArray* a) { return OptimizerGroup(a->name).empty(); };
+  const auto is_larger = [](const StoredArray* a, const StoredArray* b) {
+    return a->bytes > b->bytes;
   };
   for (Group& group : groups_) {
-    std::stable_sort(group.parameters.begin(), group.parameters.end(), tells_more);
+    const auto begin = group.parameters.begin();
+    const auto end = group.parameters.end();
+    const auto others = std::stable_partition(begin, end, is_own);
+    std::stable_sort(begin, others, is_larger);
+    std::stable_sort(others, end, is_larger);
   }
   const auto weight = [](const Group& group) {
     return (group.cut ? 2 : 0) + (group.replicas ? 1 : 0);
