@@ -3,8 +3,8 @@
 # or newer). Does nothing when all is there.
 #
 #   tools/deps.sh               packages
-#   tools/deps.sh --mindspore   also build/venv, a Python environment with MindSpore for
-#                               tests/differential (python3, or $PYTHON)
+#   tools/deps.sh --mindspore   also build/venv and build/venv-newest, Python environments with
+#                               MindSpore for tests/differential (python3, or $PYTHON)
 #   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
 #   tools/deps.sh --slurm       also Slurm, for the test of shards in its jobs
 #   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
@@ -51,9 +51,9 @@ install_packages() {
   "${as_root[@]}" install --yes --no-install-recommends "${missing[@]}"
 }
 
-make_mindspore_environment() {
-  local requirements=tests/differential/requirements.txt
-  local venv=build/venv
+make_mindspore_environment() { # VENV REQUIREMENTS
+  local venv=$1
+  local requirements=$2
   if cmp --silent "$requirements" "$venv/installed.txt"; then
     return 0
   fi
@@ -120,7 +120,10 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 install_packages "${packages[@]}"
 case "${1:-}" in
-  --mindspore) make_mindspore_environment ;;
+  --mindspore)
+    make_mindspore_environment build/venv tests/differential/requirements.txt
+    make_mindspore_environment build/venv-newest tests/differential/requirements-newest.txt
+    ;;
   --browser) install_packages chromium ;;
   --slurm) install_packages slurm-wlm munge ;;
   --aarch64)

@@ -36,9 +36,11 @@ echo "seed $RESHARD_TEST_SEED (RESHARD_TEST_SEED)"
 if [[ $mode == --complete ]]; then
   long_suites=complete
   random_cases=1000
+  format_cases=1000
 else
   long_suites=sample
   random_cases=120
+  format_cases=200
 fi
 
 jobs=$(nproc)
@@ -193,7 +195,16 @@ run_all() {
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
     run_part differential build/venv/bin/python tests/differential/run.py \
-      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases" \
+      --formats 0
+    rm -rf build/formats
+    run_part formats build/venv/bin/python tests/differential/run.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases 0 \
+      --formats "$format_cases" --keep build/formats
+    # Every file of these, by the libraries that read them.
+    run_part clients build/venv/bin/python tests/differential/clients.py build/formats
+    run_part newest build/venv-newest/bin/python tests/differential/clients.py build/formats
+    rm -rf build/formats
     run_part sampled build/venv/bin/python tests/differential/sampled_test.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_part merges build/venv/bin/python tests/differential/merges.py \

@@ -1,14 +1,21 @@
 """What MindSpore makes of a case. Importing this module takes seconds."""
 
 import contextlib
+import io
+import math
+import multiprocessing
 import os
+import types
 from pathlib import Path
 
 # Its log would bury the report; errors come back as exceptions.
 os.environ["GLOG_v"] = "4"
 
 import mindspore  # pylint: disable=wrong-import-position
-from mindspore.parallel import checkpoint_transform
+from mindspore.parallel import checkpoint_transform, transform_safetensors
+
+# Its processes cannot be spawned: what they are given cannot be pickled.
+multiprocessing.set_start_method("fork", force=True)
 
 
 class Refused(Exception):
@@ -55,6 +62,49 @@ def convert(source, out, prefix, source_strategy, target_strategy):
         mindspore.transform_checkpoints(
             str(source), str(out), prefix, _path(source_strategy),
             _path(target_strategy))
+
+
+def convert_safetensors(source, out, prefix, source_strategy, target_strategy,
+                        output_format):
+    """Converts rank folders of safetensors files."""
+    with _refusals():
+        mindspore.transform_checkpoints(
+            str(source), str(out), prefix, _path(source_strategy),
+            _path(target_strategy), output_format=output_format)
+
+
+def unify(source, strategy, out, part_size, merge_with_redundancy=True):
+    """Writes a unified folder of parts of about `part_size` bytes."""
+    # 3 GiB is written into the code, and divided by just before it is rounded.
+    scaled = types.SimpleNamespace(**vars(math))
+    scaled.ceil = lambda parts: math.ceil(parts * (3 << 30) / part_size)
+    transform_safetensors.math = scaled
+    try:
+        with _refusals():
+            mindspore.unified_safetensors(
+                str(source), _path(strategy), str(out),
+                merge_with_redundancy=merge_with_redundancy, max_process_num=1)
+    finally:
+        transform_safetensors.math = math
+
+
+def distribute(unified, strategy, out, output_format):
+    """Cuts a unified folder for a strategy."""
+    with _refusals():
+        mindspore.load_distributed_checkpoint(
+            None, format="safetensors", unified_safetensors_dir=str(unified),
+            predict_strategy=_path(strategy), dst_safetensors_dir=str(out),
+            output_format=output_format, max_process_num=1)
+
+
+def recode(source, out, to):
+    """Recodes a file, or the files of rank folders, to "ckpt" or "safetensors"."""
+    call = (mindspore.ckpt_to_safetensors if to == "safetensors"
+            else mindspore.safetensors_to_ckpt)
+    # It prints a bar.
+    with _refusals(), contextlib.redirect_stdout(
+            io.TextIOWrapper(io.BytesIO())):
+        call(str(source), str(out))
 
 
 def rank_list(rank, source_strategy, target_strategy):

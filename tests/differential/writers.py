@@ -8,6 +8,8 @@ src/mindspore.
 """
 
 import json
+import math
+import struct
 import zlib
 
 # MindSpore writes contents above this many bytes as several adjacent Values.
@@ -63,6 +65,86 @@ def write_checkpoint(path, rows, limit=VALUE_LIMIT, crc=False):
                 digest = zlib.crc32(value, digest)
         if crc:
             file.write(b"crc_num" + digest.to_bytes(10, "big"))
+
+
+# In the order in which the safetensors library writes tensors: name of the
+# dtype there, by MindSpore's name.
+SAFETENSORS_DTYPES = {
+    "UInt64": "U64", "Int64": "I64", "Float64": "F64", "Float32": "F32",
+    "UInt32": "U32", "Int32": "I32", "BFloat16": "BF16", "Float16": "F16",
+    "UInt16": "U16", "Int16": "I16", "Int8": "I8", "UInt8": "U8",
+    "Bool": "BOOL",
+}
+
+
+def safetensors_bytes(rows, metadata):
+    """Returns the file that the library writes of rows of (name, dtype, dims,
+    content bytes), whatever their order."""
+    order = list(SAFETENSORS_DTYPES)
+    rows = sorted(rows, key=lambda row: (order.index(row[1]), row[0]))
+    header, end = ({"__metadata__": metadata} if metadata else {}), 0
+    for name, dtype, dims, content in rows:
+        dims = [] if dims == [0] and content else list(dims)
+        header[name] = {"dtype": SAFETENSORS_DTYPES[dtype], "shape": dims,
+                        "data_offsets": [end, end + len(content)]}
+        end += len(content)
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
+    text = text.encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join((struct.pack("<Q", len(text)), text,
+                     *(row[3] for row in rows)))
+
+
+def write_safetensors(path, rows, metadata):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(safetensors_bytes(rows, metadata))
+
+
+def huggingface_folder(rows, limit):
+    """Returns the files of a Hugging Face folder by name: rows in order, in
+    shards of at most `limit` bytes."""
+    shards, current, size = [], [], 0
+    for row in rows:
+        if len(row[3]) > limit:
+            shards.append([row])
+            continue
+        if size + len(row[3]) > limit:
+            shards.append(current)
+            current, size = [], 0
+        current.append(row)
+        size += len(row[3])
+    if current:
+        shards.append(current)
+    if len(shards) == 1:
+        return {"model.safetensors":
+                safetensors_bytes(shards[0], {"format": "pt"})}
+    files, weight_map = {}, {}
+    for number, shard in enumerate(shards, 1):
+        name = f"model-{number:05}-of-{len(shards):05}.safetensors"
+        files[name] = safetensors_bytes(shard, {"format": "pt"})
+        weight_map.update((row[0], name) for row in shard)
+    elements = sum(math.prod([] if row[2] == [0] and row[3] else row[2])
+                   for row in rows)
+    index = {"metadata": {"total_parameters": elements,
+                          "total_size": sum(len(row[3]) for row in rows)},
+             "weight_map": weight_map}
+    text = json.dumps(index, indent=2, sort_keys=True) + "\n"
+    files["model.safetensors.index.json"] = text.encode()
+    return files
+
+
+def read_safetensors(path):
+    """Returns rows of (name, dtype, dims, content) in data order."""
+    data = path.read_bytes()
+    size, = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__", None)
+    names = {value: key for key, value in SAFETENSORS_DTYPES.items()}
+    rows = [(name, names[entry["dtype"]], entry["shape"],
+             data[8 + size + entry["data_offsets"][0]:
+                  8 + size + entry["data_offsets"][1]])
+            for name, entry in header.items()]
+    return sorted(rows, key=lambda row: header[row[0]]["data_offsets"])
 
 
 def _layout_item(name, layout, split_shape, field):
