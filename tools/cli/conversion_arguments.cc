@@ -207,11 +207,12 @@ std::optional<std::string> MindFormersSpelling::Warning() const {
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors; pattern for files or folders with "
-                "{rank} for the number, as node{rank}/net-1_100.ckpt; or one such file, when there "
-                "is no source strategy")
+                "{rank} for the number, as node{rank}/net-1_100.ckpt; or, when there is no source "
+                "strategy, one such file, a unified folder or one of Hugging Face")
       ->required(false);
-  AddPositional(app, "DST", options_.target.folder,
-                "Folder for rank_N/PREFIXN.ckpt or .safetensors; made when it is missing")
+  AddPositional(
+      app, "DST", options_.target.folder,
+      "Folder for the files of the target, as rank_N/PREFIXN.ckpt; made when it is missing")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
   AddSourceFilesOption(app, options_.source.files);

@@ -121,8 +121,10 @@ DigestCommand::DigestCommand(CLI::App& parent)
     : Command(parent, "digest", "Print digests of parameters, the same in every layout",
               {"reshard digest ckpt_8 --strategy s8.ckpt",
                "reshard digest full/rank_0/model.ckpt --json"}) {
-  AddPositional(app(), "PATH", options_.source.path,
-                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no strategy");
+  AddPositional(
+      app(), "PATH", options_.source.path,
+      "Folder with rank_N/*.ckpt or *.safetensors; or, when there is no strategy, one such file, "
+      "a unified folder or one of Hugging Face");
   app()
       .add_option("--strategy", options_.source.strategy,
                   "Strategy file, or folder of stage files; without it PATH holds full tensors")
@@ -192,8 +194,10 @@ DiffCommand::DiffCommand(CLI::App& parent)
               "Compare two checkpoints, whatever their layouts; exit 1 if they differ",
               {"reshard diff ckpt_8 ckpt_4 --a-strategy s8.ckpt --b-strategy s4.ckpt",
                "reshard diff run1/model.ckpt run2/model.ckpt --values"}) {
-  AddPositional(app(), "A", options_.a.path,
-                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no strategy");
+  AddPositional(
+      app(), "A", options_.a.path,
+      "Folder with rank_N/*.ckpt or *.safetensors; or, when there is no strategy, one such file, "
+      "a unified folder or one of Hugging Face");
   AddPositional(app(), "B", options_.b.path, "Likewise");
   const auto add_side = [this](SourceSpec& side, const std::string& letter,
                                const std::string& name) {

@@ -18,8 +18,10 @@ ReportCommand::ReportCommand(CLI::App& parent)
                "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
                "reshard report ckpt_8 -o files.html    # bytes only"}) {
   ConvertOptions& conversion = options_.conversion;
-  AddPositional(app(), "SRC", conversion.source.path,
-                "Folder with rank_N/*.ckpt; or one .ckpt file, when there is no source strategy");
+  AddPositional(
+      app(), "SRC", conversion.source.path,
+      "Folder with rank_N/*.ckpt or *.safetensors; or one such file, when there is no source "
+      "strategy");
   AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
   AddSuffixOption(app(), conversion.source.suffix);
   app()

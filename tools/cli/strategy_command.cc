@@ -109,7 +109,8 @@ int StrategyConvertCommand::Run() {
 StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
     : Command(parent, "infer", "Write a lost strategy again, from shards and full tensors",
               {"reshard strategy infer ckpt_8 s8.ckpt --reference full.ckpt"}) {
-  AddPositional(app(), "SRC", options_.source, "Folder with rank_N/*.ckpt of all ranks");
+  AddPositional(app(), "SRC", options_.source,
+                "Folder with rank_N/*.ckpt or *.safetensors of all ranks");
   AddPositional(app(), "OUT", options_.output,
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
