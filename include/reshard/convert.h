@@ -1,5 +1,5 @@
 // Convert: a sharded checkpoint laid out again; Plan: what that would do; CommitWorkers: the
-// publication of what several processes have staged.
+// publication of what several processes have staged; Recode: files as they are in another format.
 //
 // All functions may run in several threads at once; each call uses its own threads and state. They
 // print nothing. Two conversions into one target folder exclude each other by a lock.
@@ -196,14 +196,57 @@ struct CommitReport {
 // kAlreadyExists for another run that is writing there; kCorrupt, kIo, kCancelled.
 Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
+struct RecodeOptions {
+  // A file; or a folder, for all .ckpt or .safetensors files in its folders that begin with "rank",
+  // or where it has none, in itself: those of the other format than `format`.
+  std::string source;
+  // Each output has its source's path below the folder `source`, with the other extension. Made
+  // when it is not there; may be the source's own folder.
+  std::string target_folder;
+  TargetFormat format = TargetFormat::kSafetensors;  // or kCkpt
+  // A regular expression (ECMAScript): only files in whose names it finds something, or for a file
+  // alone in its path; empty: all.
+  std::string files = {};
+  std::map<std::string, std::string> renames = {};  // from names in the source to the target's
+  // Of texts, which safetensors files cannot hold: kError refuses them, else they are left out with
+  // a warning.
+  UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
+  bool checksum = true;  // as in CheckChoice
+  bool force = false;    // replace existing outputs
+  Resume resume = Resume::kNo;
+  uint64_t memory_limit = 0;  // as in ConvertOptions
+  IoChoice io = {};
+  RunOptions run = {};
+};
+
+struct RecodeReport {
+  std::vector<std::string> warnings;
+  std::vector<WrittenFile> files;
+  uint64_t parameters = 0;  // distinct names in the files written
+  uint64_t renamed = 0;     // of them
+  uint64_t bytes_read = 0;  // content bytes taken from the sources
+  uint64_t bytes_written = 0;
+  uint64_t crc_files = 0;  // as in ConvertReport, and all that follow
+  uint64_t crc_bytes = 0;
+  uint64_t files_kept = 0;
+  bool completed_earlier_run = false;
+};
+
+// Writes each file in the other format, without strategies and without cutting anything, and
+// publishes all of them together as Convert does. Errors: as Convert; kMismatch, too, for a file
+// that is of the format already, and for two parameters of a file that would have one name;
+// kUnsupported for what the format cannot hold.
+Result<RecodeReport> Recode(const RecodeOptions& options);
+
 // Returns the map of a JSON object {"old name": "new name", ...} (format/rename_map/SPEC.md), as
 // Selection::renames takes it.
 // Errors: kNotFound; kCorrupt for what is no flat object of strings, and for names that stand there
 // twice; kInvalidArgument for names that no parameter may have, and for two of one new name; kIo.
 Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);
 
-// Returns the files that Convert and Plan read and write.
+// Returns the files that Convert and Plan, or Recode, read and write.
 UsedPaths PathsOf(const ConvertOptions& options);
+UsedPaths PathsOf(const RecodeOptions& options);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -48,7 +48,7 @@ void AddPatterns(std::string_view kind, const std::vector<std::string>& patterns
 // names files side by side, they lie anywhere.
 Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& pattern,
                              const std::string& target) {
-  if (!IsRankPattern(pattern)) return {};
+  if (source.each_alone() || !IsRankPattern(pattern)) return {};
   for (const OpenedSource::File& file : source.chosen()) {
     if (file.relative_path.find('/') == std::string::npos) continue;
     const std::filesystem::path path = source.path(file);
@@ -58,7 +58,8 @@ Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& patt
 }
 
 // A file that is read, a source or one of `others`, must not be one that is replaced, whatever the
-// names it is reached by, nor a source beside an output: a rank folder holds one checkpoint.
+// names it is reached by, nor a source beside an output: a rank folder holds one checkpoint, but
+// where each file is converted alone.
 Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
                         const std::string& target_folder, const std::vector<std::string>& others) {
   const auto key = [](const FileIdentity& identity) {
@@ -70,7 +71,7 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
     inputs.emplace(key(file.identity), "the source file " + Escape(source.path(file)));
     const std::filesystem::path path = source.path(file);
     const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
-    if (folder.ok()) folders.emplace(key(*folder), &file);
+    if (folder.ok() && !source.each_alone()) folders.emplace(key(*folder), &file);
   }
   for (const std::string& path : others) {
     const auto identity = IdentityOf(path);
@@ -153,6 +154,7 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   if (TargetContainer(source, target) == Container::kSafetensors) {
     digest.Update("format=safetensors\n");
   }
+  if (source.each_alone()) digest.Update("each file\n");
   if (!target.names.empty()) digest.Update(fmt::format("names {}\n", Delimited(target.names)));
   if (IsWholeFolder(target.format)) {
     digest.Update(

@@ -279,11 +279,15 @@ Status PlanTargets(const OpenedSource& source, const Target& target, std::span<c
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
   return OpenSource(options.source, {options.target.strategy, options.selection.ranks},
-                    {.table_bytes = budget.index_bytes,
-                     .window_bytes = budget.window_bytes,
-                     .access = AccessOf(options.io.source),
-                     .stop = options.run.stop,
-                     .memory = CheckOf(budget)});
+                    LimitsOf(options, budget));
+}
+
+SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget) {
+  return {.table_bytes = budget.index_bytes,
+          .window_bytes = budget.window_bytes,
+          .access = AccessOf(options.io.source),
+          .stop = options.run.stop,
+          .memory = CheckOf(budget)};
 }
 
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target) {

@@ -51,6 +51,9 @@ struct ConversionPlan {
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget);
 
+// Returns what the source of a conversion may hold within `budget`.
+SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget);
+
 // Returns the container of the target files.
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
 

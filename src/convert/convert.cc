@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/container/container.h"
+#include "format/encoding/encoder.h"
 #include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -28,8 +30,11 @@
 #include "src/io/shared_work.h"
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
+#include "src/mindspore/each_file.h"
 #include "src/mindspore/files_read.h"
 #include "src/os/storage_kind.h"
+#include "src/plan/each_file_target.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/target.h"
 #include "src/write/part_sink.h"
 
@@ -283,6 +288,64 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
+// What follows planning.
+Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, ConversionPlan plan,
+                               const ConvertOptions& options, const MemoryBudget& first,
+                               TimelineRecorder& timeline) {
+  RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, FitMemory(first, source.files().HeldPeak(),
+                                                                plan.work, plan.findings.warnings));
+  source.files().SetWindowBudget(budget.window_bytes);
+  RESHARD_ASSIGN_OR_RETURN(JobSpec job,
+                           MakeJobSpec(source, plan.work, options, OthersRead(options)));
+  job.meter = &budget.measured->meter;
+  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, target, job));
+  RESHARD_ASSIGN_OR_RETURN(
+      ConvertReport report,
+      Execute({source, target, plan, options, budget, timeline}, std::move(job)));
+  report.timeline = timeline.Finish();
+  const MemoryMeter& meter = budget.measured->meter;
+  report.memory_limit = budget.limit;
+  report.memory_planned = budget.planned_peak;
+  report.anonymous_peak = meter.anonymous_peak();
+  if (report.memory_peak > 0) {
+    report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
+  }
+  return report;
+}
+
+// A conversion of files each for itself.
+ConvertOptions OptionsOf(const RecodeOptions& options) {
+  ConvertOptions convert;
+  convert.source.path = options.source;
+  convert.target.folder = options.target_folder;
+  convert.target.format = options.format;
+  convert.selection.renames = options.renames;
+  convert.selection.unmatched = options.unmatched;
+  convert.checks.checksum = options.checksum;
+  convert.checks.replicas = CheckReplicas::kNone;
+  convert.run = options.run;
+  convert.force = options.force;
+  convert.resume = options.resume;
+  convert.memory_limit = options.memory_limit;
+  convert.io = options.io;
+  return convert;
+}
+
+RecodeReport ReportOfFiles(ConvertReport report) {
+  RecodeReport made;
+  made.warnings = std::move(report.warnings);
+  made.files = std::move(report.files);
+  made.parameters = report.parameters;
+  made.renamed = report.renamed;
+  made.bytes_read = report.bytes_read;
+  made.bytes_written = report.bytes_written;
+  made.crc_files = report.crc_files;
+  made.crc_bytes = report.crc_bytes;
+  made.files_kept = report.files_kept;
+  made.completed_earlier_run = report.completed_earlier_run;
+  return made;
+}
+
 }  // namespace
 
 Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
@@ -298,26 +361,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
                              PlanConversion(*source, target, options.selection,
                                             options.checks.reference, first, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, options.checks, options.run, plan));
-    RESHARD_ASSIGN_OR_RETURN(
-        const MemoryBudget budget,
-        FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
-    source->files().SetWindowBudget(budget.window_bytes);
-    RESHARD_ASSIGN_OR_RETURN(JobSpec job,
-                             MakeJobSpec(*source, plan.work, options, OthersRead(options)));
-    job.meter = &budget.measured->meter;
-    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
-    RESHARD_ASSIGN_OR_RETURN(
-        ConvertReport report,
-        Execute({*source, target, plan, options, budget, timeline}, std::move(job)));
-    report.timeline = timeline.Finish();
-    const MemoryMeter& meter = budget.measured->meter;
-    report.memory_limit = budget.limit;
-    report.memory_planned = budget.planned_peak;
-    report.anonymous_peak = meter.anonymous_peak();
-    if (report.memory_peak > 0) {
-      report.memory_peak = std::max<uint64_t>(budget.measured->peak, meter.peak());
-    }
-    return report;
+    return CarryOut(*source, target, std::move(plan), options, first, timeline);
   });
 }
 
@@ -346,6 +390,36 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     report.memory_limit = budget.limit;
     report.memory_bytes = budget.planned_peak;
     return report;
+  });
+}
+
+Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<RecodeReport> {
+    TimelineRecorder timeline(false);
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
+                             DivideMemory(options.memory_limit, Workers(options.run.jobs)));
+    RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
+    const ConvertOptions all = OptionsOf(options);
+    const bool to_ckpt = options.format == TargetFormat::kCkpt;
+    const Container from = to_ckpt ? Container::kSafetensors : Container::kMindSpore;
+    const Container to = to_ckpt ? Container::kMindSpore : Container::kSafetensors;
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<LoneFile> files,
+                             FindEachFile(options.source, ExtensionOf(from), options.files));
+    std::vector<std::string> paths;
+    paths.reserve(files.size());
+    for (const LoneFile& file : files) {
+      const std::string& path = file.relative_path;
+      paths.push_back(path.substr(0, path.size() - ExtensionOf(from).size()));
+      paths.back() += ExtensionOf(to);
+    }
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenEachFile(files, from, LimitsOf(all, first)));
+    const EachFileTarget target(source->tensors(), ParameterChoice({}, {}, options.renames), to,
+                                std::move(paths), options.unmatched == UnmatchedPolicy::kError);
+    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan, PlanConversion(*source, target, all.selection, {},
+                                                                 first, options.run.stop));
+    RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
+                             CarryOut(*source, target, std::move(plan), all, first, timeline));
+    return ReportOfFiles(std::move(report));
   });
 }
 

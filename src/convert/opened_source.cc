@@ -166,6 +166,27 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
   return source;
 }
 
+Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
+                                                   Container container,
+                                                   const SourceLimits& limits) {
+  std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
+  source->each_alone_ = true;
+  source->container_ = container;
+  source->rule_.emplace(nullptr, nullptr);
+  std::vector<FileId> ids;
+  ids.reserve(files.size());
+  source->chosen_.reserve(files.size());
+  for (const auto& [path, relative_path] : files) {
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(path));
+    const FileId id = source->files_.Add(path, identity);
+    source->chosen_.push_back({static_cast<int64_t>(ids.size()), relative_path, id, identity});
+    ids.push_back(id);
+  }
+  source->placement_ = std::make_unique<ListedPlacement>(ids);
+  source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
+  return source;
+}
+
 Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_map) {
   for (const auto& [name, in_source] : name_map) {
     const auto [known, is_new] = new_names_.emplace(in_source, name);

@@ -21,6 +21,7 @@
 #include "src/full/full_folder.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/each_file.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/strategy.h"
@@ -56,6 +57,12 @@ class OpenedSource;
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
+// Opens `files` by themselves, each of which is converted on its own: no strategies, and a file's
+// rank is its place here. Errors: those of IdentityOf.
+Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
+                                                   Container container,
+                                                   const SourceLimits& limits = {});
+
 class OpenedSource {
  public:
   OpenedSource(const OpenedSource&) = delete;
@@ -83,6 +90,8 @@ class OpenedSource {
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  // Whether each file is one of its own, by OpenEachFile.
+  bool each_alone() const { return each_alone_; }
   // The index of a folder of whole tensors, where there is one; its rank means nothing.
   const std::optional<File>& index() const { return index_; }
   // Whether `name` is in no index, but in the file beside those that one names.
@@ -99,6 +108,9 @@ class OpenedSource {
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                           const SourceUse& use,
                                                           const SourceLimits& limits);
+  friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
+                                                            Container container,
+                                                            const SourceLimits& limits);
   explicit OpenedSource(const SourceLimits& limits);
   Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                      const RankFolder& folder);
@@ -129,6 +141,7 @@ class OpenedSource {
   const GridPlacement* grid_ = nullptr;
   std::optional<Source> tensors_;
   std::vector<File> chosen_;
+  bool each_alone_ = false;
   std::optional<File> index_;
   std::optional<TrainingStep> step_;
   std::vector<std::string> warnings_;

@@ -38,6 +38,12 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   return {};
 }
 
+Status CheckResume(Resume resume, bool checksum) {
+  if (resume != Resume::kVerify || checksum) return {};
+  return InvalidArgumentError(
+      "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
+}
+
 }  // namespace
 
 Status CheckOutside(const std::string& target, const std::string& source) {
@@ -58,7 +64,8 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
         "source "
         "strategy "
-        "the source holds full tensors, without a target strategy full tensors are written");
+        "the source holds full tensors, without a target strategy full tensors are written; files "
+        "are written as they are in another format by `Recode`");
   }
   const std::string& prefix = options.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
@@ -69,10 +76,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "control characters, at most {} bytes",
         Quote(prefix), kLongestPrefix));
   }
-  if (options.resume == Resume::kVerify && !options.checks.checksum) {
-    return InvalidArgumentError(
-        "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
-  }
+  RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   if (options.resume == Resume::kVerify && options.shard) {
     return InvalidArgumentError(
         "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
@@ -82,6 +86,22 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
   return CheckOutside(options.target.folder, options.source.path);
+}
+
+Status CheckRecodeOptions(const RecodeOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckSourceNamed(options.source, {}, options.target_folder));
+  if (IsWholeFolder(options.format)) {
+    return InvalidArgumentError(
+        "files are written as they are as .ckpt or safetensors files only; a folder of whole "
+        "tensors is made by `Convert`");
+  }
+  RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+  return CheckRenames(options.renames);
+}
+
+UsedPaths v0_1::PathsOf(const RecodeOptions& options) {
+  return {.checkpoints = {options.source}, .files = {}, .targets = {options.target_folder}};
 }
 
 UsedPaths v0_1::PathsOf(const ConvertOptions& options) {

@@ -11,6 +11,7 @@ namespace reshard {
 
 // Errors: kInvalidArgument, with what to give instead; kIo.
 Status CheckConvertOptions(const ConvertOptions& options);
+Status CheckRecodeOptions(const RecodeOptions& options);
 
 // The folder `target` must not be, or lie in, the folder or file `source`.
 // Errors: kInvalidArgument; kIo.

@@ -65,6 +65,7 @@ class JsonLinesTest(unittest.TestCase):
             ("verify", ("verify", "full", "--against", "small", *strategy)),
             ("merge", ("merge", "small/rank_0/llama-1_100.ckpt", "small/rank_1/llama-1_100.ckpt",
                        "merged.ckpt", "--force", "--strategy", "small/strategy")),
+            ("recode", ("recode", "small", "recoded", "--format", "safetensors", "--force")),
             ("digest", ("digest", "small", "--strategy", "small/strategy")),
             ("diff", ("diff", "small", "full", "--a-strategy", "small/strategy")),
         ):

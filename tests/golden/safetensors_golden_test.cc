@@ -1,5 +1,5 @@
 // Conversions of safetensors files by the real programs (README.md here): the same bytes out of
-// Convert; and small files with what becomes of them.
+// Convert and Recode; and small files with what becomes of them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,6 +70,23 @@ TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),
                          NameOf);
+
+class RecodeGoldenTest : public SafetensorsGoldenTest {};
+
+TEST_P(RecodeGoldenTest, OutputsAreMindSporesBytes) {
+  const TemporaryFolder folder(MemoryFolder());
+  RecodeOptions options;
+  options.source = PathOf("src");
+  options.target_folder = folder.path() / "target";
+  options.format = case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+  options.files = case_.value("files", "");
+  if (case_.contains("rename")) options.renames = *ReadRenames(PathOf("rename"));
+  const auto report = Recode(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(ReadOutputs(options.target_folder), ReadFolder(folder_ / "expected"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recode, RecodeGoldenTest, testing::ValuesIn(CasesOf("recode")), NameOf);
 
 TEST(SafetensorsFilesTest, AreAcceptedAndRefusedAsTheLibraryDoes) {
   const fs::path folder = kData / "bad_safetensors";

@@ -27,6 +27,7 @@
 #include "tools/cli/merge_command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/plan_command.h"
+#include "tools/cli/recode_command.h"
 #include "tools/cli/report_command.h"
 #include "tools/cli/shell_commands.h"
 #include "tools/cli/strategy_command.h"
@@ -96,6 +97,7 @@ int RunCommandLine(int argc, char** argv) {
   DigestCommand digest(app);
   DiffCommand diff(app);
   VerifyCommand verify(app);
+  RecodeCommand recode(app);
   MergeCommand merge(app);
   ReportCommand report(app);
   CLI::App* strategy =
@@ -124,6 +126,7 @@ int RunCommandLine(int argc, char** argv) {
                          &digest,
                          &diff,
                          &verify,
+                         &recode,
                          &merge,
                          &report,
                          &show,

@@ -16,6 +16,8 @@ struct OptionWords {
 // A name with a value comes before the same name with any.
 constexpr OptionWords kOptionWords[] = {
     {"CommitWorkers", "`reshard commit`"},
+    {"Convert", "`reshard convert`"},
+    {"Recode", "`reshard recode`"},
     {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`"},
     {"Verify", "`reshard verify`"},
     {"VerifyAgainst", "--against"},
@@ -23,6 +25,7 @@ constexpr OptionWords kOptionWords[] = {
     {"checkpoint", "--from CKPT"},
     {"checksum=false", "--no-checksum"},
     {"exclude", "--exclude"},
+    {"files", "--files"},
     {"force", "--force"},
     {"group_info", "--group-info"},
     {"include", "--include"},

@@ -1,0 +1,114 @@
+#include "src/mindspore/each_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include "src/base/natural_order.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/mindspore/rank_pattern.h"
+#include "src/os/paths.h"
+
+namespace reshard {
+namespace {
+
+// What a name is asked for. The library throws for expressions that are none, and for names that
+// take it too many steps.
+class NamePattern {
+ public:
+  static Result<NamePattern> Make(const std::string& pattern) {
+    NamePattern made;
+    if (pattern.empty()) return made;
+    try {
+      made.expression_.emplace(pattern);
+    } catch (const std::regex_error&) {
+      return InvalidArgumentError(
+          fmt::format("`files`: {} is no regular expression", Quote(pattern)));
+    }
+    return made;
+  }
+
+  Result<bool> Takes(const std::string& name) const {
+    if (!expression_) return true;
+    try {
+      return std::regex_search(name, *expression_);
+    } catch (const std::regex_error&) {
+      return InvalidArgumentError(
+          fmt::format("`files`: the regular expression takes too many steps for {}; make it "
+                      "simpler",
+                      Escape(name)));
+    }
+  }
+
+ private:
+  std::optional<std::regex> expression_;
+};
+
+// Adds the files of `folder`, which is `relative` to the source.
+Status AddFiles(const std::string& folder, const std::string& relative, std::string_view extension,
+                const NamePattern& pattern, std::vector<LoneFile>& files) {
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, ListDirectory(folder));
+  std::sort(entries.begin(), entries.end(), [](const DirectoryEntry& a, const DirectoryEntry& b) {
+    return IsNaturallyBefore(a.name, b.name);
+  });
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.is_regular || entry.name.starts_with('.') || !entry.name.ends_with(extension)) {
+      continue;
+    }
+    RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(entry.name));
+    if (!taken) continue;
+    files.push_back(
+        {PathIn(folder, entry.name), relative.empty() ? entry.name : PathIn(relative, entry.name)});
+  }
+  return {};
+}
+
+Result<std::vector<LoneFile>> OneFile(const std::string& path, std::string_view extension,
+                                      const NamePattern& pattern) {
+  std::string name = std::filesystem::path(path).filename().string();
+  if (!name.ends_with(extension)) {
+    return InvalidArgumentError(
+        fmt::format("{}: expected a file whose name ends in {}, to be written in the other format",
+                    Escape(path), extension));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(path));
+  if (!taken) {
+    return NotFoundError(
+        fmt::format("{}: `files` finds nothing in this path; leave it out", Escape(path)));
+  }
+  return std::vector<LoneFile>{{path, std::move(name)}};
+}
+
+}  // namespace
+
+Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_view extension,
+                                           const std::string& pattern) {
+  RESHARD_ASSIGN_OR_RETURN(const NamePattern names, NamePattern::Make(pattern));
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+  if (kind == PathKind::kFile) return OneFile(path, extension, names);
+  RESHARD_ASSIGN_OR_RETURN(std::vector<DirectoryEntry> entries, ListDirectory(path));
+  std::erase_if(entries, [](const DirectoryEntry& entry) {
+    return !entry.is_directory || !entry.name.starts_with("rank");
+  });
+  std::sort(entries.begin(), entries.end(), [](const DirectoryEntry& a, const DirectoryEntry& b) {
+    return IsNaturallyBefore(a.name, b.name);
+  });
+  std::vector<LoneFile> files;
+  for (const DirectoryEntry& entry : entries) {
+    RESHARD_RETURN_IF_ERROR(
+        AddFiles(PathIn(path, entry.name), entry.name, extension, names, files));
+  }
+  if (entries.empty()) RESHARD_RETURN_IF_ERROR(AddFiles(path, "", extension, names, files));
+  if (!files.empty()) return files;
+  return NotFoundError(fmt::format(
+      "{}: expected {} files{} in {}, found none", Escape(path), extension,
+      pattern.empty() ? "" : fmt::format(" in whose names `files` finds {}", Quote(pattern)),
+      entries.empty() ? "it or in folders that begin with \"rank\"" : "its rank folders"));
+}
+
+}  // namespace reshard

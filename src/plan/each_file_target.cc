@@ -1,0 +1,114 @@
+#include "src/plan/each_file_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "format/container/file_table.h"
+#include "format/encoding/encoder.h"
+#include "src/base/memory_check.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/source/indexed_file.h"
+#include "src/source/table_cache.h"
+#include "src/tensor/byte_box.h"
+
+namespace reshard {
+namespace {
+
+// What is held of an array's name while a file is planned.
+constexpr uint64_t kOfName = 64;
+
+// Fails where two arrays would have one name in the target; renames alone bring that about.
+Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>& names,
+                  const std::string& path) {
+  if (choice.renames().empty()) return {};
+  std::map<std::string_view, std::string_view> taken;  // by the name in the target
+  for (const std::string& name : names) {
+    const auto [other, is_new] = taken.emplace(choice.TargetName(name), name);
+    if (is_new) continue;
+    return MismatchError(
+        fmt::format("{}: the parameters {} and {} would both be written as {}; rename one of them "
+                    "otherwise",
+                    Escape(path), Quote(other->second), Quote(name), Quote(other->first)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings) const {
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(0, file));
+  const std::string& path = source().PathOf(table->file());
+  if (table->table().container() == container_) {
+    return MismatchError(
+        fmt::format("{}: is a {} file already; name the other format, or leave it "
+                    "out",
+                    Escape(path), ExtensionOf(container_)));
+  }
+  std::vector<std::string> names;
+  std::set<std::string> texts;
+  for (const StoredArray& array : table->arrays()) {
+    if (names.size() % kMemoryCheckInterval == 0) {
+      RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), names.size() * kOfName));
+    }
+    if (array.kind == ArrayKind::kText && !CanHold(container_, array.kind, array.dtype)) {
+      texts.insert(Quote(array.name));
+    } else {
+      names.emplace_back(array.name);
+    }
+  }
+  if (refuse_texts_ && !texts.empty()) {
+    return MismatchError(fmt::format(
+        "{}: {} text{}, which {} files cannot hold: {}; `unmatched=copy` leaves texts out",
+        Escape(path), texts.size(), texts.size() == 1 ? "" : "s", ExtensionOf(container_),
+        FirstOf({texts.begin(), texts.end()})));
+  }
+  RESHARD_RETURN_IF_ERROR(CheckNames(choice(), names, path));
+  std::sort(names.begin(), names.end());
+  TargetFile made;
+  made.rank = file;
+  made.path = PathOf(file);
+  made.container = container_;
+  made.arrays = names.size();
+  made.near = file;
+  if (!findings.silent) {
+    findings.texts_left_out.merge(texts);
+    if (names.empty()) findings.empty_files.insert(made.path);
+  }
+  made.make = [this, file, names = std::move(names), &findings](size_t number, TargetArray& array) {
+    return MakeArray(file, names[number], findings, array);
+  };
+  return made;
+}
+
+Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFindings& findings,
+                                 TargetArray& array) const {
+  constexpr std::array<int64_t, 1> kStages = {0};
+  RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().FindWhole(name, kStages, file));
+  array.name = choice().TargetName(name);
+  array.dtype = tensor.dtype;
+  if (!findings.silent) {
+    PlanFindings::Parameter& noted = findings.parameters[array.name];
+    noted = {tensor.name,    tensor.kind, tensor.dtype, tensor.full_shape,
+             tensor.Bytes(), tensor.file, true};
+  }
+  if (tensor.kind != ArrayKind::kTensor) {
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
+    array.content = Opaque{*table->Find(name), tensor.file};
+    return {};
+  }
+  array.shape = tensor.full_shape;
+  Pieces& pieces = OnePiece(array);
+  pieces.pieces.front() = {0, Box::Whole(array.shape), Box::Whole(array.shape)};
+  pieces.tensors.front() = std::move(tensor);
+  return {};
+}
+
+}  // namespace reshard

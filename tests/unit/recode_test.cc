@@ -1,0 +1,182 @@
+// Files in the other format: which files, which names, what is refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "reshard/checkpoint.h"
+#include "reshard/convert.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/folder_contents.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/test_tensor.h"
+
+namespace reshard {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RecodeTest : public testing::Test {
+ protected:
+  RecodeTest() {
+    options_.source = folder_.path() / "src";
+    options_.target_folder = folder_.path() / "out";
+  }
+
+  void AddFile(const std::string& path, const std::vector<TestTensor>& tensors) {
+    fs::create_directories((folder_.path() / "src" / path).parent_path());
+    folder_.Write("src/" + path, EncodeCheckpoint(tensors));
+  }
+  // The paths of what is written.
+  std::vector<std::string> Recoded() {
+    const auto report = Recode(options_);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    std::vector<std::string> paths;
+    if (report.ok()) {
+      warnings_ = report->warnings;
+      for (const WrittenFile& file : report->files) paths.push_back(file.path);
+    }
+    return paths;
+  }
+  // Expects a failure that leaves nothing behind; returns the message.
+  std::string Refused(StatusCode code) {
+    const auto report = Recode(options_);
+    EXPECT_EQ(report.status().code(), code) << report.status().message();
+    EXPECT_FALSE(fs::exists(options_.target_folder));
+    return report.status().message();
+  }
+  std::vector<std::string> NamesOf(const std::string& path) {
+    const auto file = Checkpoint::Open((folder_.path() / "out" / path).string());
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    std::vector<std::string> names;
+    if (!file.ok()) return names;
+    for (const auto& parameter : file->parameters()) names.push_back(parameter.name);
+    return names;
+  }
+
+  const TemporaryFolder folder_;
+  RecodeOptions options_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(RecodeTest, TakesAllFilesOfFoldersThatBeginWithRank) {
+  const std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {2})};
+  AddFile("rank_0/net-1_5.ckpt", tensors);
+  AddFile("rank_0/net-1_10.ckpt", tensors);
+  AddFile("rank10/net.ckpt", tensors);
+  AddFile("rank2/net.ckpt", tensors);
+  AddFile("rank2/.hidden.ckpt", tensors);
+  AddFile("rank2/deeper/net.ckpt", tensors);
+  AddFile("node/net.ckpt", tensors);
+  AddFile("net.ckpt", tensors);
+  EXPECT_THAT(Recoded(), ElementsAre("rank2/net.safetensors", "rank10/net.safetensors",
+                                     "rank_0/net-1_5.safetensors", "rank_0/net-1_10.safetensors"));
+  options_.force = true;
+  options_.files = "_(5|7)\\.";
+  EXPECT_THAT(Recoded(), ElementsAre("rank_0/net-1_5.safetensors"));
+  options_.files = "(";
+  EXPECT_THAT(Recode(options_).status().message(), HasSubstr("no regular expression"));
+  options_.files = "rank";  // of folders no name counts
+  EXPECT_EQ(Recode(options_).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RecodeTest, TakesTheFilesOfAFolderWithoutSuchFoldersAndBesideThem) {
+  AddFile("a.ckpt.ckpt", {MakeTensor("w", DType::kBFloat16, {3})});
+  options_.target_folder = options_.source;
+  EXPECT_THAT(Recoded(), ElementsAre("a.ckpt.safetensors"));
+  options_.format = TargetFormat::kCkpt;
+  options_.target_folder = folder_.path() / "out";
+  EXPECT_THAT(Recoded(), ElementsAre("a.ckpt.ckpt"));
+  EXPECT_EQ(ReadFile(folder_.path() / "out/a.ckpt.ckpt"),
+            ReadFile(folder_.path() / "src/a.ckpt.ckpt"));
+}
+
+TEST_F(RecodeTest, ReplacesNoSource) {
+  AddFile("a.ckpt", {MakeTensor("w", DType::kFloat32, {3})});
+  fs::create_hard_link(folder_.path() / "src/a.ckpt", folder_.path() / "src/a.safetensors");
+  options_.target_folder = options_.source;
+  options_.force = true;
+  const auto report = Recode(options_);
+  EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(report.status().message(), HasSubstr("would replace the source file"));
+}
+
+TEST_F(RecodeTest, RenamesWithinEachFile) {
+  AddFile("rank_0/n.ckpt",
+          {MakeTensor("a", DType::kFloat32, {2}), MakeTensor("c", DType::kFloat32, {2})});
+  AddFile("rank_1/n.ckpt", {MakeTensor("b", DType::kFloat32, {2})});
+  options_.renames = {{"a", "b"}};
+  Recoded();
+  EXPECT_THAT(NamesOf("rank_0/n.safetensors"), ElementsAre("b", "c"));
+  EXPECT_THAT(NamesOf("rank_1/n.safetensors"), ElementsAre("b"));
+  fs::remove_all(options_.target_folder);
+  options_.renames = {{"a", "c"}};
+  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"a\" and \"c\" would both be written"));
+}
+
+TEST_F(RecodeTest, OrdersCheckpointsByTheOldNames) {
+  AddFile("n.ckpt", {MakeTensor("x", DType::kInt8, {2}), MakeTensor("b", DType::kFloat32, {2}),
+                     MakeTensor("a", DType::kInt8, {2})});
+  EXPECT_THAT(Recoded(), ElementsAre("n.safetensors"));
+  EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("b", "a", "x"));
+  options_.source = options_.target_folder;
+  options_.target_folder = folder_.path() / "back";
+  options_.format = TargetFormat::kCkpt;
+  options_.renames = {{"a", "z"}};
+  Recoded();
+  EXPECT_THAT(NamesOf("../back/n.ckpt"), ElementsAre("z", "b", "x"));
+}
+
+TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
+  fs::create_directory(options_.source);
+  folder_.Write("src/n.ckpt", EncodeCheckpoint({MakeTensor("w", DType::kFloat32, {2})}) +
+                                  TensorValue("note", "str", {0}, std::string("h\0\0\0", 4)));
+  Recoded();
+  EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("w"));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("\"note\"")));
+  fs::remove_all(options_.target_folder);
+  options_.unmatched = UnmatchedPolicy::kError;
+  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
+}
+
+TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
+  AddFile("n.safetensors", {MakeTensor("w", DType::kFloat32, {2})});
+  options_.format = TargetFormat::kCkpt;
+  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("is a .ckpt file already"));
+  options_.format = TargetFormat::kSafetensors;
+  EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("expected .ckpt files"));
+  options_.format = TargetFormat::kUnified;
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("whole tensors"));
+  options_.format = TargetFormat::kSafetensors;
+  options_.source = folder_.path() / "src/n.safetensors";
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("ends in .ckpt"));
+}
+
+TEST_F(RecodeTest, ResumesWhatWasStopped) {
+  AddFile("rank_0/n.ckpt", {MakeTensor("w", DType::kFloat32, {2000})});
+  AddFile("rank_1/n.ckpt", {MakeTensor("w", DType::kFloat32, {2000})});
+  const TemporaryFolder other;
+  RecodeOptions whole = options_;
+  whole.target_folder = other.path() / "out";
+  ASSERT_TRUE(Recode(whole).ok());
+  std::stop_source stop;
+  options_.run.jobs = 1;
+  options_.run.stop = stop.get_token();
+  options_.run.progress = [&](const Progress& progress) {
+    if (progress.done_bytes > 0) stop.request_stop();
+  };
+  EXPECT_EQ(Recode(options_).status().code(), StatusCode::kCancelled);
+  options_.run = {};
+  options_.resume = Resume::kVerify;
+  EXPECT_EQ(Recoded().size(), 2U);
+  EXPECT_EQ(ReadOutputs(options_.target_folder), ReadOutputs(whole.target_folder));
+}
+
+}  // namespace
+}  // namespace reshard

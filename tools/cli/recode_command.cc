@@ -1,0 +1,148 @@
+#include "tools/cli/recode_command.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "reshard/used_paths.h"
+#include "tools/cli/messages.h"
+#include "tools/cli/option_words.h"
+#include "tools/cli/shared_options.h"
+#include "tools/cli/stop_on_signal.h"
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+RecodeCommand::RecodeCommand(CLI::App& parent)
+    : Command(parent, "recode", "Write checkpoint files as they are in another format",
+              {"reshard recode ckpt_8 st_8 --format safetensors",
+               "reshard recode ckpt_8 ckpt_8 --format safetensors   # beside the sources",
+               "reshard recode net-1_100.safetensors out --format ckpt --rename names.json",
+               "reshard recode ckpt_8 st_8 --format safetensors --files '-1_100[.]'"}) {
+  AddPositional(app(), "SRC", options_.source,
+                "A file, or a folder: all files of the other format in its folders rank*, or where "
+                "it has none, in itself");
+  AddPositional(app(), "DST", options_.target_folder,
+                "Folder for the outputs, which keep their paths but for the extension; may be SRC");
+  app()
+      .add_option_function<std::string>(
+          "--format",
+          [this](const std::string& format) {
+            options_.format = format == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+          },
+          "Write files in this format; those of the other one are read")
+      ->type_name("ckpt|safetensors")
+      ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""))
+      ->required();
+  app()
+      .add_option("--files", options_.files,
+                  "Only files in whose names this regular expression finds something; of one file, "
+                  "in its path")
+      ->type_name("REGEX");
+  app()
+      .add_option("--rename", rename_file_,
+                  "Names in the target: a JSON object {\"old name\": \"new name\", ...}")
+      ->type_name("MAP.json");
+  app()
+      .add_option_function<std::string>(
+          "--unmatched",
+          [this](const std::string& word) {
+            options_.unmatched = word == "error" ? UnmatchedPolicy::kError : UnmatchedPolicy::kCopy;
+          },
+          "What becomes of texts, which safetensors files cannot hold: they are left out with a "
+          "warning (copy), or refused")
+      ->type_name("copy|error")
+      ->check(CLI::IsMember({"copy", "error"}).description(""));
+  app().add_flag("--force", options_.force, "Replace existing outputs");
+  app().add_flag("--no-checksum", no_checksum_,
+                 "Neither check nor write checksums; see reshard verify");
+  app()
+      .add_flag("--resume", resume_,
+                "Keep what an interrupted run of the same command finished; =verify compares its "
+                "checksums first")
+      ->type_name("[=verify]")
+      ->check(CLI::IsMember({"true", "verify"}).description(""));
+  AddJsonLinesOption();
+  AddJobsOption(app(), options_.run.jobs,
+                "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
+}
+
+UsedPaths RecodeCommand::Paths() const {
+  UsedPaths used = PathsOf(options_);
+  used.files.push_back(rename_file_);
+  return used;
+}
+
+int RecodeCommand::Run() {
+  if (!rename_file_.empty()) {
+    Result<std::map<std::string, std::string>> renames = ReadRenames(rename_file_);
+    if (!renames.ok()) return Fail(renames.status());
+    options_.renames = *std::move(renames);
+    // It is not among the options, so that the library cannot know that an output would replace it.
+    const Status stays = CheckOutput(rename_file_, {.targets = {options_.target_folder}});
+    if (!stays.ok()) return Fail(Status(stays.code(), "--rename " + stays.message()));
+  }
+  options_.checksum = !no_checksum_;
+  options_.resume = resume_ == "true"     ? Resume::kTrust
+                    : resume_ == "verify" ? Resume::kVerify
+                                          : Resume::kNo;
+  const auto print = [this](const RecodeReport& report, double seconds) {
+    if (json()) PrintReport(report, seconds);
+    if (!quiet()) PrintSummary(report, seconds);
+    return 0;
+  };
+  return RunStoppable(options_, progress_style(), Recode, print);
+}
+
+void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) const {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const WrittenFile& file : report.files) {
+    files.push_back({{"path", file.path}, {"size", file.size}});
+  }
+  nlohmann::ordered_json document = JsonDocument();
+  document["target"] = options_.target_folder;
+  document["files"] = std::move(files);
+  document["parameters"] = report.parameters;
+  document["renamed"] = report.renamed;
+  document["bytes_read"] = report.bytes_read;
+  document["bytes_written"] = report.bytes_written;
+  document["seconds"] = seconds;
+  document["crc_files"] = report.crc_files;
+  document["crc_bytes"] = report.crc_bytes;
+  document["files_kept"] = report.files_kept;
+  document["completed_earlier_run"] = report.completed_earlier_run;
+  document["warnings"] = InOptionWords(report.warnings);
+  PrintData(ToJsonText(document) + '\n');
+}
+
+void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {
+  const std::string files = FormatCount(report.files.size(), "file");
+  if (report.completed_earlier_run) {
+    PrintWords(fmt::format("{} published; they were left whole by an earlier run", files));
+  } else if (report.files_kept > 0) {
+    PrintWords(fmt::format("{}, {} complete in {}, {}", files, FormatBytes(report.bytes_written),
+                           FormatSeconds(seconds), FormatCount(report.parameters, "parameter")));
+    PrintWords(fmt::format("{} kept, finished by an interrupted run",
+                           FormatCount(report.files_kept, "file")));
+  } else {
+    PrintWords(fmt::format("{}, {} written in {} ({}), {}", files,
+                           FormatBytes(report.bytes_written), FormatSeconds(seconds),
+                           FormatRate(report.bytes_written, seconds),
+                           FormatCount(report.parameters, "parameter")));
+  }
+  if (report.renamed > 0) PrintWords(FormatCount(report.renamed, "parameter") + " renamed");
+  if (!verbose()) return;
+  if (report.crc_files > 0) {
+    PrintWords(fmt::format("CRCs checked first: {}, {}",
+                           FormatCount(report.crc_files, "source file"),
+                           FormatBytes(report.crc_bytes)));
+  }
+  Table table({{""}, {"", Align::kRight}});
+  for (const WrittenFile& file : report.files) {
+    table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
+  }
+  PrintWords("files written:\n" + table.ToText());
+}
+
+}  // namespace reshard

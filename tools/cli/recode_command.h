@@ -1,0 +1,32 @@
+// `reshard recode`: checkpoint files as they are, in another format.
+#ifndef RESHARD_TOOLS_CLI_RECODE_COMMAND_H_
+#define RESHARD_TOOLS_CLI_RECODE_COMMAND_H_
+
+#include <optional>
+#include <string>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "tools/cli/command.h"
+
+namespace reshard {
+
+class RecodeCommand : public Command {
+ public:
+  explicit RecodeCommand(CLI::App& parent);
+  int Run() override;
+  UsedPaths Paths() const override;
+
+ private:
+  void PrintReport(const RecodeReport& report, double seconds) const;
+  void PrintSummary(const RecodeReport& report, double seconds) const;
+
+  RecodeOptions options_;
+  std::string rename_file_;
+  std::string resume_;
+  bool no_checksum_ = false;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_RECODE_COMMAND_H_
