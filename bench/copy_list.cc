@@ -44,7 +44,8 @@ Status PrintCopy(const BlockCopy& copy, uint32_t source) {
 }
 
 Status PrintCopies(const SourceSpec& spec, const std::string& target_strategy) {
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, {target_strategy, {}}));
+  RESHARD_ASSIGN_OR_RETURN(const auto source,
+                           OpenSource(spec, {.target = {.strategy = target_strategy}}));
   std::map<FileId, uint32_t> numbers;
   for (const OpenedSource::File& file : source->chosen()) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));

@@ -19,8 +19,8 @@
 
 #include "src/convert/opened_source.h"
 #include "src/io/source_files.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/mindspore_target.h"
-#include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/source/indexed_file.h"
 #include "src/write/gather.h"
@@ -94,7 +94,7 @@ void ParseStrategyFile(benchmark::State& state, const Workplace& place, bool jso
   for (auto _ : state) {
     auto parsed = ParseStrategy(path, bytes);
     if (!parsed.ok()) return state.SkipWithError(parsed.status().message().c_str());
-    const auto strategy = Strategy::FromFile(*std::move(parsed));
+    const auto strategy = CheckedStrategy::FromFile(*std::move(parsed));
     if (!strategy.ok()) return state.SkipWithError(strategy.status().message().c_str());
     benchmark::DoNotOptimize(strategy->path().data());
   }
@@ -114,8 +114,8 @@ void PlanRank(benchmark::State& state, const Workplace& place) {
   model.dp = 1;
   model.optimizer_sharding = false;
   const std::string target = place.Sample("plan_target", model);
-  const auto opened =
-      OpenSource({.path = source, .strategy = source + "/strategy"}, {target + "/strategy", {}});
+  const auto opened = OpenSource({.path = source, .strategy = source + "/strategy"},
+                                 {.target = {.strategy = target + "/strategy"}});
   if (!opened.ok()) return state.SkipWithError(opened.status().message().c_str());
   const MindSporeTarget target_files((*opened)->tensors(), (*opened)->rule(), "checkpoint_",
                                      UnmatchedPolicy::kCopy);

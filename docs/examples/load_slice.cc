@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 
 namespace {
 

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
@@ -93,10 +93,10 @@ class ShardedCheckpoint {
   // kCorrupt, kMismatch, kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
                                         const std::string& suffix = "");
-  // The same under a strategy that was read or made before (reshard/strategy_files.h). It is not
+  // The same under a strategy that was read or made before (reshard/strategy.h). It is not
   // needed any longer when the call returns. More errors: kInvalidArgument for one without
   // parameters.
-  static Result<ShardedCheckpoint> Open(const std::string& folder, const StrategySummary& strategy,
+  static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
                                         const std::string& suffix = "");
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
@@ -107,7 +107,7 @@ class ShardedCheckpoint {
   const std::vector<LogicalTensor>& tensors() const;
   // Returns the tensor of this name, or null.
   const LogicalTensor* Find(std::string_view name) const;
-  const std::vector<std::string>& warnings() const;
+  const std::vector<Warning>& warnings() const;
 
   // Returns the boxes that the tensor is cut into, in row-major order, and which ranks' files hold
   // them. Errors: kNotFound; those of opening a file.
@@ -133,11 +133,11 @@ struct RankFileSummary {
 
 struct RankFiles {
   std::vector<RankFileSummary> files;  // by rank
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 // Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
-// {rank} names (SourceSpec::path, reshard/conversion_options.h), or the files of a folder of whole
+// {rank} names (SourceSpec::path, reshard/options.h), or the files of a folder of whole
 // tensors, which are numbered as ranks are: that of the greatest (epoch, step), or the one whose
 // name ends in `suffix` and the extension where `suffix` is not empty. Errors: kNotFound, kMismatch
 // when steps differ or a choice is open (lists them), kUnsupported, kIo.

@@ -16,10 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
-#include "reshard/differences.h"
-#include "reshard/parameter_count.h"
-#include "reshard/progress.h"
+#include "reshard/compare.h"
+#include "reshard/options.h"
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "reshard/used_paths.h"
@@ -92,7 +91,7 @@ struct Timeline {
 };
 
 struct ConvertReport {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<std::string> notes;   // what calls for nothing to be done
   std::vector<WrittenFile> files;   // written by this run, by rank
   std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
@@ -152,7 +151,7 @@ struct TargetFileSummary {
 };
 
 struct PlanReport {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<std::string> notes;          // what calls for nothing to be done
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
@@ -187,7 +186,7 @@ struct CommitOptions {
 
 struct CommitReport {
   bool already_published = false;  // there was nothing left to do
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 // Publishes what workers have staged. The last worker that ends does so by itself; this is for when
@@ -220,7 +219,7 @@ struct RecodeOptions {
 };
 
 struct RecodeReport {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<WrittenFile> files;
   uint64_t parameters = 0;  // distinct names in the files written
   uint64_t renamed = 0;     // of them

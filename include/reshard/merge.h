@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -37,7 +37,7 @@ struct MergeOptions {
 };
 
 struct MergeReport {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<std::string> sources;  // the files, in the order in which they count
   uint64_t parameters = 0;
   uint64_t bytes_compared = 0;  // of replicas and duplicates, the one that is taken included

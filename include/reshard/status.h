@@ -4,17 +4,20 @@
 // Result. A Status is a code and a message that says what, where (file, parameter, offset), what
 // was expected, what was found and what to do. A message, and a warning of a report, names options
 // by the field of the options struct, with a value after "=", and functions by their name, all in
-// backticks: "pass `force`", "`unmatched=copy`". So a front end can put its own words there. Both
+// backticks: "pass `force`", "`unmatched=copy`". NamedOptions lists them, so that a front end can
+// put its own words there; names from files and from the caller have no backtick in a message. All
 // classes are plain values: copy and move them freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
 #define RESHARD_STATUS_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace reshard {
 inline namespace v0_1 {
@@ -53,6 +56,59 @@ class [[nodiscard]] Status {
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+};
+
+// What a warning is about. Stable: a number keeps its meaning, and new codes come at the end.
+enum class WarningCode {
+  kMissingRanks = 1,         // source ranks without a file
+  kRanksBeyondStrategy = 2,  // ranks that the strategy does not have, not used
+  kEmptyRankFolders = 3,     // rank folders without a checkpoint
+  kOtherChoice = 4,          // MindSpore would take another file of a rank's folder
+  kUnmatchedParameters = 5,  // in one of the strategies only
+  kWithoutLayout = 6,        // parameters that a strategy has no layout for
+  kAbsentParameters = 7,     // of a strategy, in no source file
+  kLeftOut = 8,              // what the target's format cannot hold, or an index does not name
+  kOtherShapes = 9,          // a strategy states other full shapes
+  kEmptyTargets = 10,        // target files without a parameter
+  kUnusedPatterns = 11,      // patterns that match no parameter
+  kUnusedRenames = 12,       // renames of names that no parameter has
+  kReplicasDiffer = 13,      // ranks have values of their own where no layout cuts
+  kReplicasEqual = 14,       // shards that ought to differ are equal
+  kNotCompared = 15,         // what could not be compared, or only in part
+  kNotInReference = 16,      // parameters that the reference does not have
+  kMemory = 17,              // more memory than what it keeps to where that is enough
+  kFilesNotRead = 18,        // files of the source that are not read
+  kIndexDisagrees = 19,      // an index and its files
+  kFilesGone = 20,           // of earlier runs, no longer listed
+  kFilesAbandoned = 21,      // of an earlier conversion, in no manifest any more
+  kLeftovers = 22,           // of a run, that could not be removed
+  kSharesLeft = 23,          // a share of a conversion is alone, or others have not ended
+  kDropped = 24,             // what the other encoding of a strategy cannot say
+  kRepeatedNames = 25,       // items whose names come again
+  kSourceOrder = 26,         // the order of the files decides
+  kAmbiguousLayouts = 27,    // other layouts fit as well
+  kOtherConversion = 28,     // the sizes are those of another conversion
+  kWaiting = 29,             // for another process
+};
+
+// Returns the code's name in words, such as "missing ranks".
+std::string_view WarningCodeName(WarningCode code);
+
+// An option or a function that a message names.
+struct NamedOption {
+  std::string_view name;   // `source.strategy`, `Verify`
+  std::string_view value;  // what stands behind "="; empty where nothing does
+  size_t offset = 0;       // in the message, of the first of `length` bytes, backticks included
+  size_t length = 0;
+};
+
+// Returns the options that `message`, of which they are views, names, in its order.
+std::vector<NamedOption> NamedOptions(std::string_view message);
+
+// What a call that went well says all the same: a message of the same form as a Status's.
+struct Warning {
+  WarningCode code;
+  std::string message;
 };
 
 Status InvalidArgumentError(std::string message);

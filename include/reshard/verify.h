@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
-#include "reshard/differences.h"
+#include "reshard/compare.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -41,7 +41,7 @@ struct AgainstOptions {
 };
 
 struct AgainstReport {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   uint64_t files = 0;                       // target files that there have to be
   uint64_t bytes = 0;                       // their planned sizes
   uint64_t left_out = 0;                    // parameters, by include and exclude

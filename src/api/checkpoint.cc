@@ -165,9 +165,9 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
-                                                  const StrategySummary& strategy,
+                                                  const Strategy& strategy,
                                                   const std::string& suffix) {
-  const std::shared_ptr<const StrategySummary> borrowed(std::shared_ptr<void>(), &strategy);
+  const std::shared_ptr<const Strategy> borrowed(std::shared_ptr<void>(), &strategy);
   return State::Open({.path = folder, .suffix = suffix, .layouts = borrowed});
 }
 
@@ -178,7 +178,7 @@ const LogicalTensor* ShardedCheckpoint::Find(std::string_view name) const {
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
 }
 
-const std::vector<std::string>& ShardedCheckpoint::warnings() const {
+const std::vector<Warning>& ShardedCheckpoint::warnings() const {
   return state_->source->warnings();
 }
 

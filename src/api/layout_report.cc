@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "reshard/checkpoint.h"
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/api/layout_sums.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -21,9 +21,9 @@
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
-#include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
 #include "src/os/write_file.h"
 #include "src/plan/plan_findings.h"
@@ -36,7 +36,8 @@ namespace {
 using Parameter = std::pair<const std::string, PlanFindings::Parameter>;
 
 // The grid of a layout, or of whole tensors where there is none.
-Result<ShardGrid> MakeGrid(const Strategy* strategy, int64_t stage, const Parameter& parameter) {
+Result<ShardGrid> MakeGrid(const CheckedStrategy* strategy, int64_t stage,
+                           const Parameter& parameter) {
   const PlanFindings::Parameter& what = parameter.second;
   const std::string& name = what.source_name;
   const ParameterLayout* layout =
@@ -141,7 +142,7 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const ConversionTarget
   return builder.Take();
 }
 
-bool IsCut(const Strategy* strategy, const Parameter& parameter) {
+bool IsCut(const CheckedStrategy* strategy, const Parameter& parameter) {
   if (strategy == nullptr) return false;
   const std::optional<int64_t> stage = strategy->LowestStage(parameter.second.source_name);
   if (!stage) return false;
@@ -323,7 +324,7 @@ Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) 
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
     if (options.conversion.source.path.empty()) return InvalidArgumentError("a source is needed");
     const TargetSpec& target = options.conversion.target;
-    const bool planned = options.conversion.source.has_strategy() || !target.strategy.empty() ||
+    const bool planned = options.conversion.source.has_strategy() || target.has_strategy() ||
                          IsWholeFolder(target.format);
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });

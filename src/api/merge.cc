@@ -85,15 +85,16 @@ Result<std::vector<std::string>> ListFiles(const MergeOptions& options) {
 }
 
 // A shell lists rank_10 before rank_2; nothing in the files tells that it was meant otherwise.
-void WarnOfOrder(const std::vector<std::string>& files, std::vector<std::string>& warnings) {
+void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& warnings) {
   const auto place = std::adjacent_find(
       files.begin(), files.end(),
       [](const std::string& a, const std::string& b) { return IsNaturallyBefore(b, a); });
   if (place == files.end()) return;
-  warnings.push_back(fmt::format(
-      "slices are joined in the order in which the files are named, {} before {}; make sure that "
-      "it is the order of their ranks",
-      Escape(*place), Escape(*(place + 1))));
+  warnings.push_back(
+      {WarningCode::kSourceOrder, fmt::format("slices are joined in the order in which the files "
+                                              "are named, {} before {}; make sure that "
+                                              "it is the order of their ranks",
+                                              Escape(*place), Escape(*(place + 1)))});
 }
 
 // The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
@@ -128,7 +129,7 @@ Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
   const MergeFiles files{opened.tables, opened.files, opened.cache, options.output};
   if (options.kind == MergeKind::kSegments) return PlanSegments(files);
   if (options.strategy.empty()) return PlanSlices(files, nullptr);
-  RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, LoadStrategy(options.strategy));
+  RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.strategy));
   return PlanSlices(files, &strategy);
 }
 

@@ -68,8 +68,9 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
   opened.warnings = source.warnings();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
-    for (const std::string& warning : warnings) {
-      opened.warnings.push_back(fmt::format("{}: {}", Escape(spec.path), warning));
+    for (const Warning& warning : warnings) {
+      opened.warnings.push_back(
+          {warning.code, fmt::format("{}: {}", Escape(spec.path), warning.message)});
     }
   }
   return opened;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
@@ -21,7 +21,7 @@ namespace reshard {
 struct SourceTensors {
   std::unique_ptr<OpenedSource> source;
   std::vector<SourceTensor> tensors;  // in the order of the files
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 // Opens a source and lists its tensors; `workers` threads index its files. Errors: those of

@@ -1,4 +1,4 @@
-#include "reshard/strategy_inference.h"
+#include "reshard/strategy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,11 +17,11 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/shared_work.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/layout_inference.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/rank_folder.h"
-#include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
 #include "src/source/listed_placement.h"
@@ -117,7 +117,7 @@ Finding FollowParameter(const Finding& parameter, const ShardEvidence& evidence)
 // Errors: kMismatch, listing parameters, where several layouts give different results, or none
 // fits.
 Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>& parameters,
-                                              std::vector<std::string>& warnings) {
+                                              std::vector<Warning>& warnings) {
   std::unordered_map<std::string_view, size_t> places;
   for (size_t i = 0; i < parameters.size(); ++i) places.emplace(parameters[i].name, i);
   std::vector<Finding> findings(parameters.size());
@@ -163,17 +163,20 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
         problems.count(), parameters.size(), problems.Lines()));
   }
   if (!open.empty()) {
-    warnings.push_back(fmt::format(
-        "{} parameters have shards of equal bytes, so that other layouts would fit as well; the "
-        "plainest is taken, which is right for this checkpoint and perhaps not for others of its "
-        "run: {}",
-        open.size(), FirstOf(open)));
+    warnings.push_back(
+        {WarningCode::kAmbiguousLayouts, fmt::format("{} parameters have shards of equal bytes, so "
+                                                     "that other layouts would fit as well; the "
+                                                     "plainest is taken, which is right for this "
+                                                     "checkpoint and perhaps not for others of its "
+                                                     "run: {}",
+                                                     open.size(), FirstOf(open))});
   }
   if (!left_out.empty()) {
     warnings.push_back(
-        fmt::format("{} parameters are whole on each rank, but not the same; left out, so that "
-                    "conversions copy each rank's own: {}",
-                    left_out.size(), FirstOf(left_out)));
+        {WarningCode::kReplicasDiffer,
+         fmt::format("{} parameters are whole on each rank, but not the same; left out, so that "
+                     "conversions copy each rank's own: {}",
+                     left_out.size(), FirstOf(left_out))});
   }
   return layouts;
 }
@@ -291,9 +294,10 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
   }
   if (!unknown.empty()) {
     report.warnings.push_back(
-        fmt::format("{} parameters are not in the reference; left out, so that conversions copy "
-                    "them as they stand: {}",
-                    unknown.size(), FirstOf(unknown)));
+        {WarningCode::kNotInReference,
+         fmt::format("{} parameters are not in the reference; left out, so that conversions copy "
+                     "them as they stand: {}",
+                     unknown.size(), FirstOf(unknown))});
   }
   return parameters;
 }

@@ -30,7 +30,7 @@ namespace {
 Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  if (!options.source.has_strategy() && options.target.strategy.empty()) {
+  if (!options.source.has_strategy() && !options.target.has_strategy()) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name those of the conversion "
         "that is "
@@ -107,7 +107,7 @@ Status CheckNamesOf(const OpenedSource& source, const Target& target,
 
 // Warns of rank folders in the target that the conversion would not have made.
 Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
-                    std::vector<std::string>& warnings) {
+                    std::vector<Warning>& warnings) {
   std::set<std::string> expected;
   for (int64_t rank = 0; rank < target_ranks; ++rank) expected.insert(fmt::format("rank_{}", rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
@@ -119,21 +119,23 @@ Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
   }
   if (!others.empty()) {
     warnings.push_back(
-        fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
-                    Escape(folder), others.size(), target_ranks, FirstOf(others)));
+        {WarningCode::kRanksBeyondStrategy,
+         fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
+                     Escape(folder), others.size(), target_ranks, FirstOf(others))});
   }
   return {};
 }
 
 // Warns where the sizes say that the files are not of this conversion at all.
-void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<std::string>& warnings) {
+void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warning>& warnings) {
   const auto others = std::count_if(
       report.differences.begin(), report.differences.end(), [](const FileDifference& difference) {
         return difference.found_size && *difference.found_size != difference.expected_size;
       });
   if (static_cast<uint64_t>(others) == found) {
-    warnings.emplace_back(
-        "no file has the planned size; are source and strategies those of the conversion?");
+    warnings.push_back(
+        {WarningCode::kOtherConversion,
+         "no file has the planned size; are source and strategies those of the conversion?"});
   }
 }
 
@@ -158,9 +160,8 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
     const ParameterChoice choice(options.selection.include, options.selection.exclude,
                                  options.selection.renames);
-    RESHARD_ASSIGN_OR_RETURN(
-        const auto source,
-        OpenSource(options.source, {options.target.strategy, {}}, {.stop = options.run.stop}));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.source, {options.target, {}},
+                                                           {.stop = options.run.stop}));
     const std::vector<int64_t> ranks = RanksOf(options, source->rule());
     const Container container = ContainerThere(*source, options, ranks);
     const MindSporeTarget target(source->tensors(), source->rule(), options.target.prefix,
@@ -191,7 +192,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
                                                {.only_wrong_strategy = true,
                                                 .workers = work.work().workers,
                                                 .stop = options.run.stop}));
-        for (std::string& warning : of_strategy.warnings) {
+        for (Warning& warning : of_strategy.warnings) {
           report.warnings.push_back(std::move(warning));
         }
       }
@@ -216,8 +217,8 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
                              CompareReplicas(source->tensors(), source->rule().source(), choice,
                                              StagesOf(source->rule(), ranks), work.work()));
     RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
-    for (std::string& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
-    for (std::string& warning : findings.Warnings()) report.warnings.push_back(std::move(warning));
+    for (Warning& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
+    for (Warning& warning : findings.Warnings()) report.warnings.push_back(std::move(warning));
     return report;
   });
 }

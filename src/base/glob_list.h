@@ -23,7 +23,7 @@ class GlobList {
   GlobList(const GlobList&) = delete;
   GlobList& operator=(const GlobList&) = delete;
 
-  // Returns the number of the first pattern that matches (reshard/parameter_names.h) all of `name`.
+  // Returns the number of the first pattern that matches (reshard/parameters.h) all of `name`.
   std::optional<size_t> FirstMatch(std::string_view name) const;
 
  private:

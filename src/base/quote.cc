@@ -18,7 +18,7 @@ void AppendEscaped(std::string_view name, std::string& out) {
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (byte < 0x20 || byte == 0x7f || c == '`') {
       out += "\\x";
       out += kHex[byte >> 4];
       out += kHex[byte & 0xf];

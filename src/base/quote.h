@@ -10,9 +10,9 @@
 
 namespace reshard {
 
-// Returns `name` with control characters, quotes and backslashes escaped (\n, \x1b, \"); beyond 512
-// bytes "..." stands for the middle, so that a path keeps its file name. Other bytes, UTF-8
-// included, stay as they are.
+// Returns `name` with control characters, quotes, backslashes and backticks, between which messages
+// name options, escaped (\n, \x1b, \", \x60); beyond 512 bytes "..." stands for the middle, so that
+// a path keeps its file name. Other bytes, UTF-8 included, stay as they are.
 std::string Escape(std::string_view name);
 
 // Returns Escape(name) between double quotes.

@@ -1,11 +1,13 @@
 #include "reshard/status.h"
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "src/base/out_of_memory.h"
 
@@ -39,6 +41,92 @@ std::string_view v0_1::StatusCodeName(StatusCode code) {
       return "cancelled";
   }
   return "unknown";
+}
+
+std::string_view v0_1::WarningCodeName(WarningCode code) {
+  switch (code) {
+    case WarningCode::kMissingRanks:
+      return "missing ranks";
+    case WarningCode::kRanksBeyondStrategy:
+      return "ranks beyond strategy";
+    case WarningCode::kEmptyRankFolders:
+      return "empty rank folders";
+    case WarningCode::kOtherChoice:
+      return "other choice";
+    case WarningCode::kUnmatchedParameters:
+      return "unmatched parameters";
+    case WarningCode::kWithoutLayout:
+      return "without layout";
+    case WarningCode::kAbsentParameters:
+      return "absent parameters";
+    case WarningCode::kLeftOut:
+      return "left out";
+    case WarningCode::kOtherShapes:
+      return "other shapes";
+    case WarningCode::kEmptyTargets:
+      return "empty targets";
+    case WarningCode::kUnusedPatterns:
+      return "unused patterns";
+    case WarningCode::kUnusedRenames:
+      return "unused renames";
+    case WarningCode::kReplicasDiffer:
+      return "replicas differ";
+    case WarningCode::kReplicasEqual:
+      return "replicas equal";
+    case WarningCode::kNotCompared:
+      return "not compared";
+    case WarningCode::kNotInReference:
+      return "not in reference";
+    case WarningCode::kMemory:
+      return "memory";
+    case WarningCode::kFilesNotRead:
+      return "files not read";
+    case WarningCode::kIndexDisagrees:
+      return "index disagrees";
+    case WarningCode::kFilesGone:
+      return "files gone";
+    case WarningCode::kFilesAbandoned:
+      return "files abandoned";
+    case WarningCode::kLeftovers:
+      return "leftovers";
+    case WarningCode::kSharesLeft:
+      return "shares left";
+    case WarningCode::kDropped:
+      return "dropped";
+    case WarningCode::kRepeatedNames:
+      return "repeated names";
+    case WarningCode::kSourceOrder:
+      return "source order";
+    case WarningCode::kAmbiguousLayouts:
+      return "ambiguous layouts";
+    case WarningCode::kOtherConversion:
+      return "other conversion";
+    case WarningCode::kWaiting:
+      return "waiting";
+  }
+  return "unknown";
+}
+
+std::vector<NamedOption> v0_1::NamedOptions(std::string_view message) {
+  constexpr std::string_view kNameCharacters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.:";
+  std::vector<NamedOption> options;
+  for (size_t begin = message.find('`'); begin != std::string_view::npos;) {
+    const size_t end = message.find('`', begin + 1);
+    if (end == std::string_view::npos) break;
+    const std::string_view text = message.substr(begin + 1, end - begin - 1);
+    const size_t equals = text.find('=');
+    const std::string_view name = text.substr(0, equals);
+    if (name.empty() || name.find_first_not_of(kNameCharacters) != std::string_view::npos) {
+      begin = end;  // which may begin a name
+      continue;
+    }
+    options.push_back(
+        {name, equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1),
+         begin, end + 1 - begin});
+    begin = message.find('`', end + 1);
+  }
+  return options;
 }
 
 int v0_1::ExitCode(StatusCode code) {

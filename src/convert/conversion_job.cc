@@ -119,7 +119,7 @@ Status CheckNothingStagedIsRead(const OpenedSource& source, const std::string& t
 }
 
 // Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
-std::string StrategyDigest(const Strategy& strategy) {
+std::string StrategyDigest(const CheckedStrategy& strategy) {
   Xxh3 digest;
   digest.Update(
       fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
@@ -169,8 +169,8 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   for (const auto& [from, to] : selection.renames) {
     digest.Update(fmt::format("rename {}{}\n", Delimited(from), Delimited(to)));
   }
-  const Strategy* source_strategy = source.rule().source();
-  const Strategy* target_strategy = source.rule().target();
+  const CheckedStrategy* source_strategy = source.rule().source();
+  const CheckedStrategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) {
     digest.Update(fmt::format("source {}\n", StrategyDigest(*source_strategy)));
   }
@@ -256,8 +256,8 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
   for (const TargetFileSummary& file : work.targets) spec.files.push_back({file.path, file.size});
-  const Strategy* source_strategy = source.rule().source();
-  const Strategy* target_strategy = source.rule().target();
+  const CheckedStrategy* source_strategy = source.rule().source();
+  const CheckedStrategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
   if (target_strategy != nullptr) spec.target_strategy = StrategyDigest(*target_strategy);
   const std::set<int64_t> read = RanksRead(work);

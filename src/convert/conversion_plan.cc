@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
 #include "src/convert/source_checks.h"
@@ -255,7 +255,7 @@ std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) 
 // Where MindSpore's unified_safetensors has a parameter.
 UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
   if (name.starts_with("accu_grads")) return UnifiedPlace::kNowhere;
-  const Strategy* const strategy = source.rule().source();
+  const CheckedStrategy* const strategy = source.rule().source();
   if (strategy != nullptr) {
     return strategy->Contains(name) ? UnifiedPlace::kPart : UnifiedPlace::kHyperParam;
   }
@@ -278,7 +278,7 @@ Status PlanTargets(const OpenedSource& source, const Target& target, std::span<c
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
-  return OpenSource(options.source, {options.target.strategy, options.selection.ranks},
+  return OpenSource(options.source, {options.target, options.selection.ranks},
                     LimitsOf(options, budget));
 }
 
@@ -357,7 +357,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.largest.resize(std::min(told.largest.size(), kLargest));
   told.warnings = source.warnings();
   told.notes = source.notes();
-  for (std::string& warning : choice.warnings) told.warnings.push_back(std::move(warning));
+  for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
   }
@@ -365,7 +365,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), RanksOf(target, ranks), findings,
                                        plan.work.bytes_read, kUnmatchedAllowed));
   }
-  for (std::string& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
+  for (Warning& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
   return plan;
 }
 

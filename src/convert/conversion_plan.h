@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
 #include "reshard/convert.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
@@ -30,7 +30,7 @@ using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
 // What planning and the checks after it have found that users are told: as in ConvertReport.
 struct ConversionFindings {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::vector<std::string> notes;
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;

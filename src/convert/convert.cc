@@ -65,7 +65,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
                      .spent = checks.parameters ? SampleLimits{0, 0} : spent,
                      .workers = Workers(run.jobs),
                      .stop = run.stop}));
-  for (std::string& warning : findings.warnings) {
+  for (Warning& warning : findings.warnings) {
     plan.findings.warnings.push_back(std::move(warning));
   }
   plan.findings.sample = findings.sample;

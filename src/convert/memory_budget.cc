@@ -181,7 +181,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 }
 
 Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
-                               std::vector<std::string>& warnings) {
+                               std::vector<Warning>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
   meter.Look();
   budget.measured->Note(meter.peak() + pages);
@@ -189,12 +189,15 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const
   RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest, DivideRest(budget, work, meter.Look()));
   rest.planned_peak = std::max(rest.planned_peak, meter.peak() + pages);
   if (rest.limit > budget.limit) {
-    warnings.push_back(fmt::format(
-        "this conversion takes about {}M of memory, {}M of them for its layouts, parameters and "
-        "ranks: more than the {}M that it keeps to where that is enough{}",
-        InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),
-        rest.planned_peak > MemoryOfHost() / 4 ? ", and than a quarter of what this host has"
-                                               : ""));
+    warnings.push_back(
+        {WarningCode::kMemory,
+         fmt::format("this conversion takes about {}M of memory, {}M of them for its layouts, "
+                     "parameters and "
+                     "ranks: more than the {}M that it keeps to where that is enough{}",
+                     InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),
+                     rest.planned_peak > MemoryOfHost() / 4
+                         ? ", and than a quarter of what this host has"
+                         : "")});
   }
   budget.measured->refuses = false;
   return rest;

@@ -67,7 +67,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 // As DivideRest, of what is held now; `pages` of sources were held at the most. Adds a warning to
 // `plan` when the limit was raised. From now on nothing is refused.
 Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
-                               std::vector<std::string>& warnings);
+                               std::vector<Warning>& warnings);
 
 // Returns how many files may be open at a time, one at least, for their plans and at all.
 size_t MostOpen(const MemoryBudget& budget, const WorkList& work);

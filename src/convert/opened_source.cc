@@ -29,12 +29,25 @@ namespace {
 // About as many files as a target file is often put together from.
 constexpr size_t kLeastIndexes = 16;
 
-Status LoadIfGiven(const std::string& path, const MemoryCheck& memory,
-                   std::optional<Strategy>& strategy, std::vector<std::string>& notes) {
-  if (path.empty()) return {};
-  RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(path, memory));
-  notes.insert(notes.end(), strategy->notes().begin(), strategy->notes().end());
-  return {};
+// Returns the strategy that `spec`, a SourceSpec or a TargetSpec, names, if it does; `side` is the
+// name that messages have for it.
+template <typename Spec>
+Result<std::optional<CheckedStrategy>> StrategyOf(const Spec& spec, std::string_view side,
+                                                  const MemoryCheck& memory,
+                                                  std::vector<std::string>& notes) {
+  std::optional<CheckedStrategy> strategy;
+  if (spec.layouts != nullptr) {
+    if (!spec.strategy.empty()) {
+      return InvalidArgumentError(fmt::format(
+          "the {} has two strategies, the file {} and one of memory ({}); name one of them", side,
+          Escape(spec.strategy), Escape(NameOf(*spec.layouts))));
+    }
+    RESHARD_ASSIGN_OR_RETURN(strategy, StrategyOf(*spec.layouts));
+  } else if (!spec.strategy.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(strategy, LoadStrategy(spec.strategy, memory));
+    notes.insert(notes.end(), strategy->notes().begin(), strategy->notes().end());
+  }
+  return strategy;
 }
 
 // Returns the source ranks that some target ranks need; nothing where the strategies do not tell,
@@ -120,13 +133,10 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
-  if (spec.layouts != nullptr) {
-    RESHARD_ASSIGN_OR_RETURN(source->source_strategy_, StrategyOf(*spec.layouts));
-  }
-  RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(spec.strategy, limits.memory, source->source_strategy_, source->notes_));
-  RESHARD_RETURN_IF_ERROR(
-      LoadIfGiven(use.target_strategy, limits.memory, source->target_strategy_, source->notes_));
+  RESHARD_ASSIGN_OR_RETURN(source->source_strategy_,
+                           StrategyOf(spec, "source", limits.memory, source->notes_));
+  RESHARD_ASSIGN_OR_RETURN(source->target_strategy_,
+                           StrategyOf(use.target, "target", limits.memory, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(HolderGroups groups, LoadGroupInfo(spec.group_info));
   RESHARD_ASSIGN_OR_RETURN(const std::optional<FullFolder> whole, FolderOf(spec));
   RankFolder folder;
@@ -257,8 +267,9 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
     }
   }
   if (!folder.lone.empty() && !is_mapped(folder.lone)) {
-    warnings_.push_back(fmt::format("{}: is not read, as {} lies beside it and does not name it",
-                                    Escape(PathIn(spec.path, folder.lone)), folder.index));
+    warnings_.push_back({WarningCode::kFilesNotRead,
+                         fmt::format("{}: is not read, as {} lies beside it and does not name it",
+                                     Escape(PathIn(spec.path, folder.lone)), folder.index)});
   }
   folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index);
   return {};
@@ -269,7 +280,7 @@ Status OpenedSource::CheckFolder() {
     RESHARD_RETURN_IF_ERROR(tables_.Get(file.id).status());
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
   }
-  for (std::string& warning : folder_->Warnings()) warnings_.push_back(std::move(warning));
+  for (Warning& warning : folder_->Warnings()) warnings_.push_back(std::move(warning));
   return {};
 }
 
@@ -328,9 +339,10 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
                                      all, by, extra.ToWords("rank")));
   }
   if (missing.count() > 0) {
-    warnings_.push_back(fmt::format("{}: {} of {} (by {}) {} missing: {}", SourceName(spec),
-                                    missing.count(), all, by, missing.count() == 1 ? "is" : "are",
-                                    missing.ToText()));
+    warnings_.push_back(
+        {WarningCode::kMissingRanks,
+         fmt::format("{}: {} of {} (by {}) {} missing: {}", SourceName(spec), missing.count(), all,
+                     by, missing.count() == 1 ? "is" : "are", missing.ToText())});
   }
   if (extra.count() == 0) return {};
   const std::string beyond =
@@ -338,7 +350,7 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
                   extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), all, by,
                   extra.ToText());
   if (rule_->stage_alone()) {  // they are of other stages
-    warnings_.push_back(beyond + "; not used");
+    warnings_.push_back({WarningCode::kRanksBeyondStrategy, beyond + "; not used"});
     return {};
   }
   return MismatchError(

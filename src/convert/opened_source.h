@@ -14,17 +14,17 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_folder.h"
 #include "src/io/source_files.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/each_file.h"
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
-#include "src/mindspore/strategy.h"
 #include "src/os/paths.h"
 #include "src/source/indexed_file.h"
 #include "src/source/placement.h"
@@ -35,7 +35,7 @@ namespace reshard {
 
 // What a source is to become.
 struct SourceUse {
-  std::string target_strategy = {};        // empty: none
+  TargetSpec target = {};                  // its strategy is read
   std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
 };
 
@@ -100,7 +100,7 @@ class OpenedSource {
   }
   // The training step of all chosen files, where their names tell it.
   const std::optional<TrainingStep>& step() const { return step_; }
-  const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<Warning>& warnings() const { return warnings_; }
   // Of the strategies: what calls for nothing to be done.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -133,8 +133,8 @@ class OpenedSource {
   std::unique_ptr<FolderTables> folder_;  // null but for a folder of whole tensors
   std::map<FileId, int64_t> folder_numbers_;
   TableCache tables_;
-  std::optional<Strategy> source_strategy_;
-  std::optional<Strategy> target_strategy_;
+  std::optional<CheckedStrategy> source_strategy_;
+  std::optional<CheckedStrategy> target_strategy_;
   Container container_ = Container::kMindSpore;
   std::optional<ConversionRule> rule_;
   std::unique_ptr<const Placement> placement_;
@@ -144,7 +144,7 @@ class OpenedSource {
   bool each_alone_ = false;
   std::optional<File> index_;
   std::optional<TrainingStep> step_;
-  std::vector<std::string> warnings_;
+  std::vector<Warning> warnings_;
   std::vector<std::string> notes_;
 };
 

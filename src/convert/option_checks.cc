@@ -32,7 +32,7 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
     return InvalidArgumentError(fmt::format(
         "{} is for files of ranks, and a folder of whole tensors has none; leave it out", what));
   };
-  if (!target.strategy.empty()) return no("`target.strategy`");
+  if (target.has_strategy()) return no("`target.strategy`");
   if (!selection.ranks.empty()) return no("`ranks`");
   if (!target.names.empty()) return no("`names`");
   return {};
@@ -58,7 +58,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
   RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
-  if (!options.source.has_strategy() && options.target.strategy.empty() &&
+  if (!options.source.has_strategy() && !options.target.has_strategy() &&
       !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "

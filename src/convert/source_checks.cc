@@ -52,7 +52,7 @@ std::string Words(const ReplicaDifference& difference) {
 // there are more.
 std::optional<int64_t> StageAlone(const ConversionRule& rule) {
   if (rule.stage_alone()) return rule.stage_alone();
-  const Strategy* strategy = rule.source();
+  const CheckedStrategy* strategy = rule.source();
   if (strategy == nullptr || strategy->is_pipeline() || strategy->own_stage() == 0) return {};
   return strategy->own_stage();
 }
@@ -98,7 +98,7 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
 }
 
 Status CheckReference(const std::string& file, const PlanFindings& findings,
-                      std::vector<std::string>& warnings) {
+                      std::vector<Warning>& warnings) {
   SourceFiles files(1);
   RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
   std::vector<std::string> unknown;
@@ -124,9 +124,11 @@ Status CheckReference(const std::string& file, const PlanFindings& findings,
   }
   if (!unknown.empty()) {
     warnings.push_back(
-        fmt::format("{} of {} parameters are not in the reference {}, which cannot tell their full "
-                    "shapes: {}",
-                    unknown.size(), findings.parameters.size(), Escape(file), FirstOf(unknown)));
+        {WarningCode::kNotInReference,
+         fmt::format(
+             "{} of {} parameters are not in the reference {}, which cannot tell their full "
+             "shapes: {}",
+             unknown.size(), findings.parameters.size(), Escape(file), FirstOf(unknown))});
   }
   return {};
 }

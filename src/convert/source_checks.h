@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
-#include "reshard/parameter_count.h"
+#include "reshard/compare.h"
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
@@ -41,7 +41,7 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
 // where it does not have all of them. Errors: kMismatch, naming the first that differ and how many;
 // those of ReadFileTable.
 Status CheckReference(const std::string& file, const PlanFindings& findings,
-                      std::vector<std::string>& warnings);
+                      std::vector<Warning>& warnings);
 
 // Returns the source stages that these target ranks need, ascending. Ranks that there are not need
 // none.

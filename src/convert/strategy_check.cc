@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kListedDifferences = 5;
 constexpr size_t kListedNames = 3;
 
-std::string NotThisStrategy(const Strategy& strategy) {
+std::string NotThisStrategy(const CheckedStrategy& strategy) {
   return fmt::format("most likely {} is not the strategy that this checkpoint was saved with",
                      Escape(strategy.path()));
 }
@@ -77,9 +77,9 @@ Status CheckOneFileEach(const OpenedSource& source, const ParameterChoice& choic
   return {};
 }
 
-Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Strategy* strategy,
-                           const ParameterChoice& choice, std::span<const int64_t> stages,
-                           const StrategyCheckOptions& options) {
+Result<ShardSample> Sample(OpenedSource& source, const Source& shards,
+                           const CheckedStrategy* strategy, const ParameterChoice& choice,
+                           std::span<const int64_t> stages, const StrategyCheckOptions& options) {
   SampleLimits limits = SampleLimitsFor(source.path(source.chosen().front()));
   limits.reads -= std::min(limits.reads, options.spent.reads);
   limits.files -= std::min(limits.files, options.spent.files);
@@ -90,8 +90,8 @@ Result<ShardSample> Sample(OpenedSource& source, const Source& shards, const Str
 }
 
 // Checks the files of `source`, which `placement` has placed by `strategy`, as CheckStagesOfFiles.
-Status CheckStrays(const Source& source, const GridPlacement& placement, const Strategy& strategy,
-                   const ParameterChoice& choice) {
+Status CheckStrays(const Source& source, const GridPlacement& placement,
+                   const CheckedStrategy& strategy, const ParameterChoice& choice) {
   for (const auto& [stage, strays] : placement.FoundStrays()) {
     const StrategyStage& own = strategy.stages()[static_cast<size_t>(stage)];
     for (size_t other = 0; other < strategy.stages().size(); ++other) {
@@ -120,7 +120,7 @@ Status CheckStrays(const Source& source, const GridPlacement& placement, const S
 // two may be swapped.
 bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
                         const StrategyCheckOptions& options) {
-  const Strategy* target = source.rule().target();
+  const CheckedStrategy* target = source.rule().target();
   if (target == nullptr || target->ranks() != source.rule().source()->ranks() ||
       source.rule().stage_alone()) {
     return false;
@@ -260,18 +260,22 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
   if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
     if (OnlyOwnValues(sample)) {
       if (!options.only_wrong_strategy) {
-        findings.warnings.push_back(OwnValuesWarning(sample.differences));
+        findings.warnings.push_back(
+            {WarningCode::kReplicasDiffer, OwnValuesWarning(sample.differences)});
       }
     } else if (!options.only_wrong_strategy || IsWrongStrategy(sample)) {
       return Refusal(source, choice, sample, options);
     }
   }
   if (!sample.equal.empty()) {
-    findings.warnings.push_back(EqualWarning(source, choice, sample, options));
+    findings.warnings.push_back(
+        {WarningCode::kReplicasEqual, EqualWarning(source, choice, sample, options)});
   }
   if (!sample.unread.empty()) {
-    findings.warnings.push_back(fmt::format(
-        "replicas that nothing is taken from could not be sampled: {}", FirstOf(sample.unread)));
+    findings.warnings.push_back(
+        {WarningCode::kNotCompared,
+         fmt::format("replicas that nothing is taken from could not be sampled: {}",
+                     FirstOf(sample.unread))});
   }
   return findings;
 }

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
-#include "reshard/differences.h"
+#include "reshard/compare.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
 #include "src/plan/parameter_choice.h"
@@ -31,7 +31,7 @@ struct StrategyCheckOptions {
 };
 
 struct StrategyFindings {
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   std::optional<ReplicaSample> sample;  // where there was one
 };
 

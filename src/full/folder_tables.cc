@@ -129,8 +129,8 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
   return WithArrays(read, std::move(arrays));
 }
 
-std::vector<std::string> FolderTables::Warnings() const {
-  std::vector<std::string> warnings;
+std::vector<Warning> FolderTables::Warnings() const {
+  std::vector<Warning> warnings;
   const std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
   std::vector<std::string> left_out;
@@ -139,14 +139,15 @@ std::vector<std::string> FolderTables::Warnings() const {
     left_out.insert(left_out.end(), note.left_out.begin(), note.left_out.end());
   }
   if (!left_out.empty()) {
-    warnings.push_back(
-        fmt::format("{}: does not say of {} tensors that they are where they are; "
-                    "left out: {}",
-                    Escape(index_), left_out.size(), FirstOf(left_out)));
+    warnings.push_back({WarningCode::kLeftOut,
+                        fmt::format("{}: does not say of {} tensors that they are where they are; "
+                                    "left out: {}",
+                                    Escape(index_), left_out.size(), FirstOf(left_out))});
   }
   if (weights_.total_size && *weights_.total_size != bytes) {
-    warnings.push_back(fmt::format("{}: \"total_size\" is {}, but the tensors have {} bytes",
-                                   Escape(index_), *weights_.total_size, bytes));
+    warnings.push_back({WarningCode::kIndexDisagrees,
+                        fmt::format("{}: \"total_size\" is {}, but the tensors have {} bytes",
+                                    Escape(index_), *weights_.total_size, bytes)});
   }
   return warnings;
 }

@@ -44,7 +44,7 @@ class FolderTables {
   Result<IndexedFile> Choose(IndexedFile read, int64_t number, const std::string& path);
 
   // Returns what there is to say once each file has been chosen from.
-  std::vector<std::string> Warnings() const;
+  std::vector<Warning> Warnings() const;
 
  private:
   // Of the table of a file.

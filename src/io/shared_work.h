@@ -11,7 +11,7 @@
 #include <stop_token>
 
 #include "reshard/byte_range.h"
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {

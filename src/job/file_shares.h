@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "src/record/manifest_codec.h"
 #include "src/write/part_sink.h"
 

@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/job/job_spec.h"
 #include "src/os/job_lock.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/version.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

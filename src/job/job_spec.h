@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/os/memory_usage.h"
 #include "src/record/manifest_codec.h"

@@ -50,10 +50,12 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
     }
   }
   if (!lost.empty()) {
-    report.warnings.push_back(fmt::format(
-        "{}: {} files of earlier runs, or their part records, are gone or are not what they were, "
-        "and are no longer listed: {}",
-        Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost)));
+    report.warnings.push_back(
+        {WarningCode::kFilesGone,
+         fmt::format("{}: {} files of earlier runs, or their part records, are gone or are not "
+                     "what they were, "
+                     "and are no longer listed: {}",
+                     Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost))});
   }
   if (spec.meter != nullptr) spec.meter->Look();
   return builder.Finish();
@@ -75,8 +77,10 @@ Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
   }
   if (!left.empty()) {
     report.warnings.push_back(
-        fmt::format("{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
-                    Escape(target.path()), left.size(), FirstOf(left)));
+        {WarningCode::kFilesAbandoned,
+         fmt::format(
+             "{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
+             Escape(target.path()), left.size(), FirstOf(left))});
   }
   return {};
 }
@@ -134,11 +138,12 @@ void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory&
     cleared = gone.status();
     if (gone.ok() && !*gone) {
       report.warnings.push_back(
-          fmt::format("{}: stays, because something that is not reshard's is in it",
-                      Escape(lock.folder().path())));
+          {WarningCode::kLeftovers,
+           fmt::format("{}: stays, because something that is not reshard's is in it",
+                       Escape(lock.folder().path()))});
     }
   }
-  if (!cleared.ok()) report.warnings.push_back(cleared.message());
+  if (!cleared.ok()) report.warnings.push_back({WarningCode::kLeftovers, cleared.message()});
 }
 
 }  // namespace reshard

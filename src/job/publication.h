@@ -44,7 +44,7 @@ struct PublishReport {
   bool published = false;             // the whole set is in place
   bool by_other = false;              // and another process has put it there
   std::vector<uint64_t> outstanding;  // workers that have not finished; none when it is published
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 // What the new set replaces.

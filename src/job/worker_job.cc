@@ -377,7 +377,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
   if (alone.ok()) {
     ClearAfter(spec_, lock_, target_, report);
   } else {
-    report.warnings.push_back(alone.message());
+    report.warnings.push_back({WarningCode::kSharesLeft, alone.message()});
   }
   return report;
 }

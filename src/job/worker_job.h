@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/job/file_shares.h"
 #include "src/job/job_folder.h"

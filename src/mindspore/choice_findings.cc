@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -17,7 +17,7 @@ using Names = std::unordered_set<std::string_view>;
 
 Names NamesOfStrategies(const ConversionRule& rule) {
   Names names;
-  for (const Strategy* strategy : {rule.source(), rule.target()}) {
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     for (const StrategyStage& stage : strategy->stages()) {
       for (const LayoutEntry layout : stage.layouts()) names.insert(layout.name);
@@ -27,27 +27,30 @@ Names NamesOfStrategies(const ConversionRule& rule) {
 }
 
 void WarnOfPatterns(std::string_view option, const std::vector<std::string>& patterns,
-                    const Names& names, std::vector<std::string>& warnings) {
+                    const Names& names, std::vector<Warning>& warnings) {
   std::vector<std::string> unused;
   for (const std::string& pattern : patterns) {
     const auto matches = [&](std::string_view name) { return GlobMatch(pattern, name); };
     if (std::none_of(names.begin(), names.end(), matches)) unused.push_back(Quote(pattern));
   }
   if (unused.empty()) return;
-  warnings.push_back(fmt::format("{} of the patterns of {} match{} no parameter: {}", unused.size(),
-                                 option, unused.size() == 1 ? "es" : "", FirstOf(unused)));
+  warnings.push_back(
+      {WarningCode::kUnusedPatterns,
+       fmt::format("{} of the patterns of {} match{} no parameter: {}", unused.size(), option,
+                   unused.size() == 1 ? "es" : "", FirstOf(unused))});
 }
 
 void WarnOfRenames(const std::map<std::string, std::string>& renames, const Names& names,
-                   std::vector<std::string>& warnings) {
+                   std::vector<Warning>& warnings) {
   std::vector<std::string> unused;
   for (const auto& [from, to] : renames) {
     if (!names.contains(from)) unused.push_back(Quote(from));
   }
   if (unused.empty()) return;
-  warnings.push_back(fmt::format("{} of the names that `renames` replaces {} no parameter's: {}",
-                                 unused.size(), unused.size() == 1 ? "is" : "are",
-                                 FirstOf(unused)));
+  warnings.push_back(
+      {WarningCode::kUnusedRenames,
+       fmt::format("{} of the names that `renames` replaces {} no parameter's: {}", unused.size(),
+                   unused.size() == 1 ? "is" : "are", FirstOf(unused))});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace reshard {
 
 struct ChoiceFindings {
-  std::vector<std::string> warnings;  // patterns and renames that no parameter fits
-  uint64_t left_out = 0;              // parameters
+  std::vector<Warning> warnings;  // patterns and renames that no parameter fits
+  uint64_t left_out = 0;          // parameters
   uint64_t renamed = 0;
 };
 

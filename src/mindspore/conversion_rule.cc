@@ -9,7 +9,7 @@ namespace {
 
 // True when the target strategy has every parameter of the source strategy and some more, the
 // optimizer's and the accumulated gradients left aside.
-bool IsProperSubset(const Strategy& source, const Strategy& target) {
+bool IsProperSubset(const CheckedStrategy& source, const CheckedStrategy& target) {
   const auto left_aside = [](std::string_view name) {
     constexpr std::array<std::string_view, 3> kPrefixes = {"accu_grads", "adam_v", "adam_m"};
     return std::any_of(kPrefixes.begin(), kPrefixes.end(),
@@ -30,8 +30,8 @@ bool IsProperSubset(const Strategy& source, const Strategy& target) {
 
 }  // namespace
 
-ConversionRule::ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups,
-                               bool may_be_alone)
+ConversionRule::ConversionRule(const CheckedStrategy* source, const CheckedStrategy* target,
+                               HolderGroups groups, bool may_be_alone)
     : source_(source), target_(target), groups_(std::move(groups)) {
   if (may_be_alone && source != nullptr && target != nullptr && source->stages().size() == 1 &&
       target->stages().size() == 1 && IsProperSubset(*source, *target)) {

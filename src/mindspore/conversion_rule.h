@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/holder_groups.h"
-#include "src/mindspore/strategy.h"
 
 namespace reshard {
 
@@ -27,11 +27,11 @@ class ConversionRule {
   // Null stands for no strategy on that side. `groups` says which source ranks hold the same.
   // `may_be_alone`: whether one stage of a pipeline may be converted by itself, as MindSpore does
   // with .ckpt files only.
-  ConversionRule(const Strategy* source, const Strategy* target, HolderGroups groups = {},
-                 bool may_be_alone = true);
+  ConversionRule(const CheckedStrategy* source, const CheckedStrategy* target,
+                 HolderGroups groups = {}, bool may_be_alone = true);
 
-  const Strategy* source() const { return source_; }
-  const Strategy* target() const { return target_; }
+  const CheckedStrategy* source() const { return source_; }
+  const CheckedStrategy* target() const { return target_; }
   const HolderGroups& groups() const { return groups_; }
 
   // Ranks that are written: 0 .. target_ranks() - 1.
@@ -71,8 +71,8 @@ class ConversionRule {
   bool InSource(std::string_view name, int64_t target_stage) const;
   bool InTarget(std::string_view name, int64_t target_stage) const;
 
-  const Strategy* source_ = nullptr;
-  const Strategy* target_ = nullptr;
+  const CheckedStrategy* source_ = nullptr;
+  const CheckedStrategy* target_ = nullptr;
   HolderGroups groups_;
   std::optional<int64_t> stage_alone_;
 };

@@ -18,9 +18,9 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
-#include "src/mindspore/strategy.h"
 #include "src/source/placement.h"
 
 namespace reshard {
@@ -61,7 +61,7 @@ class GridPlacement final : public Placement {
 
  private:
   const ConversionRule& rule_;
-  const Strategy& strategy_;
+  const CheckedStrategy& strategy_;
   mutable GridCache grids_;
   mutable std::mutex strays_mutex_;
   // Whether the tables that were looked at have strays, by stage and id; both guarded by

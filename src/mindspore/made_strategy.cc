@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
-#include "src/mindspore/strategy.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_writer.h"
 #include "src/os/write_file.h"
@@ -25,7 +25,7 @@ namespace reshard {
 namespace {
 
 // Returns the layouts by stage, each name without its stage.
-Result<std::vector<StageLayouts>> StagesOf(const StrategySummary& strategy) {
+Result<std::vector<StageLayouts>> StagesOf(const Strategy& strategy) {
   const std::string name = Escape(NameOf(strategy));
   if (strategy.parameters.empty()) {
     return InvalidArgumentError(fmt::format("{}: has no parameters", name));
@@ -62,25 +62,25 @@ Result<std::vector<StageLayouts>> StagesOf(const StrategySummary& strategy) {
   return list;
 }
 
-Result<std::string> Encode(const StrategySummary& strategy, StrategyEncoding encoding) {
+Result<std::string> Encode(const Strategy& strategy, StrategyEncoding encoding) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<StageLayouts> stages, StagesOf(strategy));
   return EncodeStrategy(stages, strategy.is_pipeline, encoding);
 }
 
 }  // namespace
 
-std::string NameOf(const StrategySummary& strategy) {
+std::string NameOf(const Strategy& strategy) {
   return strategy.path.empty() ? "the strategy" : strategy.path;
 }
 
-Result<Strategy> StrategyOf(const StrategySummary& strategy) {
+Result<CheckedStrategy> StrategyOf(const Strategy& strategy) {
   // A file has all the rules of what a strategy may be.
   RESHARD_ASSIGN_OR_RETURN(const std::string bytes, Encode(strategy, StrategyEncoding::kProtobuf));
   RESHARD_ASSIGN_OR_RETURN(StrategyFile file, ParseStrategy(NameOf(strategy), bytes));
-  return Strategy::FromFile(std::move(file));
+  return CheckedStrategy::FromFile(std::move(file));
 }
 
-Status v0_1::WriteStrategy(const StrategySummary& strategy, const std::string& output, bool force) {
+Status v0_1::WriteStrategy(const Strategy& strategy, const std::string& output, bool force) {
   return CatchOutOfMemory([&]() -> Status {
     RESHARD_RETURN_IF_ERROR(StrategyOf(strategy).status());
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes,
@@ -91,14 +91,14 @@ Status v0_1::WriteStrategy(const StrategySummary& strategy, const std::string& o
 
 Result<Box> v0_1::ShardBox(const StrategyParameter& layout, const Shape& full_shape, int64_t rank) {
   return CatchOutOfMemory([&]() -> Result<Box> {
-    StrategySummary one;
+    Strategy one;
     one.parameters = {layout};
     one.parameters.front().stage = 0;
     // "0-w" would be a pipeline's.
     if (layout.name.empty() || SplitStagePrefix(layout.name)) {
       one.parameters.front().name = "parameter";
     }
-    RESHARD_ASSIGN_OR_RETURN(const Strategy strategy, StrategyOf(one));
+    RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, StrategyOf(one));
     const std::string where = fmt::format("parameter {}", Quote(layout.name));
     if (rank < 0 || rank >= strategy.devices_per_stage()) {
       return InvalidArgumentError(

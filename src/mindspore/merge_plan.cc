@@ -63,7 +63,7 @@ class MergedFile {
  public:
   explicit MergedFile(const MergeFiles& files) : files_(files), placement_(IdsOf(files)) {}
 
-  Status AddSlices(const StoredArray& parameter, const Strategy* strategy);
+  Status AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy);
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
   // Returns the number of one of the files.
@@ -136,7 +136,7 @@ Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
   return {};
 }
 
-Status MergedFile::AddSlices(const StoredArray& parameter, const Strategy* strategy) {
+Status MergedFile::AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
@@ -229,7 +229,7 @@ Result<MergePlan> MergedFile::Plan() && {
 
 }  // namespace
 
-Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy) {
+Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy) {
   if (strategy != nullptr) {
     const auto stages = strategy->stages().size();
     if (stages > 1) {

@@ -14,7 +14,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/plan/target_plan.h"
 #include "src/source/table_cache.h"
 
@@ -55,7 +55,7 @@ struct MergeFiles {
 //   - else the boxes of the grid, equal ones being replicas.
 // Errors: kMismatch when files and strategy do not fit one another, when a parameter is not in
 // every file, or when slices do not fit together.
-Result<MergePlan> PlanSlices(const MergeFiles& files, const Strategy* strategy);
+Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy);
 
 // Plans the union of the files' parameters, as first seen. Errors: kMismatch when two files hold
 // one parameter with another dtype, shape or size.

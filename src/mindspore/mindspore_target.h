@@ -23,7 +23,7 @@
 
 #include "format/container/container.h"
 #include "reshard/byte_range.h"
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/base/name_arena.h"

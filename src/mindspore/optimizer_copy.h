@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 
 namespace reshard {
 

@@ -106,6 +106,11 @@ std::vector<const Candidate*> Eligible(const RankListing& rank, const std::strin
   return eligible;
 }
 
+// How messages call a source; an empty one is a map of files.
+std::string NameOfSource(const std::string& source) {
+  return source.empty() ? "`source.files`" : Escape(source);
+}
+
 // Which ranks are at which step.
 using Steps = std::map<std::optional<TrainingStep>, NumberRanges, std::greater<>>;
 
@@ -117,7 +122,8 @@ Status CheckSameStep(const std::string& source, const Steps& steps,
     list.Add(fmt::format("{} in {}", StepName(step), where.ToWords("rank")));
   }
   return MismatchError(fmt::format("{}: expected checkpoints of one step, found {}; {}",
-                                   Escape(source), list.Joined("; "), GreatestCommonStep(ranks)));
+                                   NameOfSource(source), list.Joined("; "),
+                                   GreatestCommonStep(ranks)));
 }
 
 Status CheckOneFormat(const RankListing& rank) {
@@ -147,7 +153,7 @@ Status CheckSameFormat(const std::string& source, const std::vector<RankFile>& f
   return MismatchError(
       fmt::format("{}: expected files of one format, found {}; keep the other files in another "
                   "folder",
-                  Escape(source), list.Joined("; ")));
+                  NameOfSource(source), list.Joined("; ")));
 }
 
 // Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
@@ -211,7 +217,7 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
     }
     return MismatchError(fmt::format(
         "{}: expected one checkpoint to take in each rank folder, found several: {}; {}",
-        Escape(source), open.Joined("; "), advice));
+        NameOfSource(source), open.Joined("; "), advice));
   }
   std::string stem = "*" + Escape(suffix);
   const std::string wanted = found.files.empty()
@@ -220,22 +226,24 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
   if (found.files.empty()) {
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
-                                     Escape(source), wanted, empty.count(), places,
+                                     NameOfSource(source), wanted, empty.count(), places,
                                      empty.ToWords("rank"),
                                      suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
   RESHARD_RETURN_IF_ERROR(CheckSameFormat(source, found.files));
   RESHARD_RETURN_IF_ERROR(CheckSameStep(source, steps, ranks));
   if (empty.count() > 0) {
-    found.warnings.push_back(fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}",
-                                         Escape(source), wanted, empty.count(), ranks.size(),
-                                         places, empty.ToWords("rank")));
+    found.warnings.push_back(
+        {WarningCode::kEmptyRankFolders,
+         fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}", NameOfSource(source), wanted,
+                     empty.count(), ranks.size(), places, empty.ToWords("rank"))});
   }
   if (other.count() > 0) {
     found.warnings.push_back(
-        fmt::format("{}: MindSpore, which goes by the order of names and not by epoch and step, "
-                    "would take other files in {} of {} {}: {}",
-                    Escape(source), other.count(), ranks.size(), places, other.Joined()));
+        {WarningCode::kOtherChoice,
+         fmt::format("{}: MindSpore, which goes by the order of names and not by epoch and step, "
+                     "would take other files in {} of {} {}: {}",
+                     NameOfSource(source), other.count(), ranks.size(), places, other.Joined())});
   }
   return found;
 }
@@ -258,7 +266,7 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
     const std::string name = std::filesystem::path(path).filename().string();
     ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
   }
-  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("`source.files`", "", ranks, options.suffix));
+  RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("", "", ranks, options.suffix));
   for (RankFile& file : taken.files) file.path = paths.at(file.rank);
   return taken;
 }

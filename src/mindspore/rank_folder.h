@@ -33,7 +33,7 @@ struct RankFolderOptions {
 
 struct RankFolder {
   std::vector<RankFile> files;  // ascending by rank, at least one; ranks may be missing
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 // Chooses one file of each folder rank_N of `source`, or of each file or folder that the pattern

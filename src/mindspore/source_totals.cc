@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -108,7 +108,7 @@ class ParameterCounting {
 
   // Adds what was not counted yet. Where `alone`, no other file is asked for what layouts cut.
   Status AddFile(int64_t stage, const IndexedFile& index, bool alone) {
-    const Strategy* strategy = rule_.source();
+    const CheckedStrategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
     for (const StoredArray& parameter : index.arrays()) {
       if (parameter.kind != ArrayKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;

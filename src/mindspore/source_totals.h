@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <stop_token>
 
-#include "reshard/parameter_count.h"
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/source/source.h"

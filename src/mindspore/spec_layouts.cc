@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/used_paths.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
@@ -102,8 +102,10 @@ class StageCutter {
       if (used_[i]) continue;
       const SpecEntry& entry = stage_.entries[i];
       out.warnings.push_back(
-          fmt::format("{}: {}: {} matches no parameter of {} that no entry before it matches",
-                      Escape(spec_.path), entry.place, Quote(entry.parameter), Escape(checkpoint)));
+          {WarningCode::kUnusedPatterns,
+           fmt::format("{}: {}: {} matches no parameter of {} that no entry before it matches",
+                       Escape(spec_.path), entry.place, Quote(entry.parameter),
+                       Escape(checkpoint))});
     }
     out.stages.push_back(std::move(layouts_));
     return {};

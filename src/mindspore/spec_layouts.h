@@ -13,8 +13,8 @@
 
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/parameter_layout.h"
-#include "src/mindspore/strategy.h"
 
 namespace reshard {
 
@@ -46,8 +46,8 @@ struct FullTensor {
 
 struct SpecLayouts {
   std::vector<StageLayouts> stages;
-  std::vector<std::string> warnings;  // entries that match nothing
-  std::vector<std::string> notes;     // parameters without a layout
+  std::vector<Warning> warnings;   // entries that match nothing
+  std::vector<std::string> notes;  // parameters without a layout
 };
 
 // Returns the layout of a tensor that is cut so over the ranks of a stage: device matrix [replicas,

@@ -1,302 +1,109 @@
-#include "src/mindspore/strategy.h"
+#include "reshard/strategy.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <bit>
-#include <cassert>
-#include <charconv>
-#include <filesystem>
-#include <limits>
-#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "src/base/checked.h"
-#include "src/base/quote.h"
+#include "reshard/used_paths.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/checked_strategy.h"
+#include "src/mindspore/conversion_rule.h"
+#include "src/mindspore/rank_list.h"
+#include "src/mindspore/strategy_loader.h"
+#include "src/os/write_file.h"
 
 namespace reshard {
 namespace {
 
-Result<int64_t> DevicesOf(const std::string& path, const LayoutEntry& named) {
-  const std::vector<int64_t>& matrix = named.layout.device_matrix;
-  const auto error = [&](std::string_view what) {
-    return CorruptError(fmt::format("{}: parameter {}: {}", Escape(path), Quote(named.name), what));
-  };
-  if (matrix.size() > kMaxDims) {
-    return error(fmt::format("expected a device matrix of at most {} axes, found {}", kMaxDims,
-                             matrix.size()));
-  }
-  int64_t devices = 1;
-  for (const int64_t axis : matrix) {
-    if (axis < 1) {
-      return error(
-          fmt::format("expected device axes of at least 1, found the device matrix {}", matrix));
+Strategy Summarize(const CheckedStrategy& strategy) {
+  Strategy summary;
+  summary.path = strategy.path();
+  summary.is_pipeline = strategy.is_pipeline();
+  summary.stages = static_cast<int64_t>(strategy.stages().size());
+  summary.devices_per_stage = strategy.devices_per_stage();
+  if (!strategy.is_pipeline()) summary.own_stage = strategy.own_stage();
+  summary.notes = strategy.notes();
+  int64_t number = 0;
+  for (const StrategyStage& stage : strategy.stages()) {
+    for (const auto [name, layout] : stage.layouts()) {
+      summary.parameters.push_back({number, std::string(name), layout.device_matrix,
+                                    layout.tensor_map, layout.opt_weight_shard_step,
+                                    layout.opt_weight_shard_size, layout.tensor_shape});
     }
-    const auto product = CheckedMul(devices, axis);
-    if (!product || *product > kMaxRanks) {
-      return error(fmt::format("expected at most {} devices, found the device matrix {}", kMaxRanks,
-                               matrix));
-    }
-    devices = *product;
+    ++number;
   }
-  return devices;
+  return summary;
 }
 
-std::string Devices(const LayoutEntry& named, int64_t devices) {
-  return fmt::format("parameter {} has {} (device matrix {})", Quote(named.name), devices,
-                     named.layout.device_matrix);
-}
+struct StrategyPair {
+  std::optional<CheckedStrategy> source;
+  std::optional<CheckedStrategy> target;
 
-// Returns the devices of a stage, on which all its layouts have to agree.
-Result<int64_t> DevicesOf(const StrategyStage& stage, std::string_view name_of_stage) {
-  std::optional<int64_t> devices;
-  for (const LayoutEntry named : stage.layouts()) {
-    RESHARD_ASSIGN_OR_RETURN(const int64_t found, DevicesOf(stage.path(), named));
-    if (!devices) devices = found;
-    if (*devices == found) continue;
-    return MismatchError(
-        fmt::format("{}: the layouts of {} are for different device counts: {}, {}; expected one "
-                    "count; is the file put together from several strategies?",
-                    Escape(stage.path()), name_of_stage, Devices(stage.layouts().front(), *devices),
-                    Devices(named, found)));
-  }
-  return *devices;
-}
+  ConversionRule Rule() const { return {source ? &*source : nullptr, target ? &*target : nullptr}; }
+};
 
-// Fails unless `stages`, ascending and distinct, are 0, 1, 2 and so on.
-Status CheckNoneMissing(const std::string& path, const std::vector<int64_t>& stages) {
-  NumberRanges missing;
-  NumberRanges found;
-  int64_t before = -1;
-  for (const int64_t stage : stages) {
-    if (before + 1 < stage) missing.AddRange(before + 1, stage - 1);
-    before = stage;
-    found.Add(stage);
+Result<StrategyPair> LoadStrategies(const std::string& source, const std::string& target) {
+  if (source.empty() && target.empty()) {
+    return InvalidArgumentError("neither a source strategy nor a target strategy is given");
   }
-  if (missing.count() == 0) return {};
-  return MismatchError(
-      fmt::format("{}: missing {}; found {}, expected 0, 1, 2 and so on; give a folder with the "
-                  "strategy files of all stages (or, to convert one stage alone, its file itself)",
-                  Escape(path), missing.ToWords("stage"), found.ToText()));
-}
-
-// Returns what makes two stages differ, or nothing; the order of layouts does not.
-std::optional<std::string> Difference(const StrategyStage& a, const StrategyStage& b) {
-  for (const LayoutEntry named : a.layouts()) {
-    const ParameterLayout* other = b.Find(named.name);
-    if (other == nullptr) return fmt::format("only the first has {}", Quote(named.name));
-    if (*other != named.layout) return fmt::format("in the layout of {}", Quote(named.name));
+  StrategyPair strategies;
+  if (!source.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(strategies.source, LoadStrategy(source));
   }
-  for (const LayoutEntry named : b.layouts()) {
-    if (a.Find(named.name) == nullptr) {
-      return fmt::format("only the second has {}", Quote(named.name));
-    }
+  if (!target.empty()) {
+    RESHARD_ASSIGN_OR_RETURN(strategies.target, LoadStrategy(target));
   }
-  return std::nullopt;
-}
-
-std::string FileName(const std::string& path) {
-  return Escape(std::filesystem::path(path).filename().string());
+  return strategies;
 }
 
 }  // namespace
 
-void LayoutTable::push_back(const LayoutEntry& entry) {
-  const uint32_t layout = Intern(entry.layout);
-  const std::string_view name = names_.Keep(entry.name);
-  entries_.push_back({name.data(), static_cast<uint32_t>(name.size()), layout});
+Result<Strategy> v0_1::ReadStrategy(const std::string& path) {
+  return CatchOutOfMemory([&]() -> Result<Strategy> {
+    RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(path));
+    return Summarize(strategy);
+  });
 }
 
-void LayoutTable::Replace(size_t place, const ParameterLayout& layout) {
-  entries_[place].layout = Intern(layout);
+Result<StrategyMergeReport> v0_1::MergeStrategies(const std::string& folder,
+                                                  const std::string& output, bool force) {
+  return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
+    RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {folder}}));
+    RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
+    RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
+    return StrategyMergeReport{merged.stages, merged.bytes.size(), merged.notes};
+  });
 }
 
-uint32_t LayoutTable::Intern(const ParameterLayout& layout) {
-  // Those side by side are often equal.
-  if (!entries_.empty() && *layouts_[entries_.back().layout] == layout) {
-    return entries_.back().layout;
-  }
-  const auto known = by_value_.find(&layout);
-  if (known != by_value_.end()) return known->second;
-  layouts_.push_back(std::make_shared<const ParameterLayout>(layout));
-  const auto place = static_cast<uint32_t>(layouts_.size() - 1);
-  by_value_.emplace(layouts_.back().get(), place);
-  return place;
+Result<std::vector<int64_t>> v0_1::SourceRanks(int64_t rank, const std::string& source_strategy,
+                                               const std::string& target_strategy) {
+  return CatchOutOfMemory([&]() -> Result<std::vector<int64_t>> {
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
+                             LoadStrategies(source_strategy, target_strategy));
+    return RankList(strategies.Rule(), rank);
+  });
 }
 
-StrategyStage::StrategyStage(std::string path, LayoutTable layouts)
-    : path_(std::move(path)), layouts_(std::move(layouts)) {
-  by_name_.resize(std::bit_ceil(2 * layouts_.size() + 1));
-  bool repeated = false;
-  for (size_t i = 0; i < layouts_.size() && !repeated; ++i) {
-    uint32_t& slot = by_name_[SlotOf(layouts_[i].name)];
-    repeated = slot != 0;
-    slot = static_cast<uint32_t>(i + 1);
-  }
-  if (!repeated) return;
-  const LayoutTable all = std::exchange(layouts_, {});
-  std::fill(by_name_.begin(), by_name_.end(), 0);
-  for (const LayoutEntry entry : all) {
-    uint32_t& slot = by_name_[SlotOf(entry.name)];
-    if (slot != 0) {
-      layouts_.Replace(slot - 1, entry.layout);
-    } else {
-      layouts_.push_back(entry);
-      slot = static_cast<uint32_t>(layouts_.size());
+Status v0_1::ForEachSourceRanks(
+    const std::string& source_strategy, const std::string& target_strategy,
+    const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit) {
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_ASSIGN_OR_RETURN(const StrategyPair strategies,
+                             LoadStrategies(source_strategy, target_strategy));
+    const ConversionRule rule = strategies.Rule();
+    std::optional<RankLists> lists;
+    for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) {
+      if (!lists || rule.TargetLocalRank(rank) == 0) {
+        RESHARD_ASSIGN_OR_RETURN(lists, RankLists::Make(rule, rule.TargetStage(rank)));
+      }
+      visit(rank, lists->RanksOf(rank));
     }
-  }
-}
-
-size_t StrategyStage::SlotOf(std::string_view name) const {
-  const size_t mask = by_name_.size() - 1;
-  size_t slot = std::hash<std::string_view>()(name) & mask;
-  while (by_name_[slot] != 0 && layouts_[by_name_[slot] - 1].name != name) slot = (slot + 1) & mask;
-  return slot;
-}
-
-const ParameterLayout* StrategyStage::Find(std::string_view name) const {
-  const uint32_t place = by_name_[SlotOf(name)];
-  return place == 0 ? nullptr : &layouts_[place - 1].layout;
-}
-
-Status Strategy::SetStages(std::vector<StrategyStage> stages) {
-  for (size_t s = 0; s < stages.size(); ++s) {
-    const std::string name = is_pipeline_ ? fmt::format("stage {}", s) : "this file";
-    RESHARD_ASSIGN_OR_RETURN(const int64_t devices, DevicesOf(stages[s], name));
-    if (s == 0) devices_per_stage_ = devices;
-    if (devices != devices_per_stage_) {
-      return MismatchError(
-          fmt::format("{}: the stages are for different device counts: in stage 0 {}, in stage {} "
-                      "{}; expected one count; are these stages of one run?",
-                      Escape(path_), Devices(stages[0].layouts().front(), devices_per_stage_), s,
-                      Devices(stages[s].layouts().front(), devices)));
-    }
-  }
-  const auto count = static_cast<int64_t>(stages.size());
-  if (count > kMaxRanks / devices_per_stage_) {
-    return CorruptError(fmt::format("{}: expected at most {} ranks, found {} stages of {} devices",
-                                    Escape(path_), kMaxRanks, count, devices_per_stage_));
-  }
-  stages_ = std::move(stages);
-  if (count == 1) return {};
-  for (int64_t s = 0; s < count; ++s) {
-    for (const LayoutEntry named : stages_[static_cast<size_t>(s)].layouts()) {
-      lowest_stages_.emplace(named.name, s);
-    }
-  }
-  return {};
-}
-
-Result<Strategy> Strategy::FromFile(StrategyFile file) {
-  assert(!file.layouts.empty());
-  Strategy strategy(file.path, IsMerged(file.layouts));
-  strategy.own_stage_ = file.first_item_stage.value_or(0);
-  std::vector<StrategyStage> stages;
-  if (strategy.is_pipeline_) {
-    std::map<int64_t, LayoutTable> by_stage;
-    for (const LayoutEntry named : file.layouts) {
-      const auto [stage, name] = *SplitStagePrefix(named.name);
-      by_stage[stage].push_back(LayoutEntry{name, named.layout});
-    }
-    file.layouts.clear();
-    std::vector<int64_t> numbers;
-    for (auto& [number, layouts] : by_stage) {
-      numbers.push_back(number);
-      stages.emplace_back(file.path, std::move(layouts));
-    }
-    RESHARD_RETURN_IF_ERROR(CheckNoneMissing(file.path, numbers));
-  } else {
-    stages.emplace_back(file.path, std::move(file.layouts));
-  }
-  RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  // Ranks count from the stage's first one, wherever only this stage is there.
-  if (strategy.own_stage_ >= kMaxRanks / strategy.devices_per_stage_) {
-    return CorruptError(fmt::format("{}: expected at most {} ranks, found stage {} of {} devices",
-                                    Escape(strategy.path_), kMaxRanks, strategy.own_stage_,
-                                    strategy.devices_per_stage_));
-  }
-  return strategy;
-}
-
-Result<Strategy> Strategy::FromStageFiles(std::string folder, std::vector<StrategyFile> files) {
-  FirstFew merged;
-  uint64_t repeated = 0;
-  std::map<int64_t, StrategyStage> by_stage;
-  for (StrategyFile& file : files) {
-    const bool is_merged = IsMerged(file.layouts);
-    if (is_merged) {
-      for (const std::string& copy : file.copies) merged.Add(FileName(copy));
-      merged.Add(FileName(file.path));
-      continue;
-    }
-    repeated += file.copies.size();
-    if (!file.first_item_stage) {
-      return MismatchError(
-          fmt::format("{}: found no strategy item, whose stage would be the file's; expected one "
-                      "in each stage file of a folder; if there is one stage only, give the file "
-                      "itself",
-                      Escape(file.path)));
-    }
-    StrategyStage stage(std::move(file.path), std::move(file.layouts));
-    const auto place = by_stage.find(*file.first_item_stage);
-    if (place == by_stage.end()) {
-      by_stage.emplace(*file.first_item_stage, std::move(stage));
-      continue;
-    }
-    if (const auto difference = Difference(place->second, stage)) {
-      return MismatchError(fmt::format(
-          "{} and {} are both of stage {} but differ: {}; remove the one that is not of this run",
-          Escape(place->second.path()), Escape(stage.path()), place->first, *difference));
-    }
-    ++repeated;
-  }
-  if (by_stage.empty()) {
-    return MismatchError(fmt::format(
-        "{}: expected the strategy files of the stages, found only merged ones; give one of them "
-        "itself",
-        Escape(folder)));
-  }
-
-  std::vector<int64_t> numbers;
-  std::vector<StrategyStage> stages;
-  for (auto& [number, stage] : by_stage) {
-    numbers.push_back(number);
-    stages.push_back(std::move(stage));
-  }
-  RESHARD_RETURN_IF_ERROR(CheckNoneMissing(folder, numbers));
-  Strategy strategy(std::move(folder), true);
-  RESHARD_RETURN_IF_ERROR(strategy.SetStages(std::move(stages)));
-  const std::string place = Escape(strategy.path());
-  if (merged.count() > 0) {
-    strategy.notes_.push_back(fmt::format("{}: skipped {} merged strategy file{}: {}", place,
-                                          merged.count(), merged.count() == 1 ? "" : "s",
-                                          merged.Joined()));
-  }
-  if (repeated > 0) {
-    strategy.notes_.push_back(
-        fmt::format("{}: skipped {}, the same as another of {} stage", place,
-                    repeated == 1 ? "1 strategy file" : fmt::format("{} strategy files", repeated),
-                    repeated == 1 ? "its" : "their"));
-  }
-  return strategy;
-}
-
-std::optional<int64_t> Strategy::LowestStage(std::string_view name) const {
-  if (stages_.size() == 1) {
-    return stages_[0].Find(name) == nullptr ? std::nullopt : std::optional<int64_t>(0);
-  }
-  const auto found = lowest_stages_.find(name);
-  return found == lowest_stages_.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<std::pair<int64_t, std::string_view>> SplitStagePrefix(std::string_view name) {
-  const size_t digits = name.find_first_not_of("0123456789");
-  if (digits == 0 || digits == std::string_view::npos || name[digits] != '-') return std::nullopt;
-  int64_t stage = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + digits, stage);
-  if (parsed.ec != std::errc()) stage = std::numeric_limits<int64_t>::max();
-  return std::pair(stage, name.substr(digits + 1));
+    return {};
+  });
 }
 
 }  // namespace reshard

@@ -12,7 +12,7 @@
 
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 
 namespace reshard {
 
@@ -46,7 +46,7 @@ Result<MergedStrategy> MergeStageFiles(const std::string& folder,
 // there is one only; a merged file that lies alone in a folder is taken itself.
 // Errors: kNotFound; kCorrupt and kMismatch as ParseStrategy, Strategy::FromFile and
 // Strategy::FromStageFiles; kIo; those of `memory`.
-Result<Strategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
+Result<CheckedStrategy> LoadStrategy(const std::string& path, const MemoryCheck& memory = {});
 
 // Returns the bytes of the strategy file `path`, not parsed, or of the stage files of the folder
 // `path` merged; adds what there is to say to `notes`.

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/used_paths.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -131,18 +131,20 @@ struct Dropped {
   size_t shapes = 0;
   std::set<std::string> keys;
 
-  std::vector<std::string> Warnings() const {
-    std::vector<std::string> warnings;
+  std::vector<Warning> Warnings() const {
+    std::vector<Warning> warnings;
     if (shapes > 0) {
       warnings.push_back(
-          fmt::format("tensor_shape of {} parameter{} is dropped: protobuf has no place for it",
-                      shapes, shapes == 1 ? "" : "s"));
+          {WarningCode::kDropped,
+           fmt::format("tensor_shape of {} parameter{} is dropped: protobuf has no place for it",
+                       shapes, shapes == 1 ? "" : "s")});
     }
     if (!keys.empty()) {
       std::vector<std::string> names;
       for (const std::string& key : keys) names.push_back(Quote(key));
       warnings.push_back(
-          fmt::format("dropped, as protobuf has no place for them: {}", FirstOf(names)));
+          {WarningCode::kDropped,
+           fmt::format("dropped, as protobuf has no place for them: {}", FirstOf(names))});
     }
     return warnings;
   }
@@ -347,8 +349,10 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
       .on_current_stage = [&](uint64_t stage) { current_stage = static_cast<uint32_t>(stage); }};
   RESHARD_RETURN_IF_ERROR(VisitStrategyItems(path, bytes, visitor));
   if (writer.replaced() > 0) {
-    recoded.warnings.push_back(fmt::format(
-        "items whose names come again: {}; in JSON the last of a name counts", writer.replaced()));
+    recoded.warnings.push_back(
+        {WarningCode::kRepeatedNames,
+         fmt::format("items whose names come again: {}; in JSON the last of a name counts",
+                     writer.replaced())});
   }
   recoded.bytes = writer.TakeBytes(current_stage);
   return recoded;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/strategy.pb.h"
 #include "src/mindspore/strategy_codec.h"
 #include "src/mindspore/strategy_json.h"
@@ -60,7 +60,7 @@ Result<std::string> EncodeStrategy(const std::vector<StageLayouts>& stages, bool
 struct RecodedStrategy {
   std::string bytes;
   size_t layouts = 0;
-  std::vector<std::string> warnings;  // what the other encoding has no place for
+  std::vector<Warning> warnings;  // what the other encoding has no place for
 };
 
 // Encodes a strategy file in `encoding`; one that is in it already stays as it is. `path` is for

@@ -25,7 +25,7 @@ using StageSet = std::set<int64_t>;
 
 // Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
 // one of the rule's, ought to cut it.
-bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
+bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
                  const PlanFindings::Parameter& parameter) {
   if (parameter.kind != ArrayKind::kTensor || strategy.Contains(parameter.source_name) ||
       ElementCount(parameter.full_shape).value_or(0) <= 1) {
@@ -37,7 +37,7 @@ bool IsUnmatched(const ConversionRule& rule, const Strategy& strategy,
           std::max(rule.source_devices(), rule.target_devices()) > 1);
 }
 
-Views UnmatchedOf(const ConversionRule& rule, const Strategy& strategy,
+Views UnmatchedOf(const ConversionRule& rule, const CheckedStrategy& strategy,
                   const PlanFindings& findings) {
   Views names;
   for (const auto& [target_name, parameter] : findings.parameters) {
@@ -55,10 +55,10 @@ StageSet TargetStages(const ConversionRule& rule, std::span<const int64_t> ranks
 // Calls visit(name) with the names of `strategy` that are written on one of the target stages
 // where a file has them. Names of several stages come several times.
 template <typename Visit>
-void ForEachName(const ConversionRule& rule, const Strategy& strategy, const StageSet& targets,
-                 const Visit& visit) {
+void ForEachName(const ConversionRule& rule, const CheckedStrategy& strategy,
+                 const StageSet& targets, const Visit& visit) {
   // What the target strategy has goes to its stages only.
-  const Strategy* target_strategy = rule.target();
+  const CheckedStrategy* target_strategy = rule.target();
   const auto is_written = [&](std::string_view name) {
     const auto lowest =
         target_strategy == nullptr ? std::nullopt : target_strategy->LowestStage(name);
@@ -184,7 +184,7 @@ std::map<PrefixChange, Votes> CountChanges(const Views& in_files, const Views& i
   return changes;
 }
 
-std::string WhatBecomesOfThem(const ConversionRule& rule, const Strategy& strategy) {
+std::string WhatBecomesOfThem(const ConversionRule& rule, const CheckedStrategy& strategy) {
   return &strategy == rule.source()
              ? "each would be taken from one source rank as if it had the full tensor"
              : "each would be written as it stands, not cut";
@@ -201,7 +201,7 @@ std::string WordsOf(const PrefixChange& change) {
                      Quote(change.in_strategy));
 }
 
-Status PrefixError(const ConversionRule& rule, const Strategy& strategy, size_t unmatched,
+Status PrefixError(const ConversionRule& rule, const CheckedStrategy& strategy, size_t unmatched,
                    const PrefixChange& change, const Votes& votes) {
   return MismatchError(fmt::format(
       "{}: has no layout for {} of the files' tensors, but {} of their names differ from names of "
@@ -213,7 +213,7 @@ Status PrefixError(const ConversionRule& rule, const Strategy& strategy, size_t 
 
 Status CheckPrefixes(const ConversionRule& rule, std::span<const int64_t> ranks,
                      const PlanFindings& findings) {
-  for (const Strategy* strategy : {rule.source(), rule.target()}) {
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     const Views unmatched = UnmatchedOf(rule, *strategy, findings);
     if (unmatched.empty()) continue;
@@ -238,7 +238,7 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
                            const PlanFindings& findings, uint64_t bytes) {
   // A few large tensors may be honest, as in MindSpore's own tests of such conversions.
   constexpr size_t kMany = 10;
-  for (const Strategy* strategy : {rule.source(), rule.target()}) {
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
     std::vector<std::string> names;
     uint64_t unmatched = 0;

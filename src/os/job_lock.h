@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
 #include "src/os/system_call.h"

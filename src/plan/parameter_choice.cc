@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "format/mindspore_checkpoint/value_parser.h"
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 
 namespace reshard {

@@ -71,24 +71,27 @@ void PlanFindings::AddAbsent(std::vector<std::string_view> names) {
   absent = std::move(all);
 }
 
-std::vector<std::string> PlanFindings::Warnings() const {
-  std::vector<std::string> warnings;
-  const auto add = [&](const std::set<std::string>& items, std::string_view what) {
+std::vector<Warning> PlanFindings::Warnings() const {
+  std::vector<Warning> warnings;
+  const auto add = [&](WarningCode code, const std::set<std::string>& items,
+                       std::string_view what) {
     if (!items.empty()) {
-      warnings.push_back(fmt::format("{} parameter{} {}: {}", items.size(),
-                                     items.size() == 1 ? "" : "s", what,
-                                     FirstOf({items.begin(), items.end()})));
+      warnings.push_back(
+          {code, fmt::format("{} parameter{} {}: {}", items.size(), items.size() == 1 ? "" : "s",
+                             what, FirstOf({items.begin(), items.end()}))});
     }
   };
-  add(unmatched_copied,
+  add(WarningCode::kUnmatchedParameters, unmatched_copied,
       "in only one of the two strategies, copied as they stand from one source rank "
       "(`unmatched=drop` leaves them out)");
-  add(unmatched_dropped, "in only one of the two strategies, left out");
-  add(texts_left_out, "that are texts, which safetensors files cannot hold, left out");
-  add(not_in_source_strategy,
+  add(WarningCode::kUnmatchedParameters, unmatched_dropped,
+      "in only one of the two strategies, left out");
+  add(WarningCode::kLeftOut, texts_left_out,
+      "that are texts, which safetensors files cannot hold, left out");
+  add(WarningCode::kWithoutLayout, not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
       "tensor (where ranks have shards, the strategy is not complete)");
-  add(not_in_target_strategy,
+  add(WarningCode::kWithoutLayout, not_in_target_strategy,
       "without a layout in the target strategy, written in full for each rank");
   if (!absent.empty()) {
     FirstFew names;
@@ -98,15 +101,19 @@ std::vector<std::string> PlanFindings::Warnings() const {
     }
     names.AddUnnamed(absent.size() - names.count());
     warnings.push_back(
-        fmt::format("{} parameter{} of the strategies that no source file holds, left out: {}",
-                    absent.size(), absent.size() == 1 ? "" : "s", names.Joined()));
+        {WarningCode::kAbsentParameters,
+         fmt::format("{} parameter{} of the strategies that no source file holds, left out: {}",
+                     absent.size(), absent.size() == 1 ? "" : "s", names.Joined())});
   }
-  add(other_shapes, "of other full shapes than the tensor_shape of a strategy says");
+  add(WarningCode::kOtherShapes, other_shapes,
+      "of other full shapes than the tensor_shape of a strategy says");
   if (!empty_files.empty()) {
-    warnings.push_back(fmt::format(
-        "{} target file{} without a parameter, empty, which MindSpore does not load: {}",
-        empty_files.size(), empty_files.size() == 1 ? "" : "s",
-        FirstOf({empty_files.begin(), empty_files.end()})));
+    warnings.push_back(
+        {WarningCode::kEmptyTargets,
+         fmt::format(
+             "{} target file{} without a parameter, empty, which MindSpore does not load: {}",
+             empty_files.size(), empty_files.size() == 1 ? "" : "s",
+             FirstOf({empty_files.begin(), empty_files.end()}))});
   }
   return warnings;
 }

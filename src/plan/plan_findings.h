@@ -70,7 +70,7 @@ struct PlanFindings {
   bool Append(const PlanFindings& next);
 
   // Returns one sentence a finding: counts, and the first names.
-  std::vector<std::string> Warnings() const;
+  std::vector<Warning> Warnings() const;
 };
 
 }  // namespace reshard

@@ -16,10 +16,10 @@
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
 #include "src/io/shared_work.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/optimizer_copy.h"
-#include "src/mindspore/strategy.h"
 #include "src/plan/make_copies.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/block_copy.h"
@@ -64,7 +64,7 @@ class RankSet {
 };
 
 // Whether a layout of any stage cuts the parameter.
-bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
+bool IsCut(const SourceTensor& parameter, const CheckedStrategy& strategy) {
   return std::any_of(strategy.stages().begin(), strategy.stages().end(),
                      [&](const StrategyStage& stage) {
                        const ParameterLayout* const layout = stage.Find(parameter.name);
@@ -77,7 +77,7 @@ bool IsCut(const SourceTensor& parameter, const Strategy& strategy) {
 // Reads the files of one checkpoint.
 class ContentsReader {
  public:
-  ContentsReader(const Source& source, const Strategy* strategy,
+  ContentsReader(const Source& source, const CheckedStrategy* strategy,
                  const std::vector<SourceTensor>& parameters)
       : source_(source), strategy_(strategy), parameters_(parameters), own_(parameters.size()) {
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -221,7 +221,7 @@ class ContentsReader {
   }
 
   const Source& source_;
-  const Strategy* strategy_;  // null: none
+  const CheckedStrategy* strategy_;  // null: none
   const std::vector<SourceTensor>& parameters_;
   const ParameterChoice everything_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
@@ -283,7 +283,7 @@ bool HeldValue::Less::operator()(const HeldValue& a, const HeldValue& b) const {
   return key(a) < key(b);
 }
 
-Result<CheckpointContents> ReadAllRanks(const Source& source, const Strategy* strategy,
+Result<CheckpointContents> ReadAllRanks(const Source& source, const CheckedStrategy* strategy,
                                         const std::vector<SourceTensor>& parameters,
                                         const SharedWork& work) {
   ContentsReader reader(source, strategy, parameters);

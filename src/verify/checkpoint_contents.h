@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/digest/digest128.h"
 #include "src/io/shared_work.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
-#include "src/mindspore/strategy.h"
 #include "src/plan/plan_findings.h"
 #include "src/source/source.h"
 
@@ -64,7 +64,7 @@ struct CheckpointContents {
 // counted in bytes of the files. `strategy` is the source's, null for none.
 // Errors: kMismatch when no file holds a shard, or where a layout does not fit; those of
 // SourceFiles; kCancelled.
-Result<CheckpointContents> ReadAllRanks(const Source& source, const Strategy* strategy,
+Result<CheckpointContents> ReadAllRanks(const Source& source, const CheckedStrategy* strategy,
                                         const std::vector<SourceTensor>& parameters,
                                         const SharedWork& work);
 

@@ -4,7 +4,7 @@
 #ifndef RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 #define RESHARD_SRC_VERIFY_FIND_DAMAGE_H_
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "src/io/shared_work.h"
 #include "src/verify/stored_set.h"

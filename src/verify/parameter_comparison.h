@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/shared_work.h"

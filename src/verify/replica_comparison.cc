@@ -26,7 +26,7 @@ void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
 
 }  // namespace
 
-StageShards::StageShards(const Source& source, const Strategy& strategy,
+StageShards::StageShards(const Source& source, const CheckedStrategy& strategy,
                          const ParameterChoice& choice, int64_t stage)
     : source_(source),
       strategy_(strategy),
@@ -268,7 +268,7 @@ Result<std::optional<ByteDifference>> StageShards::FirstDifference(
   return std::optional<ByteDifference>();
 }
 
-Result<ReplicaReport> CompareReplicas(const Source& source, const Strategy* strategy,
+Result<ReplicaReport> CompareReplicas(const Source& source, const CheckedStrategy* strategy,
                                       const ParameterChoice& choice,
                                       std::span<const int64_t> stages, const SharedWork& work) {
   ReplicaReport report;

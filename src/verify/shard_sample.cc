@@ -110,7 +110,7 @@ SampleLimits SampleLimitsFor(const std::string& path) {
   return {most.reads / 4, most.files / 4};
 }
 
-Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
+Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
                                  const ParameterChoice& choice, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work) {
   ShardSample sample;

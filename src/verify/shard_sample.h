@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/source.h"
 
@@ -66,7 +66,7 @@ struct ShardSample {
 // Samples the parameters of `choice` in the files of these source stages, accumulated gradients
 // left out; without a source strategy there is nothing to sample. Errors: those of reading files
 // that were opened before; kMismatch where a layout does not fit; kCancelled.
-Result<ShardSample> SampleShards(const Source& source, const Strategy* strategy,
+Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
                                  const ParameterChoice& choice, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work);
 

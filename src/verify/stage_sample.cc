@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"

@@ -16,7 +16,7 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 #include "src/plan/parameter_choice.h"
 #include "src/source/shard_grid.h"
 #include "src/source/source.h"
@@ -63,7 +63,7 @@ struct SampledRank {
 
 class StageSample {
  public:
-  StageSample(SourceFiles& others, const Source& source, const Strategy& strategy,
+  StageSample(SourceFiles& others, const Source& source, const CheckedStrategy& strategy,
               const ParameterChoice& choice, int64_t stage, SampleBudget& budget)
       : others_(others),
         source_(source),
@@ -120,7 +120,7 @@ class StageSample {
 
   SourceFiles& others_;
   const Source& source_;
-  const Strategy& strategy_;
+  const CheckedStrategy& strategy_;
   const ParameterChoice& choice_;
   const int64_t stage_;
   SampleBudget& budget_;

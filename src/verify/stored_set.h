@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/os/output_directory.h"

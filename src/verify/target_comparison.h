@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 #include "reshard/status.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"

@@ -50,7 +50,7 @@ class JsonLinesTest(unittest.TestCase):
         found = [json.loads(line) for line in output.splitlines()]
         for line in found:
             self.assertEqual(list(line)[:3], ["schema_version", "command", "message_type"])
-            self.assertEqual(line["schema_version"], 1)
+            self.assertEqual(line["schema_version"], 2)
             if line["message_type"] == "status":
                 self.assertEqual(set(line), STATUS)
                 self.assertLessEqual(line["bytes_done"], line["total_bytes"])
@@ -119,7 +119,9 @@ class JsonLinesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         warning, summary = self.lines(done.stdout)
         self.assertEqual(warning["message_type"], "warning")
-        self.assertEqual([warning["message"]], summary["warnings"])
+        self.assertEqual(warning["code"], "not compared")
+        self.assertEqual([{"code": warning["code"], "message": warning["message"]}],
+                         summary["warnings"])
 
     def test_status_comes_while_it_runs_and_a_stop_is_an_error(self):
         process = subprocess.Popen([RESHARD, "convert", "large", "stopped", "--src-strategy",

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/conversion_options.h"
-#include "src/mindspore/strategy.h"
+#include "reshard/options.h"
+#include "src/mindspore/checked_strategy.h"
 #include "tests/support/test_tensor.h"
 
 namespace reshard {

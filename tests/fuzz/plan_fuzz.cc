@@ -97,12 +97,12 @@ class PlanRun {
   explicit PlanRun(const FuzzModel& model) : model_(model), files_(64), tables_(files_, 1 << 20) {}
 
   std::string Run() {
-    std::optional<Strategy> source;
-    std::optional<Strategy> target;
+    std::optional<CheckedStrategy> source;
+    std::optional<CheckedStrategy> target;
     for (const auto& [side, strategy] :
          {std::pair(&model_.source, &source), std::pair(&model_.target, &target)}) {
       if (!side->has_strategy) continue;
-      auto made = Strategy::FromFile(side->strategy);
+      auto made = CheckedStrategy::FromFile(side->strategy);
       if (!made.ok()) return RefusalFault(made.status());
       *strategy = *std::move(made);
     }
@@ -123,8 +123,8 @@ class PlanRun {
       if (!fault.empty()) return fmt::format("target rank {}: {}", rank, fault);
       if (!plan.ok()) break;
     }
-    for (const std::string& warning : findings.Warnings()) {
-      const std::string fault = RefusalFault(MismatchError(warning));
+    for (const Warning& warning : findings.Warnings()) {
+      const std::string fault = RefusalFault(MismatchError(warning.message));
       if (!fault.empty()) return fault;
     }
     return "";

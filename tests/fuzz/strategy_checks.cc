@@ -60,7 +60,7 @@ std::string LayoutFault(const ParameterLayout& layout) {
   return "";
 }
 
-std::string RankListFault(const Strategy& strategy) {
+std::string RankListFault(const CheckedStrategy& strategy) {
   const ConversionRule same(&strategy, &strategy);
   const ConversionRule whole(&strategy, nullptr);
   const ConversionRule cut(nullptr, &strategy);
@@ -87,10 +87,10 @@ std::string RankListFault(const Strategy& strategy) {
 }
 
 // Where the target has a parameter more, the file is of a stage that is converted alone.
-std::string StageAloneFault(const StrategyFile& file, const Strategy& strategy) {
+std::string StageAloneFault(const StrategyFile& file, const CheckedStrategy& strategy) {
   StrategyFile more = file;
   more.layouts.push_back(NamedLayout{"more", strategy.stages()[0].layouts()[0].layout});
-  const auto target = Strategy::FromFile(std::move(more));
+  const auto target = CheckedStrategy::FromFile(std::move(more));
   if (!target.ok()) return "refused with a layout more: " + target.status().message();
   const ConversionRule rule(&strategy, &*target);
   for (int64_t rank = 0; rank < target->ranks(); ++rank) {
@@ -104,12 +104,12 @@ std::string StageAloneFault(const StrategyFile& file, const Strategy& strategy) 
 }
 
 // The file alone in a folder, merged, says the same under other names.
-std::string MergeFault(std::string_view bytes, const Strategy& strategy) {
+std::string MergeFault(std::string_view bytes, const CheckedStrategy& strategy) {
   const auto merged = MergeStageFiles("folder", {{"s.ckpt", std::string(bytes), {}}});
   if (!merged.ok()) return RefusalFault(merged.status());
   auto again = ParseStrategy("merged", merged->bytes);
   if (!again.ok()) return "merged, it is not read: " + again.status().message();
-  const auto pipeline = Strategy::FromFile(*std::move(again));
+  const auto pipeline = CheckedStrategy::FromFile(*std::move(again));
   if (!pipeline.ok()) return "merged, it is refused: " + pipeline.status().message();
   if (!pipeline->is_pipeline() || pipeline->stages().size() != 1 ||
       !std::equal(pipeline->stages()[0].layouts().begin(), pipeline->stages()[0].layouts().end(),
@@ -123,7 +123,7 @@ std::string MergeFault(std::string_view bytes, const Strategy& strategy) {
 
 std::string StrategyFault(const StrategyFile& file, std::string_view bytes) {
   if (file.layouts.empty()) return "a strategy without layouts";
-  const auto strategy = Strategy::FromFile(file);
+  const auto strategy = CheckedStrategy::FromFile(file);
   if (!strategy.ok()) return RefusalFault(strategy.status());
   if (strategy->ranks() < 1 || strategy->ranks() > kMaxRanks) return "too many ranks";
   if (strategy->ranks() > kMostRanks || file.layouts.size() > kMostLayouts) return "";

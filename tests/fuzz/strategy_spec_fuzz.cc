@@ -159,7 +159,7 @@ std::string WrittenFault(const StrategySpec& spec, const SpecLayouts& layouts) {
     }
     auto file = ParseStrategy("made", *bytes);
     if (!file.ok()) return "made, it is not read: " + file.status().message();
-    const auto strategy = Strategy::FromFile(*std::move(file));
+    const auto strategy = CheckedStrategy::FromFile(*std::move(file));
     if (!strategy.ok()) return "made, it is refused: " + strategy.status().message();
     if (strategy->is_pipeline() != spec.is_pipeline ||
         strategy->devices_per_stage() != spec.devices ||

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
@@ -81,8 +81,8 @@ class ConvertGoldenTest : public testing::TestWithParam<std::string> {
   ConvertOptions Options() const {
     ConvertOptions options;
     options.source.path = folder_ / "src";
-    options.source.strategy = Strategy("src_strategy");
-    options.target.strategy = Strategy("dst_strategy");
+    options.source.strategy = CheckedStrategy("src_strategy");
+    options.target.strategy = CheckedStrategy("dst_strategy");
     options.target.prefix = case_.at("prefix");
     return options;
   }
@@ -98,7 +98,7 @@ class ConvertGoldenTest : public testing::TestWithParam<std::string> {
   const nlohmann::json case_;
 
  private:
-  std::string Strategy(const char* side) const {
+  std::string CheckedStrategy(const char* side) const {
     const nlohmann::json& name = case_.at(side);
     return name.is_null() ? "" : (folder_ / name.get<std::string>()).string();
   }

@@ -15,6 +15,7 @@
 #include "reshard/convert.h"
 #include "reshard/verify.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
@@ -198,8 +199,10 @@ TEST_F(HuggingFaceFolderTest, ATensorThatTheIndexLacksIsLeftOutWithAWarning) {
   options_.target.shard_size = TargetSpec().shard_size;
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->warnings, Contains(HasSubstr("left out: \"" + name + "\"")));
-  EXPECT_THAT(report->warnings, Contains(HasSubstr("\"total_size\" is ")));
+  EXPECT_THAT(report->warnings,
+              Contains(Says(WarningCode::kLeftOut, HasSubstr("left out: \"" + name + "\""))));
+  EXPECT_THAT(report->warnings,
+              Contains(Says(WarningCode::kIndexDisagrees, HasSubstr("\"total_size\" is "))));
   const std::string made = ReadFile(fs::path(options_.target.folder) / "model.safetensors");
   EXPECT_EQ(made.find("\"" + name + "\""), std::string::npos);
   EXPECT_NE(made.find("\"" + other + "\""), std::string::npos);

@@ -71,7 +71,7 @@ TEST_P(GenRoundTripTest, ConvertedEqualsMade) {
   if (row.with_target_strategy) options.target.strategy = made / "strategy";
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_EQ(report->warnings, std::vector<std::string>());
+  EXPECT_EQ(report->warnings.size(), 0U);
 
   const int64_t ranks = row.target.tp * row.target.dp * row.target.pp;
   EXPECT_EQ(report->files.size(), static_cast<size_t>(ranks));

@@ -13,7 +13,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/verify.h"
 #include "tests/support/temporary_folder.h"
 
@@ -88,13 +88,13 @@ class VerifyGoldenTest : public testing::TestWithParam<std::string> {
     AgainstOptions options;
     options.target.folder = folder_ / "expected";
     options.source.path = folder_ / "src";
-    options.source.strategy = Strategy("src_strategy");
-    options.target.strategy = Strategy("dst_strategy");
+    options.source.strategy = CheckedStrategy("src_strategy");
+    options.target.strategy = CheckedStrategy("dst_strategy");
     options.target.prefix = case_.at("prefix");
     return options;
   }
 
-  std::string Strategy(const char* side) const {
+  std::string CheckedStrategy(const char* side) const {
     const nlohmann::json& name = case_.at(side);
     return name.is_null() ? "" : (folder_ / name.get<std::string>()).string();
   }

@@ -12,7 +12,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/convert.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tests/property/any_model.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"

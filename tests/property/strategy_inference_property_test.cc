@@ -18,8 +18,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/strategy_files.h"
-#include "reshard/strategy_inference.h"
+#include "reshard/strategy.h"
 #include "tests/property/any_spec.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
@@ -206,8 +205,8 @@ bool HasEqualParts(const SpecParameter& parameter, int64_t devices) {
 
 bool IsNamedOpen(const InferStrategyReport& report, const std::string& name) {
   return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const auto& warning) {
-    return warning.find("shards of equal bytes") != std::string::npos &&
-           warning.find('"' + name + '"') != std::string::npos;
+    return warning.code == WarningCode::kAmbiguousLayouts &&
+           warning.message.find('"' + name + '"') != std::string::npos;
   });
 }
 

@@ -81,11 +81,11 @@ RC_GTEST_PROP(StrategyMergePropertyTest, StageFilesSayWhatTheirMergedFileSays, (
 
   auto parsed = ParseStageFiles(files);
   RC_ASSERT(parsed.ok());
-  const auto joined = Strategy::FromStageFiles("folder", std::move(parsed).value());
+  const auto joined = CheckedStrategy::FromStageFiles("folder", std::move(parsed).value());
   RC_ASSERT(joined.ok());
   auto file = ParseStrategy("merged", merged->bytes);
   RC_ASSERT(file.ok());
-  const auto whole = Strategy::FromFile(std::move(file).value());
+  const auto whole = CheckedStrategy::FromFile(std::move(file).value());
   RC_ASSERT(whole.ok());
   RC_ASSERT(joined->is_pipeline());
   RC_ASSERT(whole->is_pipeline());

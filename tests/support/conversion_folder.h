@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 

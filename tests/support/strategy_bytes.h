@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 
 namespace reshard {
 

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "reshard/checkpoint.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
@@ -137,8 +138,8 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
   EXPECT_THAT((*checkpoint->Shards("step"))[0].ranks, ElementsAre(0));
 }
 
-StrategySummary QuartersAndHalves() {
-  StrategySummary strategy;
+Strategy QuartersAndHalves() {
+  Strategy strategy;
   strategy.parameters = {
       {.stage = 0, .name = "weight", .device_matrix = {4}, .tensor_map = {{0, -1}}},
       {.stage = 0, .name = "bias", .device_matrix = {2, 2}, .tensor_map = {{1}}}};
@@ -158,7 +159,7 @@ TEST_F(ShardedCheckpointTest, TakesAStrategyOfMemory) {
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_TRUE(ShardedCheckpoint::Open(source, *read).ok());
 
-  const auto without = ShardedCheckpoint::Open(source, StrategySummary());
+  const auto without = ShardedCheckpoint::Open(source, Strategy());
   EXPECT_EQ(without.status().code(), StatusCode::kInvalidArgument);
   const auto file = ShardedCheckpoint::Open(source + "/rank_0/net-1_1.ckpt", QuartersAndHalves());
   EXPECT_EQ(file.status().code(), StatusCode::kMismatch);
@@ -185,7 +186,8 @@ TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
   std::filesystem::remove_all(folder_.path() / "src" / "rank_3");  // bias is in rank 2 too
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  EXPECT_THAT(checkpoint->warnings(), ElementsAre(HasSubstr("missing: 3")));
+  EXPECT_THAT(checkpoint->warnings(),
+              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("missing: 3"))));
 
   std::vector<std::byte> bytes(24);
   Status status = checkpoint->Read("weight", {{1, 2}, {3, 2}}, bytes);

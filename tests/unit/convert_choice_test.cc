@@ -12,6 +12,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -239,10 +240,14 @@ TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
   options.selection.include = {"w", "adam_v.*", "step"};
   options.selection.exclude = {"accu_grads*", "ada?_m.w"};
   options.selection.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
-  EXPECT_THAT(RunConvert(options).warnings,
-              ElementsAre("1 of the patterns of `include` matches no parameter: \"adam_v.*\"",
-                          "1 of the patterns of `exclude` matches no parameter: \"accu_grads*\"",
-                          "1 of the names that `renames` replaces is no parameter's: \"weight\""));
+  EXPECT_THAT(
+      RunConvert(options).warnings,
+      ElementsAre(Says(WarningCode::kUnusedPatterns,
+                       "1 of the patterns of `include` matches no parameter: \"adam_v.*\""),
+                  Says(WarningCode::kUnusedPatterns,
+                       "1 of the patterns of `exclude` matches no parameter: \"accu_grads*\""),
+                  Says(WarningCode::kUnusedRenames,
+                       "1 of the names that `renames` replaces is no parameter's: \"weight\"")));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Named(kStep, "z")));
 }
 
@@ -316,9 +321,10 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
       "full.ckpt", EncodeCheckpoint({kWeight, kStep, MakeTensor("other", DType::kInt8, {})}));
   options.selection.renames = {{"w", "model.w"}};  // the reference has the source's names
   EXPECT_THAT(RunConvert(options).warnings,
-              ElementsAre(AllOf(HasSubstr("1 of 3 parameters are not in the reference "),
-                                HasSubstr("full.ckpt, which cannot tell their full shapes: "
-                                          "\"adam_m.w\""))));
+              ElementsAre(Says(WarningCode::kNotInReference,
+                               AllOf(HasSubstr("1 of 3 parameters are not in the reference "),
+                                     HasSubstr("full.ckpt, which cannot tell their full shapes: "
+                                               "\"adam_m.w\"")))));
 
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);

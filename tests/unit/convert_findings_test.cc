@@ -9,6 +9,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -47,8 +48,10 @@ TEST(MissingRanksTest, AreAWarningWhereReplicasServe) {
   folder.RemoveRank(0);
   folder.RemoveRank(3);
   const ConvertReport report = RunConvert(folder);
-  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("2 of ranks 0-3 (by ")));
-  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("src.ckpt) are missing: 0, 3")));
+  EXPECT_THAT(report.warnings,
+              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("2 of ranks 0-3 (by "))));
+  EXPECT_THAT(report.warnings, ElementsAre(Says(WarningCode::kMissingRanks,
+                                                HasSubstr("src.ckpt) are missing: 0, 3"))));
   EXPECT_THAT(report.source_ranks, ElementsAre(1, 2));
   for (const int64_t rank : {0, 1}) {
     EXPECT_THAT(folder.Target(rank), ElementsAre(NaiveShard(kWeight, kRowsOf2, rank), Step(0)));
@@ -76,7 +79,8 @@ TEST(MissingRanksTest, ManyAreRanges) {
   folder.WriteRank(40, {kWeight});
   EXPECT_THAT(
       RunConvert(folder).warnings,
-      ElementsAre(AllOf(HasSubstr("63 of ranks 0-63"), HasSubstr("are missing: 0-39, 41-63"))));
+      ElementsAre(Says(WarningCode::kMissingRanks, AllOf(HasSubstr("63 of ranks 0-63"),
+                                                         HasSubstr("are missing: 0-39, 41-63")))));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight));
 }
 
@@ -182,18 +186,21 @@ class UnmatchedTest : public testing::Test {
 };
 
 TEST_F(UnmatchedTest, IsCopiedWithAWarningThatCountsAndNames) {
-  EXPECT_THAT(RunConvert(folder_).warnings,
-              ElementsAre(AllOf(HasSubstr("2 parameters in only one of the two strategies, copied"),
-                                HasSubstr(": \"fresh\", \"old\""))));
+  EXPECT_THAT(
+      RunConvert(folder_).warnings,
+      ElementsAre(Says(WarningCode::kUnmatchedParameters,
+                       AllOf(HasSubstr("2 parameters in only one of the two strategies, copied"),
+                             HasSubstr(": \"fresh\", \"old\"")))));
   EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3),
                                              NaiveShard(old_, kRowsOf2, 1), fresh_, Step(0)));
 }
 
 TEST_F(UnmatchedTest, IsDroppedOnRequest) {
   folder_.options().selection.unmatched = UnmatchedPolicy::kDrop;
-  EXPECT_THAT(
-      RunConvert(folder_).warnings,
-      ElementsAre("2 parameters in only one of the two strategies, left out: \"fresh\", \"old\""));
+  EXPECT_THAT(RunConvert(folder_).warnings,
+              ElementsAre(Says(
+                  WarningCode::kUnmatchedParameters,
+                  "2 parameters in only one of the two strategies, left out: \"fresh\", \"old\"")));
   EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3), Step(0)));
 }
 
@@ -218,9 +225,10 @@ TEST_F(WithoutLayoutTest, InTheSourceIsAWarningOrRefused) {
     folder.WriteStage({kWeight, buffer_, element_, Step(0)}, {{"w", kRowsOf2}}, 2);
     EXPECT_THAT(
         RunConvert(folder).warnings,
-        ElementsAre(
+        ElementsAre(Says(
+            WarningCode::kWithoutLayout,
             AllOf(HasSubstr("1 parameter without a layout in the source strategy, taken from one"),
-                  HasSubstr(": \"buffer\""))));
+                  HasSubstr(": \"buffer\"")))));
     folder.options().selection.unmatched = UnmatchedPolicy::kError;
     folder.options().target.folder += "2";
     EXPECT_THAT(RefusedAsMismatch(folder),
@@ -233,8 +241,9 @@ TEST_F(WithoutLayoutTest, InTheTargetIsAWarningOrRefused) {
   folder.WriteRank(0, {kWeight, buffer_, element_});
   EXPECT_THAT(
       RunConvert(folder).warnings,
-      ElementsAre("1 parameter without a layout in the target strategy, written in full for "
-                  "each rank: \"buffer\""));
+      ElementsAre(Says(WarningCode::kWithoutLayout,
+                       "1 parameter without a layout in the target strategy, written in full for "
+                       "each rank: \"buffer\"")));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), buffer_, element_));
   folder.options().selection.unmatched = UnmatchedPolicy::kError;
   folder.options().target.folder += "2";
@@ -251,9 +260,11 @@ TEST(AbsentTest, ParametersOfTheStrategiesInNoFileAreAWarning) {
   ConversionFolder folder({{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_source", kRowsOf2}},
                           {{"w", kRowsOf2}, {"both", kRowsOf2}, {"in_target", kRowsOf2}});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
-  EXPECT_THAT(RunConvert(folder).warnings,
-              ElementsAre("2 parameters of the strategies that no source file holds, left out: "
-                          "\"both\", \"in_target\""));
+  EXPECT_THAT(
+      RunConvert(folder).warnings,
+      ElementsAre(Says(WarningCode::kAbsentParameters,
+                       "2 parameters of the strategies that no source file holds, left out: "
+                       "\"both\", \"in_target\"")));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1)));
 }
 
@@ -261,9 +272,11 @@ TEST(AbsentTest, WithoutATargetStrategyThoseOfTheSource) {
   ConversionFolder folder({{"0-w", kRowsOf2}, {"1-gone", kRowsOf2}}, {});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   folder.WriteStage({Step(1)}, {}, 2, 2);
-  EXPECT_THAT(RunConvert(folder).warnings,
-              ElementsAre(HasSubstr("1 parameter of the strategies that no source file holds, left "
-                                    "out: \"gone\"")));
+  EXPECT_THAT(
+      RunConvert(folder).warnings,
+      ElementsAre(Says(WarningCode::kAbsentParameters,
+                       HasSubstr("1 parameter of the strategies that no source file holds, left "
+                                 "out: \"gone\""))));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Step(1)));
 }
 
@@ -272,10 +285,12 @@ TEST(AbsentTest, AFileWithoutParametersIsAWarning) {
                           {{"0-w", kRowsOf2}, {"0-v", kRowsOf2}, {"1-fresh", kRowsOf2}});
   folder.WriteStage({kWeight, Step(0)}, {{"w", kRowsOf2}}, 2);
   folder.WriteStage({Step(0)}, {}, 2, 2);
-  EXPECT_THAT(RunConvert(folder).warnings,
-              ElementsAre(HasSubstr("left out: \"fresh\", \"v\""),
-                          "2 target files without a parameter, empty, which MindSpore does not "
-                          "load: rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt"));
+  EXPECT_THAT(
+      RunConvert(folder).warnings,
+      ElementsAre(Says(WarningCode::kAbsentParameters, HasSubstr("left out: \"fresh\", \"v\"")),
+                  Says(WarningCode::kEmptyTargets,
+                       "2 target files without a parameter, empty, which MindSpore does not "
+                       "load: rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt")));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), Step(0)));
   EXPECT_EQ(ReadFolder(folder.options().target.folder).at(RankPath(2)), "");
 }
@@ -291,7 +306,8 @@ TEST(MissingRanksTest, AllOfAStageAreAnErrorWhereTheTargetNeedsIt) {
   folder.options().selection.unmatched = UnmatchedPolicy::kDrop;
   EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("\"v\""));
   folder.options().selection.ranks = {0, 1};
-  EXPECT_THAT(RunConvert(folder).warnings, ElementsAre(HasSubstr("are missing: 2-3")));
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("are missing: 2-3"))));
 }
 
 TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
@@ -306,8 +322,9 @@ TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
       folder.folder().Write("dst.json", JsonStrategy(0, {{"w", target}}));
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   EXPECT_THAT(RunConvert(folder).warnings,
-              ElementsAre(AllOf(HasSubstr("tensor_shape"), HasSubstr("\"w\""), HasSubstr("[8, 3]"),
-                                HasSubstr("dst.json: [8, 4]"))));
+              ElementsAre(Says(WarningCode::kOtherShapes,
+                               AllOf(HasSubstr("tensor_shape"), HasSubstr("\"w\""),
+                                     HasSubstr("[8, 3]"), HasSubstr("dst.json: [8, 4]")))));
   EXPECT_THAT(folder.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3)));
 }
 
@@ -358,8 +375,8 @@ TEST(WarningsTest, NameTheFirstThree) {
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   const ConvertReport report = RunConvert(folder);
   ASSERT_THAT(report.warnings, SizeIs(1));
-  EXPECT_THAT(report.warnings[0], AllOf(HasSubstr("25 parameters of the strategies"),
-                                        HasSubstr("\"gone12\" and 22 more")));
+  EXPECT_THAT(report.warnings[0].message, AllOf(HasSubstr("25 parameters of the strategies"),
+                                                HasSubstr("\"gone12\" and 22 more")));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "reshard/verify.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -64,8 +65,9 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   const auto without = Convert(folder_.options());
   ASSERT_TRUE(without.ok()) << without.status().message();
   EXPECT_THAT(without->warnings,
-              ElementsAre(HasSubstr("are missing: 1-2"),
-                          HasSubstr("1 parameter without a layout in the source")));
+              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("are missing: 1-2")),
+                          Says(WarningCode::kWithoutLayout,
+                               HasSubstr("1 parameter without a layout in the source"))));
   // Nothing tells that rank 3 has what rank 1 had.
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 0)));
 
@@ -73,7 +75,9 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   folder_.options().target.folder = folder_.folder().path() / "with";
   const auto with = Convert(folder_.options());
   ASSERT_TRUE(with.ok()) << with.status().message();
-  EXPECT_THAT(with->warnings, ElementsAre(HasSubstr("1 parameter without a layout in the source")));
+  EXPECT_THAT(with->warnings,
+              ElementsAre(Says(WarningCode::kWithoutLayout,
+                               HasSubstr("1 parameter without a layout in the source"))));
   EXPECT_THAT(folder_.Target(0), testing::Contains(OwnTensor("own", 0)));
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 1)));
 

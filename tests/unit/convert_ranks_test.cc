@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "src/record/manifest_codec.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "reshard/strategy.h"
 #include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
@@ -185,6 +187,27 @@ TEST_F(ConvertSourcesTest, AMapOfOneFileStandsForFullTensors) {
       7, {MakeTensor("w", DType::kFloat32, {8, 3}), MakeTensor("step", DType::kInt64, {})});
   folder_.options().source.files = {{0, Path("source/" + RankPath(7))}};
   ExpectConverts();
+}
+
+// Both strategies of memory, read or made, give what their files give, the fingerprint included.
+TEST_F(ConvertSourcesTest, StrategiesOfMemoryStandForFiles) {
+  ConvertOptions& options = folder_.options();
+  const auto from_files = Convert(options);
+  ASSERT_TRUE(from_files.ok()) << from_files.status().message();
+  const FolderContents expected = ReadFolder(options.target.folder);
+  const auto source = ReadStrategy(options.source.strategy);
+  const auto target = ReadStrategy(options.target.strategy);
+  ASSERT_TRUE(source.ok() && target.ok());
+  options.source.layouts = std::make_shared<const Strategy>(*source);
+  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);  // a file besides
+  options.source.strategy.clear();
+  options.target.layouts = std::make_shared<const Strategy>(*target);
+  EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
+  options.target.strategy.clear();
+  options.target.folder = Path("of_memory");
+  const auto of_memory = Convert(options);
+  ASSERT_TRUE(of_memory.ok()) << of_memory.status().message();
+  EXPECT_EQ(ReadFolder(options.target.folder), expected);
 }
 
 }  // namespace

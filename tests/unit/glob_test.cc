@@ -1,5 +1,5 @@
 // Patterns on parameter names, and the first of many that matches.
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
 namespace reshard {
@@ -106,7 +107,9 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
 
   const auto forced = Run(two, true, kOtherPlan);
   ASSERT_TRUE(forced.ok()) << forced.status().message();
-  EXPECT_THAT(forced->warnings, ElementsAre(HasSubstr("in no manifest any more: rank_0/a.ckpt")));
+  EXPECT_THAT(forced->warnings,
+              ElementsAre(Says(WarningCode::kFilesAbandoned,
+                               HasSubstr("in no manifest any more: rank_0/a.ckpt"))));
   EXPECT_THAT(Outputs(Target()),
               UnorderedElementsAre(Pair("rank_0/a.ckpt", "zero"), Pair("rank_2/a.ckpt", "two")));
   EXPECT_THAT(Listed("manifest.json", kOtherPlan), ElementsAre(ManifestFile{"rank_2/a.ckpt", 3}));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 
 namespace reshard {
 namespace {

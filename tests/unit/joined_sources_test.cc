@@ -10,6 +10,7 @@
 #include "reshard/convert.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -74,8 +75,10 @@ TEST_F(JoinedSourcesTest, OfAnotherCheckpointOfTheSameSizesDoNot) {
   folder_.options().force = true;
   const auto forced = Run({3});
   ASSERT_TRUE(forced.ok()) << forced.status().message();
-  EXPECT_THAT(forced->warnings,
-              testing::Contains(HasSubstr("in no manifest any more: rank_2/checkpoint_2.ckpt")));
+  EXPECT_THAT(
+      forced->warnings,
+      testing::Contains(Says(WarningCode::kFilesAbandoned,
+                             HasSubstr("in no manifest any more: rank_2/checkpoint_2.ckpt"))));
 }
 
 TEST_F(JoinedSourcesTest, AFileThatOnlyOneOfThemReadsIsNotCompared) {

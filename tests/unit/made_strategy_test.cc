@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "tests/support/temporary_folder.h"
 
@@ -27,8 +27,8 @@ StrategyParameter Layout(int64_t stage, std::string name, std::vector<int64_t> d
   return layout;
 }
 
-StrategySummary TwoStages() {
-  StrategySummary strategy;
+Strategy TwoStages() {
+  Strategy strategy;
   strategy.is_pipeline = true;
   strategy.parameters = {Layout(1, "head", {2, 2}, {0, -1}), Layout(0, "embedding", {2, 2}, {1})};
   strategy.parameters.front().opt_weight_shard_step = 2;
@@ -60,7 +60,7 @@ TEST(MadeStrategy, IsReadAsItWasWritten) {
 
 TEST(MadeStrategy, KeepsTheStageThatAFileIsOf) {
   const TemporaryFolder folder;
-  StrategySummary strategy;
+  Strategy strategy;
   strategy.own_stage = 3;
   strategy.parameters = {Layout(0, "w", {4}, {0})};
   const std::string path = (folder.path() / "stage3.ckpt").string();
@@ -76,11 +76,11 @@ TEST(MadeStrategy, KeepsTheStageThatAFileIsOf) {
 TEST(MadeStrategy, IsRefusedWhereNoFileCouldSayIt) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "s.ckpt").string();
-  const auto refused = [&path](const StrategySummary& strategy) {
+  const auto refused = [&path](const Strategy& strategy) {
     return WriteStrategy(strategy, path, /*force=*/true);
   };
   EXPECT_EQ(refused({}).code(), StatusCode::kInvalidArgument);
-  StrategySummary strategy = TwoStages();
+  Strategy strategy = TwoStages();
   strategy.is_pipeline = false;
   EXPECT_THAT(refused(strategy).message(), HasSubstr("parameters of 2 stages"));
   strategy = TwoStages();

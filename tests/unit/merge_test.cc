@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
@@ -219,7 +220,8 @@ TEST_F(MergeTest, FilesOutOfNaturalOrderAreWarnedOf) {
   const auto report = Merge(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings,
-              ElementsAre(AllOf(HasSubstr("rank_10.ckpt before"), HasSubstr("rank_2.ckpt;"))));
+              ElementsAre(Says(WarningCode::kSourceOrder, AllOf(HasSubstr("rank_10.ckpt before"),
+                                                                HasSubstr("rank_2.ckpt;")))));
 }
 
 TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {

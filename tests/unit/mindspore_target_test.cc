@@ -29,7 +29,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 TargetPlan PlanRank(const ConvertOptions& options, int64_t rank) {
-  const auto source = OpenSource(options.source, {options.target.strategy, {}});
+  const auto source = OpenSource(options.source, {.target = options.target});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
   auto plan = MindSporeTarget((*source)->tensors(), (*source)->rule(), options.target.prefix,
@@ -132,7 +132,7 @@ TEST(MindSporeTargetTest, IsAHeaderAndItsContentForEachParameter) {
 
 // Returns the bytes of a file that MindSporeTarget plans.
 std::string Planned(const ConvertOptions& options, int64_t rank) {
-  const auto source = OpenSource(options.source, {options.target.strategy, {}});
+  const auto source = OpenSource(options.source, {.target = options.target});
   EXPECT_TRUE(source.ok()) << source.status().message();
   PlanFindings findings;
   const MindSporeTarget target((*source)->tensors(), (*source)->rule(), options.target.prefix,

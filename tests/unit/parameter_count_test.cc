@@ -1,13 +1,11 @@
 // Names of the optimizer's copies, and numbers of parameters as people state them.
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <limits>
-
-#include "reshard/parameter_count.h"
 
 namespace reshard {
 namespace {

@@ -36,7 +36,7 @@ std::string Summary(const PlanReport& report) {
   std::string text = fmt::format("{} parameters, {} read, {} written, {} runs of {} to {}\n",
                                  report.parameters, report.bytes_read, report.bytes_written,
                                  report.runs, report.shortest_run, report.longest_run);
-  for (const std::string& warning : report.warnings) text += warning + '\n';
+  for (const Warning& warning : report.warnings) text += warning.message + '\n';
   for (const auto& source : report.sources) {
     text += fmt::format("source {} {} {}\n", source.rank, source.path, source.size);
   }

@@ -51,7 +51,8 @@ void ExpectChosen(const Chosen& row) {
   EXPECT_EQ(chosen, row.chosen) << row.name;
   ASSERT_EQ(found->warnings.size(), row.warnings.size()) << row.name;
   for (size_t i = 0; i < row.warnings.size(); ++i) {
-    EXPECT_EQ(found->warnings[i], folder.path().string() + ": " + row.warnings[i]) << row.name;
+    EXPECT_EQ(found->warnings[i].message, folder.path().string() + ": " + row.warnings[i])
+        << row.name;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "reshard/convert.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
 
@@ -62,7 +63,7 @@ class RecodeTest : public testing::Test {
 
   const TemporaryFolder folder_;
   RecodeOptions options_;
-  std::vector<std::string> warnings_;
+  std::vector<Warning> warnings_;
 };
 
 TEST_F(RecodeTest, TakesAllFilesOfFoldersThatBeginWithRank) {
@@ -139,7 +140,7 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
                                   TensorValue("note", "str", {0}, std::string("h\0\0\0", 4)));
   Recoded();
   EXPECT_THAT(NamesOf("n.safetensors"), ElementsAre("w"));
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("\"note\"")));
+  EXPECT_THAT(warnings_, ElementsAre(Says(WarningCode::kLeftOut, HasSubstr("\"note\""))));
   fs::remove_all(options_.target_folder);
   options_.unmatched = UnmatchedPolicy::kError;
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));

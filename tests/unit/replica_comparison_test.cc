@@ -220,8 +220,8 @@ TEST_F(ReplicaComparisonTest, AStopEndsIt) {
 }
 
 TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
-  const auto source =
-      OpenSource({folder_.options().source.path + "/rank_0/checkpoint_0.ckpt"}, {strategy_, {}});
+  const auto source = OpenSource({folder_.options().source.path + "/rank_0/checkpoint_0.ckpt"},
+                                 {.target = {.strategy = strategy_}});
   ASSERT_TRUE(source.ok()) << source.status().message();
   const std::vector<int64_t> stages = {0};
   const auto report = CompareReplicas((*source)->tensors(), (*source)->rule().source(),
@@ -232,13 +232,13 @@ TEST_F(ReplicaComparisonTest, WithoutSourceStrategyThereAreNone) {
 
 TEST(StagesOfTest, AreThoseThatTheRanksNeed) {
   const auto file = [](const std::vector<NamedLayout>& layouts) {
-    auto strategy = Strategy::FromFile(ParsedStrategy("s", 0, layouts));
+    auto strategy = CheckedStrategy::FromFile(ParsedStrategy("s", 0, layouts));
     EXPECT_TRUE(strategy.ok()) << strategy.status().message();
     return *std::move(strategy);
   };
   const ParameterLayout two = MakeLayout({2}, {{-1}});
-  const Strategy source = file({{"0-a", two}, {"1-b", two}, {"2-c", two}});
-  const Strategy target = file({{"0-a", two}, {"0-b", two}, {"1-c", two}});
+  const CheckedStrategy source = file({{"0-a", two}, {"1-b", two}, {"2-c", two}});
+  const CheckedStrategy target = file({{"0-a", two}, {"0-b", two}, {"1-c", two}});
   const ConversionRule rule(&source, &target);
   const auto stages_of = [&](std::vector<int64_t> ranks) { return StagesOf(rule, ranks); };
   EXPECT_THAT(stages_of({0}), ElementsAre(0, 1));

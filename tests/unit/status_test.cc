@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 #include "reshard/version.h"
 
@@ -49,6 +51,31 @@ TEST(ResultDeathTest, AnOkStatusMakesNoResult) {
 TEST(Version, PublicTypesAreInTheNamespaceOfTheVersion) {
   const std::string name = fmt::format("v{}_{}", kVersionMajor, kVersionMinor);
   EXPECT_NE(std::string_view(typeid(Status).name()).find(name), std::string_view::npos);
+}
+
+TEST(NamedOptions, AreBetweenBackticks) {
+  const std::string_view message =
+      "a.ckpt: exists; pass `force`, or `unmatched=copy`; raise `ulimit -n`; `Verify` tells `";
+  const std::vector<NamedOption> options = NamedOptions(message);
+  ASSERT_EQ(options.size(), 3U);
+  EXPECT_EQ(options[0].name, "force");
+  EXPECT_EQ(options[0].value, "");
+  EXPECT_EQ(message.substr(options[0].offset, options[0].length), "`force`");
+  EXPECT_EQ(options[1].name, "unmatched");
+  EXPECT_EQ(options[1].value, "copy");
+  EXPECT_EQ(options[2].name, "Verify");
+  EXPECT_TRUE(NamedOptions("").empty());
+  EXPECT_TRUE(NamedOptions("``").empty());
+}
+
+TEST(WarningCode, HasANameForEach) {
+  std::set<std::string_view> names;
+  const int last = static_cast<int>(WarningCode::kWaiting);
+  for (int code = 1; code <= last; ++code) {
+    names.insert(WarningCodeName(static_cast<WarningCode>(code)));
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(last));
+  EXPECT_EQ(names.count("unknown"), 0U);
 }
 
 }  // namespace

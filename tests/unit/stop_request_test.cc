@@ -10,7 +10,7 @@
 #include "reshard/convert.h"
 #include "reshard/layout_report.h"
 #include "reshard/merge.h"
-#include "reshard/strategy_inference.h"
+#include "reshard/strategy.h"
 #include "reshard/verify.h"
 #include "src/io/source_files.h"
 #include "tests/support/strategy_bytes.h"

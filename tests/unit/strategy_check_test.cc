@@ -15,6 +15,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -107,11 +108,12 @@ class SaidFolder : public ConversionFolder {
     return status.message();
   }
 
-  std::vector<std::string> Warnings() {
+  std::vector<Warning> Warnings() {
     options().force = true;
     const auto report = Convert(options());
     EXPECT_TRUE(report.ok()) << report.status().message();
-    return report.ok() ? report->warnings : std::vector<std::string>{"failed"};
+    return report.ok() ? report->warnings
+                       : std::vector<Warning>{{WarningCode::kMissingRanks, "failed"}};
   }
 
  private:
@@ -164,9 +166,10 @@ TEST(StrategyCheckTest, OptimizerShardingThatTheStrategyLacksIsFound) {
 TEST(StrategyCheckTest, RanksThatAreEqualAgainstTheStrategyAreAWarning) {
   SaidFolder folder({2, false}, {4, false}, LayoutsOf(2, false));
   EXPECT_THAT(folder.Warnings(),
-              ElementsAre(AllOf(HasSubstr("the ranks 0 and 2, 1 and 3, "),
-                                HasSubstr("hold the same bytes wherever they were sampled"),
-                                HasSubstr("are the two swapped?"))));
+              ElementsAre(Says(WarningCode::kReplicasEqual,
+                               AllOf(HasSubstr("the ranks 0 and 2, 1 and 3, "),
+                                     HasSubstr("hold the same bytes wherever they were sampled"),
+                                     HasSubstr("are the two swapped?")))));
 }
 
 TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
@@ -174,9 +177,10 @@ TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
   const fs::path source = folder.options().source.path;
   fs::copy_file(source / RankPath(2), source / RankPath(3), fs::copy_options::overwrite_existing);
   EXPECT_THAT(folder.Warnings(),
-              ElementsAre(AllOf(HasSubstr("the ranks 2 and 3 hold the same bytes"),
-                                HasSubstr("was a rank's file copied over another's"),
-                                Not(HasSubstr("swapped")))));
+              ElementsAre(Says(WarningCode::kReplicasEqual,
+                               AllOf(HasSubstr("the ranks 2 and 3 hold the same bytes"),
+                                     HasSubstr("was a rank's file copied over another's"),
+                                     Not(HasSubstr("swapped"))))));
   folder.options().checks.replicas = CheckReplicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
@@ -238,13 +242,15 @@ TEST(StrategyCheckTest, WhatIsEachRanksOwnIsNoError) {
   EXPECT_THAT(folder.Warnings(), IsEmpty());
   folder.Flip(5, "norm", 3);
   EXPECT_THAT(folder.Warnings(),
-              ElementsAre(AllOf(HasSubstr("1 parameters that no rank cuts differ"),
-                                HasSubstr("\"norm\""))));
+              ElementsAre(Says(WarningCode::kReplicasDiffer,
+                               AllOf(HasSubstr("1 parameters that no rank cuts differ"),
+                                     HasSubstr("\"norm\"")))));
   folder.Flip(5, "w1", 0);
   folder.options().target.folder += "2";
   EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\""));
   folder.options().selection.exclude = {"w1"};
-  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("\"norm\"")));
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(Says(WarningCode::kReplicasDiffer, HasSubstr("\"norm\""))));
 }
 
 // Where the strategy cuts nothing at all, and most differ, they are parts.
@@ -276,12 +282,14 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   // A file that cannot be sampled is nobody's loss but the sample's.
   folder.WriteRank(6, std::string("no checkpoint"));
   folder.options().checks.replicas = CheckReplicas::kSample;
-  EXPECT_THAT(folder.Warnings(), ElementsAre(AllOf(HasSubstr("could not be sampled: rank 6: "),
-                                                   HasSubstr(RankPath(6)))));
+  EXPECT_THAT(folder.Warnings(), ElementsAre(Says(WarningCode::kNotCompared,
+                                                  AllOf(HasSubstr("could not be sampled: rank 6: "),
+                                                        HasSubstr(RankPath(6))))));
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
   folder.options().run.progress = [&](const Progress&) { folder.RemoveRank(7); };
-  EXPECT_THAT(folder.Warnings(), ElementsAre(HasSubstr("is missing: 6")));
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("is missing: 6"))));
 }
 
 TEST(StrategyCheckTest, FewRanksAreEnough) {

@@ -1,6 +1,6 @@
 // Strategies from shards and full tensors: the boxes that come out, and what stays open.
 
-#include "reshard/strategy_inference.h"
+#include "reshard/strategy.h"
 
 #include <gmock/gmock.h>
 
@@ -10,6 +10,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -151,7 +152,9 @@ TEST_F(StrategyInferenceTest, EqualShardsFollowTheirParameterOrAreOpen) {
   const auto report = Infer({tensors[0], tensors[2]});  // the optimizer's copy is not there
   ASSERT_TRUE(report.ok()) << report.status().message();
   ExpectBoxes({layouts[0], layouts[1]}, tensors, 8);
-  EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("1 parameters have shards of equal bytes")));
+  EXPECT_THAT(report->warnings,
+              ElementsAre(Says(WarningCode::kAmbiguousLayouts,
+                               HasSubstr("1 parameters have shards of equal bytes"))));
 }
 
 // The parameter's zeros fit any layout, the bytes of its copy only one.
@@ -191,10 +194,13 @@ TEST_F(StrategyInferenceTest, WhatIsLeftOutIsTold) {
   const auto report = Infer({kTensors[0], MakeTensor("own", DType::kInt32, {3})});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->layouts, 1U);
-  EXPECT_THAT(report->warnings,
-              ElementsAre(HasSubstr(R"(1 parameters are not in the reference; left out, so that )"
-                                    R"(conversions copy them as they stand: "stranger")"),
-                          HasSubstr(R"(1 parameters are whole on each rank, but not the same)")));
+  EXPECT_THAT(
+      report->warnings,
+      ElementsAre(Says(WarningCode::kNotInReference,
+                       HasSubstr(R"(1 parameters are not in the reference; left out, so that )"
+                                 R"(conversions copy them as they stand: "stranger")")),
+                  Says(WarningCode::kReplicasDiffer,
+                       HasSubstr(R"(1 parameters are whole on each rank, but not the same)"))));
 }
 
 TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {

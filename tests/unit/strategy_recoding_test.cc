@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -97,13 +98,17 @@ TEST(StrategyRecodingTest, WhatTheOtherFormCannotHoldIsTold) {
       R"("parallel_layout_item": {)"
       R"("w": {"dev_matrix": [2], "tensor_map": [0], "tensor_shape": [4], "extra": [[]]}, )"
       R"("b": {"dev_matrix": [2], "tensor_map": [0], "tensor_shape": [4], "extra": 1}}})";
-  EXPECT_THAT(Recode(json, kProtobuf).warnings,
-              ElementsAre("tensor_shape of 2 parameters is dropped: protobuf has no place for it",
-                          R"(dropped, as protobuf has no place for them: "extra", "note")"));
+  EXPECT_THAT(
+      Recode(json, kProtobuf).warnings,
+      ElementsAre(Says(WarningCode::kDropped,
+                       "tensor_shape of 2 parameters is dropped: protobuf has no place for it"),
+                  Says(WarningCode::kDropped,
+                       R"(dropped, as protobuf has no place for them: "extra", "note")")));
   const ParameterLayout layout = MakeLayout({2}, {{0}});
   const std::string twice = ProtobufStrategy(0, {{"w", layout}, {"v", layout}, {"w", layout}});
   EXPECT_THAT(Recode(twice, kJson).warnings,
-              ElementsAre(HasSubstr("items whose names come again: 1;")));
+              ElementsAre(Says(WarningCode::kRepeatedNames,
+                               HasSubstr("items whose names come again: 1;"))));
   EXPECT_THAT(Recode(ProtobufStrategy(0, {{"w", layout}}), kJson).warnings, IsEmpty());
 }
 

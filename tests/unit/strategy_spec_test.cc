@@ -1,6 +1,6 @@
 // Strategies from specifications: what layouts entries come to, and specifications that are wrong.
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 
 #include <gmock/gmock.h>
 
@@ -11,6 +11,7 @@
 #include "src/mindspore/spec_layouts.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -95,7 +96,8 @@ TEST_F(StrategySpecTest, TheFirstEntryThatMatchesCountsAndCopiesFollow) {
                                   "0 moments.layer.b [8] [-1] 0 0"));
   EXPECT_EQ(report->layouts, 4U);
   EXPECT_THAT(report->warnings,
-              ElementsAre(HasSubstr(R"(parameters[1]: "layer.w" matches no parameter)")));
+              ElementsAre(Says(WarningCode::kUnusedPatterns,
+                               HasSubstr(R"(parameters[1]: "layer.w" matches no parameter)"))));
   EXPECT_THAT(report->notes, ElementsAre(HasSubstr(R"(1 of 5 parameters match no entry)")));
 }
 

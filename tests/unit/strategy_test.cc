@@ -1,4 +1,4 @@
-#include "src/mindspore/strategy.h"
+#include "src/mindspore/checked_strategy.h"
 
 #include <gmock/gmock.h>
 
@@ -44,7 +44,7 @@ TEST(StrategyTest, SplitsStagePrefixes) {
 TEST(StrategyTest, OneStage) {
   StrategyFile file = File({Cut("a-b", {2, 4}), Cut("0-c", {8}), Cut("d", {4, 2})});
   file.first_item_stage = 3;
-  const auto strategy = Strategy::FromFile(file);
+  const auto strategy = CheckedStrategy::FromFile(file);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_FALSE(strategy->is_pipeline());
   EXPECT_EQ(strategy->path(), "s.ckpt");
@@ -61,7 +61,7 @@ TEST(StrategyTest, OneStage) {
 }
 
 TEST(StrategyTest, APipelineInOneFile) {
-  const auto strategy = Strategy::FromFile(
+  const auto strategy = CheckedStrategy::FromFile(
       File({Cut("1-x", {4}), Cut("0-x", {2, 2}), Cut("0-layer-norm", {4}), Cut("01-y", {4})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_TRUE(strategy->is_pipeline());
@@ -75,22 +75,23 @@ TEST(StrategyTest, APipelineInOneFile) {
 
 TEST(StrategyTest, OfSeveralLayoutsOfOneNameTheLastCounts) {
   // The earlier one is not even counted.
-  const auto strategy = Strategy::FromFile(File({Cut("x", {16}), Cut("y", {4}), Cut("x", {2, 2})}));
+  const auto strategy =
+      CheckedStrategy::FromFile(File({Cut("x", {16}), Cut("y", {4}), Cut("x", {2, 2})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_THAT(strategy->stages()[0].layouts(), ElementsAre(Cut("x", {2, 2}), Cut("y", {4})));
 }
 
 TEST(StrategyTest, AnEmptyDeviceMatrixIsOneDevice) {
-  const auto strategy = Strategy::FromFile(File({Cut("0-x", {}), Cut("1-x", {1, 1})}));
+  const auto strategy = CheckedStrategy::FromFile(File({Cut("0-x", {}), Cut("1-x", {1, 1})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->devices_per_stage(), 1);
   EXPECT_EQ(strategy->ranks(), 2);
 }
 
 TEST(StrategyTest, ItsCopiesFindTheirOwnLayouts) {
-  std::optional<Strategy> copy;
+  std::optional<CheckedStrategy> copy;
   {
-    const auto strategy = Strategy::FromFile(File({Cut("x", {2})}));
+    const auto strategy = CheckedStrategy::FromFile(File({Cut("x", {2})}));
     ASSERT_TRUE(strategy.ok());
     copy = *strategy;
   }
@@ -178,7 +179,7 @@ TEST(StrategyTest, RejectsFiles) {
       {"a name to be escaped", {Cut("a\n", {0})}, StatusCode::kCorrupt, "parameter \"a\\n\": "},
   };
   for (const Row& row : rows) {
-    const auto strategy = Strategy::FromFile(File(row.layouts));
+    const auto strategy = CheckedStrategy::FromFile(File(row.layouts));
     ASSERT_FALSE(strategy.ok()) << row.name;
     EXPECT_EQ(strategy.status().code(), row.code) << row.name;
     EXPECT_THAT(strategy.status().message(), HasSubstr(row.message)) << row.name;
@@ -189,11 +190,11 @@ TEST(StrategyTest, RejectsFiles) {
 TEST(StrategyTest, AStageBeyondTheLastRankIsRefused) {
   StrategyFile file = File({Cut("a", {2, 2})});
   file.first_item_stage = kMaxRanks / 4 - 1;
-  EXPECT_EQ(Strategy::FromFile(file)->own_stage(), kMaxRanks / 4 - 1);
+  EXPECT_EQ(CheckedStrategy::FromFile(file)->own_stage(), kMaxRanks / 4 - 1);
   for (const int64_t stage :
        {kMaxRanks / 4, int64_t{1} << 32, std::numeric_limits<int64_t>::max()}) {
     file.first_item_stage = stage;
-    const auto strategy = Strategy::FromFile(file);
+    const auto strategy = CheckedStrategy::FromFile(file);
     EXPECT_EQ(strategy.status().code(), StatusCode::kCorrupt);
     EXPECT_EQ(strategy.status().message(), "s.ckpt: expected at most 1048576 ranks, found stage " +
                                                std::to_string(stage) + " of 4 devices");
@@ -201,24 +202,24 @@ TEST(StrategyTest, AStageBeyondTheLastRankIsRefused) {
 }
 
 TEST(StrategyTest, KnowsTheLowestStageOfAName) {
-  const auto strategy = Strategy::FromFile(
+  const auto strategy = CheckedStrategy::FromFile(
       File({Cut("2-x", {2}), Cut("1-x", {2}), Cut("0-y", {2}), Cut("1-y", {2})}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->LowestStage("x"), 1);
   EXPECT_EQ(strategy->LowestStage("y"), 0);
   EXPECT_EQ(strategy->LowestStage("0-y"), std::nullopt);
-  EXPECT_EQ(Strategy::FromFile(File({Cut("x", {2})}))->LowestStage("x"), 0);
+  EXPECT_EQ(CheckedStrategy::FromFile(File({Cut("x", {2})}))->LowestStage("x"), 0);
 }
 
 TEST(StrategyTest, TakesDevicesUpToTheLimit) {
-  const auto strategy = Strategy::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
+  const auto strategy = CheckedStrategy::FromFile(File({Cut("a", std::vector<int64_t>(20, 2))}));
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_EQ(strategy->ranks(), kMaxRanks);
-  EXPECT_TRUE(Strategy::FromFile(File({Cut("a", std::vector<int64_t>(64, 1))})).ok());
+  EXPECT_TRUE(CheckedStrategy::FromFile(File({Cut("a", std::vector<int64_t>(64, 1))})).ok());
 }
 
 TEST(StrategyTest, JoinsStageFilesOfAnyOrder) {
-  const auto strategy = Strategy::FromStageFiles(
+  const auto strategy = CheckedStrategy::FromStageFiles(
       "strategies",
       {StageFileOf(1, {Cut("b", {4}), Cut("a", {4})}), StageFileOf(0, {Cut("a", {2, 2})})});
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
@@ -233,7 +234,8 @@ TEST(StrategyTest, JoinsStageFilesOfAnyOrder) {
 }
 
 TEST(StrategyTest, OneStageFileIsAPipelineOfOneStage) {
-  const auto strategy = Strategy::FromStageFiles("strategies", {StageFileOf(0, {Cut("a", {4})})});
+  const auto strategy =
+      CheckedStrategy::FromStageFiles("strategies", {StageFileOf(0, {Cut("a", {4})})});
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_TRUE(strategy->is_pipeline());
   EXPECT_EQ(strategy->stages().size(), 1U);
@@ -246,7 +248,7 @@ TEST(StrategyTest, SkipsRepeatedAndMergedFilesWithANote) {
   files[0].copies = {"copy.ckpt"};
   files[1].path = "again.ckpt";
   files[2].path = "merged.ckpt";
-  const auto strategy = Strategy::FromStageFiles("strategies", files);
+  const auto strategy = CheckedStrategy::FromStageFiles("strategies", files);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_THAT(strategy->notes(),
               ElementsAre("strategies: skipped 1 merged strategy file: merged.ckpt",
@@ -260,7 +262,7 @@ TEST(StrategyTest, ANoteNamesTheFirstMergedFiles) {
     files.push_back(StageFileOf(0, {Cut("0-a", {2})}));
     files.back().path = "folder/m" + std::to_string(i);
   }
-  const auto strategy = Strategy::FromStageFiles("folder", files);
+  const auto strategy = CheckedStrategy::FromStageFiles("folder", files);
   ASSERT_TRUE(strategy.ok()) << strategy.status().message();
   EXPECT_THAT(strategy->notes(),
               ElementsAre("folder: skipped 25 merged strategy files: m0, m1, m2 and 22 more"));
@@ -306,7 +308,7 @@ TEST(StrategyTest, RejectsStageFiles) {
        "strategies: expected the strategy files of the stages, found only merged ones"},
   };
   for (const Row& row : rows) {
-    const auto strategy = Strategy::FromStageFiles("strategies", row.files);
+    const auto strategy = CheckedStrategy::FromStageFiles("strategies", row.files);
     ASSERT_FALSE(strategy.ok()) << row.name;
     EXPECT_EQ(strategy.status().code(), StatusCode::kMismatch) << row.name;
     EXPECT_THAT(strategy.status().message(), HasSubstr(row.message)) << row.name;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
 namespace reshard {
@@ -119,7 +120,8 @@ TEST_F(TargetJobTest, NoLongerListsJoinedFilesThatAreGone) {
   fs::remove_all(Target() / "rank_1");
   const auto report = Run(zero_, true);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("no longer listed: rank_1/a.ckpt")));
+  EXPECT_THAT(report->warnings, ElementsAre(Says(WarningCode::kFilesGone,
+                                                 HasSubstr("no longer listed: rank_1/a.ckpt"))));
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
 
@@ -151,7 +153,8 @@ TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
   const auto forced = Run(zero_, true);
   ASSERT_TRUE(forced.ok()) << forced.status().message();
   EXPECT_THAT(forced->warnings,
-              ElementsAre(HasSubstr("stay there, in no manifest any more: rank_1/a.ckpt")));
+              ElementsAre(Says(WarningCode::kFilesAbandoned,
+                               HasSubstr("stay there, in no manifest any more: rank_1/a.ckpt"))));
   EXPECT_EQ(Outputs(Target()), both_);
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
@@ -221,7 +224,9 @@ TEST_F(TargetJobTest, LeavesForeignThingsInTheStagingFolder) {
   folder_.Write("above/target/.reshard/notes.txt", "mine");
   const auto report = Run(both_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->warnings, ElementsAre(HasSubstr("something that is not reshard's is in it")));
+  EXPECT_THAT(report->warnings,
+              ElementsAre(Says(WarningCode::kLeftovers,
+                               HasSubstr("something that is not reshard's is in it"))));
   EXPECT_THAT(Everything(Target() / ".reshard"), ElementsAre(Pair("notes.txt", "mine")));
 }
 

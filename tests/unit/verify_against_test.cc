@@ -12,6 +12,7 @@
 #include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -203,7 +204,8 @@ TEST_F(VerifyAgainstTest, ExtraRankFoldersAreWarnedOf) {
   fs::copy(Target("rank_3"), Target("rank_4"), fs::copy_options::recursive);
   const AgainstReport report = Verify();
   EXPECT_TRUE(report.equal());
-  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("rank_4")));
+  EXPECT_THAT(report.warnings,
+              ElementsAre(Says(WarningCode::kRanksBeyondStrategy, HasSubstr("rank_4"))));
 }
 
 TEST_F(VerifyAgainstTest, AnotherStrategyIsNoProof) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/shared_options.h"
@@ -180,7 +180,7 @@ Status MindFormersSpelling::CheckWorldSize(const std::string& target_strategy) c
   if (!world_size_) return {};
   int64_t ranks = 1;
   if (!target_strategy.empty()) {
-    const Result<StrategySummary> strategy = ReadStrategy(target_strategy);
+    const Result<Strategy> strategy = ReadStrategy(target_strategy);
     if (!strategy.ok()) return strategy.status();
     ranks = strategy->stages * strategy->devices_per_stage;
   }
@@ -192,16 +192,19 @@ Status MindFormersSpelling::CheckWorldSize(const std::string& target_strategy) c
                   *world_size_));
 }
 
-std::optional<std::string> MindFormersSpelling::Warning() const {
+std::optional<Warning> MindFormersSpelling::RanksLeftOut() const {
   if (!by_rank_ || !world_size_ || !processes_ || *processes_ == 0) return std::nullopt;
   const int64_t share = *world_size_ / *processes_;
   if (share < 2) return std::nullopt;
   const int64_t first = rank_.value_or(0);
-  return fmt::format(
-      "only target rank {} is converted; with --transform_process_num {} of --world_size {} a "
-      "process of MindFormers would convert the ranks {} to {}: leave out --transform_by_rank to "
-      "convert all",
-      first, *processes_, *world_size_, first, first + share - 1);
+  return Warning{
+      WarningCode::kSharesLeft,
+      fmt::format(
+          "only target rank {} is converted; with --transform_process_num {} of --world_size {} a "
+          "process of MindFormers would convert the ranks {} to {}: leave out --transform_by_rank "
+          "to "
+          "convert all",
+          first, *processes_, *world_size_, first, first + share - 1)};
 }
 
 void ConversionArguments::AddTo(CLI::App& app) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
-#include "reshard/parameter_count.h"
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/used_paths.h"
 #include "tools/cli/shared_options.h"
@@ -36,7 +36,7 @@ class MindFormersSpelling {
   Status CheckWorldSize(const std::string& target_strategy) const;
 
   // Returns what a process of MindFormers would do beyond what is done here, or nothing.
-  std::optional<std::string> Warning() const;
+  std::optional<Warning> RanksLeftOut() const;
 
  private:
   std::string source_;

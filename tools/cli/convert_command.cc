@@ -128,7 +128,7 @@ int ConvertCommand::Run() {
   }
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(report.status());
-  if (auto warning = mindformers.Warning()) report->warnings.push_back(*std::move(warning));
+  if (auto warning = mindformers.RanksLeftOut()) report->warnings.push_back(*std::move(warning));
   if (layout) {
     const std::string run =
         TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
@@ -188,7 +188,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
                          {"already_published", report.shard->already_published},
                          {"outstanding", report.shard->outstanding}};
   }
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
@@ -272,7 +272,7 @@ int CommitCommand::Run() {
     nlohmann::ordered_json document = JsonDocument();
     document["target"] = target_;
     document["already_published"] = report->already_published;
-    document["warnings"] = InOptionWords(report->warnings);
+    document["warnings"] = WarningsAsJson(report->warnings);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "reshard/convert.h"
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "tools/cli/command.h"
 #include "tools/cli/conversion_arguments.h"

@@ -185,7 +185,7 @@ void DigestCommand::PrintReport(const DigestReport& report, double seconds) cons
     document["own_values"] = report.ranks->own_values;
   }
   document["seconds"] = seconds;
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -286,7 +286,7 @@ void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
     document["own_values"] = {{"a", report.a->own_values}, {"b", report.b->own_values}};
   }
   document["seconds"] = seconds;
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

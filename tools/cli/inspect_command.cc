@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "reshard/checkpoint.h"
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
@@ -416,13 +416,13 @@ int InspectCommand::Run() {
     if (!cancelled_) InspectPath(path);
   }
   if (filter_.given() && parameter_.empty() && !filter_matched_ && exit_code_ == 0) {
-    warnings_.push_back(filter_.Warning());
+    warnings_.push_back(filter_.NothingTaken());
     PrintWarnings({warnings_.back()});
   }
   if (json()) {
     nlohmann::ordered_json rest = {{"strategies", std::move(strategies_)},
                                    {"totals", totals_.ToJson()},
-                                   {"warnings", InOptionWords(warnings_)},
+                                   {"warnings", WarningsAsJson(warnings_)},
                                    {"errors", std::move(errors_)}};
     if (!strategy_.empty()) rest["sharded"] = std::move(sharded_);
     PrintData("]," + ToJsonText(rest).substr(1) + '\n');
@@ -452,7 +452,7 @@ void InspectCommand::InspectFile(const std::string& path) {
     ShowCheckpoint(*checkpoint, std::nullopt);
     return;
   }
-  const Result<StrategySummary> strategy = ReadStrategy(path);
+  const Result<Strategy> strategy = ReadStrategy(path);
   if (strategy.ok()) {
     ShowStrategy(*strategy);
     return;
@@ -484,7 +484,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
 }
 
 void InspectCommand::InspectFiles(const std::string& path, const Status& not_ranks) {
-  const Result<StrategySummary> strategy = ReadStrategy(path);
+  const Result<Strategy> strategy = ReadStrategy(path);
   if (strategy.ok()) return ShowStrategy(*strategy);
   const std::vector<std::string> files = CheckpointsIn(path);
   if (files.empty()) {
@@ -611,7 +611,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
   ++checkpoints_;
 }
 
-void InspectCommand::ShowStrategy(const StrategySummary& strategy) {
+void InspectCommand::ShowStrategy(const Strategy& strategy) {
   if (!quiet()) PrintNotes(strategy.notes);
   filter_matched_ |= AnyLayoutMatches(strategy, filter_);
   if (json()) {

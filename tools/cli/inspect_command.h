@@ -13,7 +13,7 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "tools/cli/command.h"
 #include "tools/cli/module_tree.h"
@@ -97,7 +97,7 @@ class InspectCommand : public Command {
   void InspectTensors(const std::string& path);
   void ShowCheckpoint(const Checkpoint& checkpoint, std::optional<int64_t> rank);
   Result<StatisticsReport> Measure(const std::string& path) const;
-  void ShowStrategy(const StrategySummary& strategy);
+  void ShowStrategy(const Strategy& strategy);
   void Report(const std::string& path, const Status& status);
 
   std::vector<std::string> paths_;
@@ -113,7 +113,7 @@ class InspectCommand : public Command {
   std::optional<FolderSummary> folder_;  // of the path that is gone through, where one is shown
   bool only_folders_ = true;             // were shown so far
   uint64_t checkpoints_ = 0;             // shown so far
-  std::vector<std::string> warnings_;
+  std::vector<Warning> warnings_;
   nlohmann::ordered_json strategies_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json sharded_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json errors_ = nlohmann::ordered_json::array();

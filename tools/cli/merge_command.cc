@@ -75,7 +75,7 @@ void MergeCommand::PrintReport(const MergeReport& report, double seconds) const 
   document["bytes_compared"] = report.bytes_compared;
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -30,7 +30,7 @@ std::string_view Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 constexpr std::string_view kRed = "\x1b[1;31m";
 constexpr std::string_view kYellow = "\x1b[1;33m";
@@ -140,6 +140,10 @@ void PrintStatus(const Progress& progress, double seconds, std::optional<double>
                            {"seconds_remaining", remaining}});
 }
 
+nlohmann::ordered_json AsJson(const Warning& warning) {
+  return {{"code", WarningCodeName(warning.code)}, {"message", warning.message}};
+}
+
 }  // namespace
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Variable("TERM") != "dumb"; }
@@ -152,6 +156,12 @@ nlohmann::ordered_json JsonHead(const std::string& command) {
 
 std::string ToJsonText(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Warning& warning : InOptionWords(warnings)) list.push_back(AsJson(warning));
+  return list;
 }
 
 void PrintData(std::string_view data) { std::fwrite(data.data(), 1, data.size(), stdout); }
@@ -195,10 +205,10 @@ void PrintNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : InOptionWords(notes)) PrintWords("note: " + note);
 }
 
-void PrintWarnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : InOptionWords(warnings)) {
-    Say("warning", kYellow, warning);
-    if (!AskedFor().json_lines_command.empty()) PrintJsonLine("warning", {{"message", warning}});
+void PrintWarnings(const std::vector<Warning>& warnings) {
+  for (const Warning& warning : InOptionWords(warnings)) {
+    Say("warning", kYellow, warning.message);
+    if (!AskedFor().json_lines_command.empty()) PrintJsonLine("warning", AsJson(warning));
   }
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -31,6 +31,9 @@ nlohmann::ordered_json JsonHead(const std::string& command);
 // Returns one line of ASCII without its end: other characters, those that a terminal would obey
 // among them, come out as \uXXXX. Bytes that are not UTF-8 become U+FFFD.
 std::string ToJsonText(const nlohmann::ordered_json& value);
+
+// Returns {"code": "missing ranks", "message": "..."} for each, options as they are typed.
+nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings);
 
 // Writes data to stdout. Failures are remembered for FinishData.
 void PrintData(std::string_view data);
@@ -57,7 +60,7 @@ void PrintWords(std::string_view text);
 void PrintNotes(const std::vector<std::string>& notes);
 
 // "reshard: warning: TEXT", one for each.
-void PrintWarnings(const std::vector<std::string>& warnings);
+void PrintWarnings(const std::vector<Warning>& warnings);
 
 // "reshard: error: CODE: MESSAGE". Returns the exit code for it.
 int Fail(const Status& status);

@@ -8,7 +8,7 @@
 #include <list>
 #include <utility>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 
 namespace reshard {
 namespace {

@@ -64,22 +64,14 @@ std::string WordsOf(std::string_view name) {
 
 std::string InOptionWords(std::string_view message) {
   std::string text;
-  while (true) {
-    const size_t begin = message.find('`');
-    const size_t end =
-        begin == std::string_view::npos ? std::string_view::npos : message.find('`', begin + 1);
-    if (end == std::string_view::npos) return text.append(message);
-    text.append(message.substr(0, begin));
-    const std::string words = WordsOf(message.substr(begin + 1, end - begin - 1));
-    if (words.empty()) {
-      // The second backtick may begin a name.
-      text.append(message.substr(begin, end - begin));
-      message.remove_prefix(end);
-    } else {
-      text.append(words);
-      message.remove_prefix(end + 1);
-    }
+  size_t done = 0;
+  for (const NamedOption& option : NamedOptions(message)) {
+    const std::string words = WordsOf(message.substr(option.offset + 1, option.length - 2));
+    if (words.empty()) continue;
+    text.append(message.substr(done, option.offset - done)).append(words);
+    done = option.offset + option.length;
   }
+  return text.append(message.substr(done));
 }
 
 std::vector<std::string> InOptionWords(const std::vector<std::string>& messages) {
@@ -87,6 +79,11 @@ std::vector<std::string> InOptionWords(const std::vector<std::string>& messages)
   words.reserve(messages.size());
   for (const std::string& message : messages) words.push_back(InOptionWords(message));
   return words;
+}
+
+std::vector<Warning> InOptionWords(std::vector<Warning> warnings) {
+  for (Warning& warning : warnings) warning.message = InOptionWords(warning.message);
+  return warnings;
 }
 
 }  // namespace reshard

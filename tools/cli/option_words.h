@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/status.h"
+
 namespace reshard {
 
 // Returns `message` with what is typed in place of each such name: "pass --force"; anything else
@@ -19,6 +21,7 @@ std::string InOptionWords(std::string_view message);
 
 // The same of each.
 std::vector<std::string> InOptionWords(const std::vector<std::string>& messages);
+std::vector<Warning> InOptionWords(std::vector<Warning> warnings);
 
 }  // namespace reshard
 

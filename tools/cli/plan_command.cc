@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
@@ -123,7 +123,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["space_free"] = nullptr;  // not known
   if (report.free_space_bytes) document["space_free"] = *report.free_space_bytes;
   document["sample"] = SampleAsJson(report.sample);
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/differences.h"
+#include "reshard/compare.h"
 
 namespace reshard {
 

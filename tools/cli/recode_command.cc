@@ -112,7 +112,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
   document["crc_bytes"] = report.crc_bytes;
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -55,7 +55,7 @@ int ReportCommand::Run() {
     nlohmann::ordered_json document = JsonDocument();
     document["output"] = output_;
     document["bytes"] = page.size();
-    document["warnings"] = InOptionWords(report->plan.warnings);
+    document["warnings"] = WarningsAsJson(report->plan.warnings);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) PrintWords(fmt::format("{}: {}", output_, FormatBytes(page.size())));

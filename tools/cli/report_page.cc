@@ -334,11 +334,11 @@ std::string RunsSection(const LayoutReport& report) {
                      table.ToHtml(true));
 }
 
-std::string WarningsSection(const std::vector<std::string>& warnings) {
+std::string WarningsSection(const std::vector<Warning>& warnings) {
   if (warnings.empty()) return {};
   std::string out = "<ul>\n";
-  for (const std::string& warning : InOptionWords(warnings)) {
-    out += fmt::format("<li>{}</li>\n", EscapeHtml(warning));
+  for (const Warning& warning : InOptionWords(warnings)) {
+    out += fmt::format("<li>{}</li>\n", EscapeHtml(warning.message));
   }
   return Section("Warnings", out + "</ul>\n");
 }

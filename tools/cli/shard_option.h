@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "reshard/conversion_options.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "tools/cli/command.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/text_format.h"
@@ -117,15 +117,21 @@ bool NameFilter::Takes(std::string_view name) const {
          std::none_of(exclude_.begin(), exclude_.end(), matches);
 }
 
-std::string NameFilter::Warning() const {
-  if (include_.empty()) return "--exclude leaves out every parameter";
-  if (include_.size() > 1 || !exclude_.empty()) {
-    return "--include and --exclude leave no parameter; a pattern has to match a whole name, as "
-           "*head* does";
+Warning NameFilter::NothingTaken() const {
+  std::string message;
+  if (include_.empty()) {
+    message = "--exclude leaves out every parameter";
+  } else if (include_.size() > 1 || !exclude_.empty()) {
+    message =
+        "--include and --exclude leave no parameter; a pattern has to match a whole name, as "
+        "*head* does";
+  } else {
+    message = fmt::format(
+        "--include matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* "
+        "does",
+        PrintableName(include_.front()));
   }
-  return fmt::format(
-      "--include matches no parameter: \"{}\"; a pattern has to match a whole name, as *head* does",
-      PrintableName(include_.front()));
+  return {WarningCode::kUnusedPatterns, std::move(message)};
 }
 
 std::string ChoiceText(uint64_t left_out, uint64_t renamed) {
@@ -155,10 +161,12 @@ CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& p
 CLI::Option* AddWaitOption(CLI::App& app, LockWaiting& waiting) {
   constexpr size_t kMostDigits = 9;
   waiting.report = [](const Waiting& so_far) {
-    PrintWarnings({fmt::format(
-        "waiting for {}, which holds {}, for {} s so far",
-        so_far.holder.empty() ? "another process" : so_far.holder, PrintableName(so_far.lock),
-        std::chrono::duration_cast<std::chrono::seconds>(so_far.time).count())});
+    PrintWarnings(
+        {{WarningCode::kWaiting,
+          fmt::format("waiting for {}, which holds {}, for {} s so far",
+                      so_far.holder.empty() ? "another process" : so_far.holder,
+                      PrintableName(so_far.lock),
+                      std::chrono::duration_cast<std::chrono::seconds>(so_far.time).count())}});
   };
   return app
       .add_option_function<int64_t>(

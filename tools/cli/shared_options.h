@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/conversion_options.h"
 #include "reshard/convert.h"
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
@@ -75,7 +74,7 @@ class NameFilter {
   // Whether one pattern of --include matches, or there is none, and none of --exclude.
   bool Takes(std::string_view name) const;
   // What to say where it takes none.
-  std::string Warning() const;
+  Warning NothingTaken() const;
 
  private:
   std::vector<std::string> include_;

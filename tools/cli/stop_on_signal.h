@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "reshard/progress.h"
+#include "reshard/options.h"
 #include "tools/cli/messages.h"
 
 namespace reshard {

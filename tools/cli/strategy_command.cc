@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
@@ -23,18 +23,18 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
 UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
 
 int StrategyShowCommand::Run() {
-  const Result<StrategySummary> strategy = ReadStrategy(path_);
+  const Result<Strategy> strategy = ReadStrategy(path_);
   if (!strategy.ok()) return Fail(strategy.status());
   if (!quiet()) PrintNotes(strategy->notes);
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
   if (filter_.given() && !AnyLayoutMatches(*strategy, filter_)) {
-    warnings.push_back(filter_.Warning());
+    warnings.push_back(filter_.NothingTaken());
   }
   PrintWarnings(warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     document.update(StrategyAsJson(*strategy, filter_));
-    document["warnings"] = warnings;
+    document["warnings"] = WarningsAsJson(warnings);
     PrintData(ToJsonText(document) + '\n');
   } else {
     PrintData(StrategyAsText(*strategy, filter_, verbose()));
@@ -94,7 +94,7 @@ int StrategyConvertCommand::Run() {
     document["output"] = output_;
     document["layouts"] = report->layouts;
     document["bytes"] = report->bytes;
-    document["warnings"] = InOptionWords(report->warnings);
+    document["warnings"] = WarningsAsJson(report->warnings);
     document["notes"] = InOptionWords(report->notes);
     PrintData(ToJsonText(document) + '\n');
   }

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "reshard/status.h"
-#include "reshard/strategy_files.h"
-#include "reshard/strategy_inference.h"
+#include "reshard/strategy.h"
 #include "tools/cli/command.h"
 #include "tools/cli/shared_options.h"
 

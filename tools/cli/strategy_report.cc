@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/parameter_names.h"
+#include "reshard/parameters.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/text_format.h"
 
@@ -65,7 +65,7 @@ std::string Alternatives(const std::set<int64_t>& numbers) {
 
 }  // namespace
 
-std::string StrategyInWords(const StrategySummary& strategy) {
+std::string StrategyInWords(const Strategy& strategy) {
   const int64_t devices = strategy.devices_per_stage;
   std::set<int64_t> parts;   // of what tensor maps cut
   std::set<int64_t> shards;  // of what is cut further, over its replicas
@@ -96,15 +96,14 @@ std::string StrategyInWords(const StrategySummary& strategy) {
   return text;
 }
 
-bool AnyLayoutMatches(const StrategySummary& strategy, const NameFilter& filter) {
+bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter) {
   const auto matches = [&filter](const StrategyParameter& parameter) {
     return filter.Takes(parameter.name);
   };
   return std::any_of(strategy.parameters.begin(), strategy.parameters.end(), matches);
 }
 
-std::string StrategyAsText(const StrategySummary& strategy, const NameFilter& filter,
-                           bool verbose) {
+std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter, bool verbose) {
   std::vector<Table::Column> columns = {{"STAGE", Align::kRight},
                                         {"PARAMETER"},
                                         {"DEVICE MATRIX"},
@@ -136,7 +135,7 @@ std::string StrategyAsText(const StrategySummary& strategy, const NameFilter& fi
                      StrategyInWords(strategy), table.ToText());
 }
 
-nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const NameFilter& filter) {
+nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter) {
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const StrategyParameter& parameter : strategy.parameters) {
     if (!filter.Takes(parameter.name)) continue;

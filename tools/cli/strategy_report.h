@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reshard/strategy_files.h"
+#include "reshard/strategy.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/text_format.h"
 
@@ -16,17 +16,17 @@ namespace reshard {
 
 // Returns what the layouts mean: "tensor parallel 4, data parallel 2, optimizer sharded over 2; 2
 // stages".
-std::string StrategyInWords(const StrategySummary& strategy);
+std::string StrategyInWords(const Strategy& strategy);
 
 // A line about the file, what it means, and a table of the parameters that the filter takes; with
 // `verbose` it has a column for everything that the file says.
-std::string StrategyAsText(const StrategySummary& strategy, const NameFilter& filter, bool verbose);
+std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter, bool verbose);
 
 // Whether the filter leaves any.
-bool AnyLayoutMatches(const StrategySummary& strategy, const NameFilter& filter);
+bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);
 
 // {"path", "is_pipeline", "stages", "devices_per_stage", "parameters": [...], "notes": [...]}
-nlohmann::ordered_json StrategyAsJson(const StrategySummary& strategy, const NameFilter& filter);
+nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter);
 
 // Adds the fields that all reports on a written strategy have to `document`.
 template <typename Report>
@@ -37,7 +37,7 @@ void AddWrittenStrategy(const std::string& output, const Report& report,
   document["devices_per_stage"] = report.devices_per_stage;
   document["layouts"] = report.layouts;
   document["bytes"] = report.bytes;
-  document["warnings"] = report.warnings;
+  document["warnings"] = WarningsAsJson(report.warnings);
 }
 
 // "s8.ckpt: 1 stage of 8 devices, 63 layouts, 4.0 KiB"

@@ -109,11 +109,12 @@ std::string_view KindName(DamageKind kind) {
   return "";
 }
 
-std::vector<std::string> Warnings(const DamageReport& report) {
+std::vector<Warning> Warnings(const DamageReport& report) {
   if (report.files_without_digest == 0) return {};
-  return {fmt::format(
-      "{} of {} listed without a digest (converted with --no-checksum): only sizes were compared",
-      report.files_without_digest, FormatCount(report.files, "file"))};
+  return {{WarningCode::kNotCompared,
+           fmt::format("{} of {} listed without a digest (converted with --no-checksum): only "
+                       "sizes were compared",
+                       report.files_without_digest, FormatCount(report.files, "file"))}};
 }
 
 std::string OutcomeText(const DamageReport& report) {
@@ -283,7 +284,7 @@ void VerifyCommand::PrintReport(const DamageReport& report, double seconds) cons
   document["bytes"] = report.bytes;
   document["damages"] = std::move(damages);
   document["seconds"] = seconds;
-  document["warnings"] = Warnings(report);
+  document["warnings"] = WarningsAsJson(Warnings(report));
   document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
@@ -325,7 +326,7 @@ void VerifyCommand::PrintAgainst(const AgainstReport& report, double seconds) co
   document["source"] = SourceAsJson(against_.source.path, against_.source.files);
   document.update(AgainstAsJson(report));
   document["seconds"] = seconds;
-  document["warnings"] = InOptionWords(report.warnings);
+  document["warnings"] = WarningsAsJson(report.warnings);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -30,9 +30,20 @@ function(reshard_proto name file)
     VERBATIM)
   add_library(${target} OBJECT ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h)
   # Not ours: clang-tidy is to look at it no more than at a library.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  reshard_embeddable(${target})
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+endfunction()
+
+# So that the static library can go into a shared object, as a module of Python is, which then
+# exports none of its names. CMake's own variables for visibility, where they are set, count.
+function(reshard_embeddable target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(NOT DEFINED CMAKE_CXX_VISIBILITY_PRESET)
+    set_target_properties(
+      ${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
 endfunction()
 
 # reshard_module(NAME
@@ -64,8 +75,7 @@ function(reshard_module name)
 
   if(arg_SOURCES)
     add_library(${target} OBJECT ${arg_SOURCES})
-    # So that the static library can go into a shared object, as a module of Python is.
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    reshard_embeddable(${target})
     target_link_libraries(
       ${target}
       PUBLIC ${links}

@@ -1,14 +1,14 @@
 // Strategies: read, made in memory and written, merged, converted from one encoding to the other,
-// made from a specification; what a rank holds under one, and which source ranks a target rank
-// needs.
+// made from a specification, inferred from a checkpoint that has lost its own; what a rank holds
+// under one, and which source ranks a target rank needs.
 //
 // Wherever a strategy is named, the path of a file or of a folder of stage files will do; protobuf
-// and JSON are told apart by content. Plain values and no state; any number of threads may call
-// these functions.
+// and JSON are told apart by content. No function prints; any number of threads may call them, and
+// each call uses its own threads and state.
 //
-// Implemented in src/mindspore.
-#ifndef RESHARD_STRATEGY_FILES_H_
-#define RESHARD_STRATEGY_FILES_H_
+// Implemented in src/mindspore, but InferStrategy in src/api.
+#ifndef RESHARD_STRATEGY_H_
+#define RESHARD_STRATEGY_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 
@@ -39,7 +40,7 @@ struct StrategyParameter {
 
 // A strategy: what ReadStrategy returns, or one that is made by filling in `parameters`, and for a
 // pipeline `is_pipeline`. Who takes a strategy works `stages` and `devices_per_stage` out anew.
-struct StrategySummary {
+struct Strategy {
   std::string path;  // for messages
   bool is_pipeline = false;
   int64_t stages = 1;
@@ -52,13 +53,13 @@ struct StrategySummary {
 };
 
 // Errors: kNotFound, kCorrupt, kMismatch, kIo.
-Result<StrategySummary> ReadStrategy(const std::string& path);
+Result<Strategy> ReadStrategy(const std::string& path);
 
 // Writes `strategy` to the file `output`: in JSON where its name ends in .json, else in protobuf.
 // The file has the layouts alone, without operators and shapes. `output` appears whole or not at
 // all. Errors: kInvalidArgument for a strategy without parameters; those of ReadStrategy for what
 // no file can say; kAlreadyExists when `output` exists and not `force`; kIo.
-Status WriteStrategy(const StrategySummary& strategy, const std::string& output, bool force);
+Status WriteStrategy(const Strategy& strategy, const std::string& output, bool force);
 
 // Returns the box of a full tensor of shape `full_shape` that a rank holds under `layout`: `rank`
 // counts from 0 within the stage. Its elements are what the rank's checkpoint has, and what
@@ -79,10 +80,10 @@ Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std
                                             bool force);
 
 struct StrategyConversionReport {
-  uint64_t layouts = 0;               // of parameters, those that a file lists twice included
-  uint64_t bytes = 0;                 // of the file that was written
-  std::vector<std::string> warnings;  // what the other encoding has no place for
-  std::vector<std::string> notes;     // files of a folder that were skipped, and why
+  uint64_t layouts = 0;            // of parameters, those that a file lists twice included
+  uint64_t bytes = 0;              // of the file that was written
+  std::vector<Warning> warnings;   // what the other encoding has no place for
+  std::vector<std::string> notes;  // files of a folder that were skipped, and why
 };
 
 // Writes the strategy `input`, a file or a folder of stage files, which are merged, to the file
@@ -103,10 +104,10 @@ struct MakeStrategyOptions {
 struct MakeStrategyReport {
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
-  uint64_t layouts = 0;               // in all stages
-  uint64_t bytes = 0;                 // of the file that was written
-  std::vector<std::string> warnings;  // entries that match nothing
-  std::vector<std::string> notes;     // parameters without a layout
+  uint64_t layouts = 0;            // in all stages
+  uint64_t bytes = 0;              // of the file that was written
+  std::vector<Warning> warnings;   // entries that match nothing
+  std::vector<std::string> notes;  // parameters without a layout
 };
 
 // Writes the strategy that a specification describes: of one stage, or of a pipeline, merged as
@@ -130,7 +131,31 @@ Status ForEachSourceRanks(
     const std::string& source_strategy, const std::string& target_strategy,
     const std::function<void(int64_t rank, const std::vector<int64_t>& source_ranks)>& visit);
 
+struct InferStrategyOptions {
+  std::string source;     // a folder with rank_N/*.ckpt of all ranks
+  std::string reference;  // a .ckpt file of full tensors
+  std::string output;     // JSON where the name ends in .json, else protobuf
+  bool force = false;     // replace `output`
+  RunOptions run;
+};
+
+struct InferStrategyReport {
+  int64_t stages = 1;
+  int64_t devices_per_stage = 1;
+  uint64_t layouts = 0;           // in all stages
+  uint64_t bytes = 0;             // of the file that was written
+  std::vector<Warning> warnings;  // parameters left out, and choices that bytes left open
+};
+
+// Writes a strategy under which `source` holds what its ranks hold: cuts from the shapes of shards
+// and of full tensors; which rank holds which part from equal bytes and, where the reference holds
+// the same values, from those. A pipeline's stages are told by the names in the files. Reads every
+// shard once; memory is bounded. Errors: kMismatch, listing parameters, where layouts that would
+// give different results remain or none fits; kAlreadyExists; those of opening checkpoints;
+// kCancelled.
+Result<InferStrategyReport> InferStrategy(const InferStrategyOptions& options);
+
 }  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_STRATEGY_FILES_H_
+#endif  // RESHARD_STRATEGY_H_

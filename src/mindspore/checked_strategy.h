@@ -2,8 +2,8 @@
 //
 // A value without I/O: a codec yields StrategyFiles, the factories here join them.
 // Immutable once made, so any number of threads may read it.
-#ifndef RESHARD_SRC_MINDSPORE_STRATEGY_H_
-#define RESHARD_SRC_MINDSPORE_STRATEGY_H_
+#ifndef RESHARD_SRC_MINDSPORE_CHECKED_STRATEGY_H_
+#define RESHARD_SRC_MINDSPORE_CHECKED_STRATEGY_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -163,18 +163,19 @@ class StrategyStage {
       by_name_;  // a hash table: the places in layouts_, from 1 on; 0: a free slot
 };
 
-class Strategy {
+class CheckedStrategy {
  public:
   // Makes the strategy of one file: a pipeline's when IsMerged(file), else one stage.
   // Errors: kMismatch when stages are missing, when device counts differ within a stage (both
   // parameters are named) or between stages; kCorrupt when a device matrix makes no sense.
-  static Result<Strategy> FromFile(StrategyFile file);
+  static Result<CheckedStrategy> FromFile(StrategyFile file);
 
   // Joins the stage files of `folder`, in any order, to a pipeline's strategy. Files that say the
   // same of their stage as another, and files that are merged already, are skipped with a note.
   // Errors: as FromFile; kMismatch when two files of one stage differ, when a file does not tell
   // its stage, when there is none but merged ones.
-  static Result<Strategy> FromStageFiles(std::string folder, std::vector<StrategyFile> files);
+  static Result<CheckedStrategy> FromStageFiles(std::string folder,
+                                                std::vector<StrategyFile> files);
 
   // The file or the folder.
   const std::string& path() const { return path_; }
@@ -194,7 +195,7 @@ class Strategy {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  Strategy(std::string path, bool is_pipeline)
+  CheckedStrategy(std::string path, bool is_pipeline)
       : path_(std::move(path)), is_pipeline_(is_pipeline) {}
 
   // Takes stages 0, 1, ... and counts their devices.
@@ -226,4 +227,4 @@ bool IsMerged(const Layouts& layouts) {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_MINDSPORE_STRATEGY_H_
+#endif  // RESHARD_SRC_MINDSPORE_CHECKED_STRATEGY_H_

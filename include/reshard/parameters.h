@@ -1,11 +1,11 @@
-// ParameterTotals: how many parameters a model has, the number that people know it by.
+// What names of parameters say, GlobMatch and OptimizerGroup; and how many parameters a model has,
+// the number that people know it by: ParameterTotals.
 //
-// Here every element of a tensor is a parameter, as in "a model of 6.74 B parameters". Pure
-// functions, for any thread.
+// Pure functions, for any thread.
 //
 // Implemented in src/base.
-#ifndef RESHARD_PARAMETER_COUNT_H_
-#define RESHARD_PARAMETER_COUNT_H_
+#ifndef RESHARD_PARAMETERS_H_
+#define RESHARD_PARAMETERS_H_
 
 #include <cstdint>
 #include <string>
@@ -16,10 +16,19 @@
 namespace reshard {
 inline namespace v0_1 {
 
+// Returns whether `pattern` matches the whole of `name`: * any bytes, ? one byte, [a-z] one of a
+// set, [!a-z] one not in it, \ takes the next character as it is. A [ without its ] stands for
+// itself. Takes time proportional to the product of the lengths at most.
+bool GlobMatch(std::string_view pattern, std::string_view name);
+
+// Returns "adam_m", "adam_v", "accu_grads", "moments", "moment1" or "moment2" where `name` begins
+// with that and a dot, as MindSpore's optimizers name their copies of a parameter; else nothing.
+std::string_view OptimizerGroup(std::string_view name);
+
 // Of the floating-point tensors of more than one element, each name once.
 struct ParameterTotals {
   uint64_t weights = 0;
-  uint64_t optimizer = 0;  // of its copies of parameters (reshard/parameter_names.h)
+  uint64_t optimizer = 0;  // of its copies of parameters (reshard/parameters.h)
 
   friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
 };
@@ -43,4 +52,4 @@ std::string ParameterCountText(uint64_t count);
 }  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_PARAMETER_COUNT_H_
+#endif  // RESHARD_PARAMETERS_H_

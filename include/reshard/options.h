@@ -1,12 +1,16 @@
 // The parts that options of calls are made of, each of which means the same wherever it stands:
-// SourceSpec, TargetSpec, Selection, CheckChoice, RunOptions; and what they choose among.
+// SourceSpec, TargetSpec, Selection, CheckChoice, RunOptions; what they choose among; and what a
+// long call tells while it is under way: Progress, Waiting.
 //
-// Plain values.
+// Plain values. A callback that takes Progress is called from the call's threads, one call at a
+// time, one that takes Waiting from the thread that made the call. Neither may throw: there is
+// nobody to catch it, and the process would end.
 //
 // Implemented in src/base (header only).
-#ifndef RESHARD_CONVERSION_OPTIONS_H_
-#define RESHARD_CONVERSION_OPTIONS_H_
+#ifndef RESHARD_OPTIONS_H_
+#define RESHARD_OPTIONS_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,13 +20,33 @@
 #include <string>
 #include <vector>
 
-#include "reshard/parameter_count.h"
-#include "reshard/progress.h"
+#include "reshard/parameters.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
-struct StrategySummary;  // reshard/strategy_files.h
+// Bytes dealt with, and in all.
+struct Progress {
+  uint64_t done_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+// A lock that another process holds.
+struct Waiting {
+  std::string lock;                // the path of its file
+  std::string holder;              // "process 4711 on node3"; empty where it is not known
+  std::chrono::milliseconds time;  // so far
+};
+
+// How long a call waits, and who is told of it.
+struct LockWaiting {
+  // For one process at a time; then the call fails with kAlreadyExists. Nothing: for ever.
+  std::optional<std::chrono::milliseconds> most = {};
+  // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
+  std::function<void(const Waiting&)> report = {};
+};
+
+struct Strategy;  // reshard/strategy.h
 
 // How target files are written down.
 enum class TargetFormat {
@@ -119,7 +143,7 @@ struct SourceSpec {
   // hold full tensors, all together.
   std::vector<std::string> group_info = {};
   // In place of `strategy`, one that was read or made before; null: none.
-  std::shared_ptr<const StrategySummary> layouts = {};
+  std::shared_ptr<const Strategy> layouts = {};
   // From names in the strategies and the outputs to names in the source, where they are others; all
   // other names in options are the outputs' then, but those that Selection::renames makes.
   std::map<std::string, std::string> name_map = {};
@@ -132,6 +156,8 @@ struct TargetSpec {
   std::string folder = {};  // made when it is not there
   // A strategy file or a folder of stage files; empty: full tensors, for one rank.
   std::string strategy = {};
+  // In place of `strategy`, one that was read or made before; null: none.
+  std::shared_ptr<const Strategy> layouts = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
   // A pattern of file names, such as rank_{rank}/net.{ext}, in which {rank}, {prefix} and {ext}
   // stand for what they say; empty: rank_{rank}/{prefix}{rank}.{ext}.
@@ -139,12 +165,14 @@ struct TargetSpec {
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
   uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
+
+  bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
 // What of a checkpoint is written, and under which names.
 struct Selection {
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
-  // Patterns (reshard/parameter_names.h): only parameters whose names in the source one of them
+  // Patterns (reshard/parameters.h): only parameters whose names in the source one of them
   // matches; empty: all.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};  // and of those none that one of these matches
@@ -183,4 +211,4 @@ struct RunOptions {
 }  // namespace v0_1
 }  // namespace reshard
 
-#endif  // RESHARD_CONVERSION_OPTIONS_H_
+#endif  // RESHARD_OPTIONS_H_

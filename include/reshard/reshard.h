@@ -1,0 +1,22 @@
+// All of the library: look into a checkpoint (checkpoint.h), convert it (convert.h), prove it
+// (verify.h), compare it (compare.h), merge files (merge.h), work with strategies (strategy.h).
+//
+// Implemented in src/api (header only).
+#ifndef RESHARD_RESHARD_H_
+#define RESHARD_RESHARD_H_
+
+#include "reshard/checkpoint.h"
+#include "reshard/compare.h"
+#include "reshard/convert.h"
+#include "reshard/layout_report.h"
+#include "reshard/merge.h"
+#include "reshard/options.h"
+#include "reshard/parameters.h"
+#include "reshard/status.h"
+#include "reshard/strategy.h"
+#include "reshard/tensor.h"
+#include "reshard/used_paths.h"
+#include "reshard/verify.h"
+#include "reshard/version.h"
+
+#endif  // RESHARD_RESHARD_H_
