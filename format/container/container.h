@@ -78,6 +78,8 @@ struct Frame {
 // What a file says of itself besides its arrays; containers that cannot leave it out.
 struct FileMetadata {
   std::string_view format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
+  // Whether it is stated that no redundancy is removed from the file's set.
+  bool states_redundancy = false;
 
   friend bool operator==(const FileMetadata&, const FileMetadata&) = default;
 };

@@ -68,6 +68,8 @@ struct StatedCrc {
 struct TableOfFile {
   FileTable table;
   std::optional<StatedCrc> crc;  // not checked
+  // Whether metadata says of the file if redundancy was removed from its set.
+  bool states_redundancy = false;
 };
 
 }  // namespace reshard

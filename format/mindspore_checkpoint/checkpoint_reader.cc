@@ -240,7 +240,7 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
                     "file",
                     Escape(file.path), file.size));
   }
-  TableOfFile read{std::move(*table), std::nullopt};
+  TableOfFile read{std::move(*table), std::nullopt, false};
   if (trailer) {
     read.crc = {.value = trailer->crc,
                 .covered = trailer->covered,

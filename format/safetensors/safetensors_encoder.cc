@@ -82,9 +82,14 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
     members += '"';
   };
   // MindSpore takes metadata of a tensor's name for its dtype.
-  const bool is_taken = std::any_of(entries.begin(), entries.end(),
-                                    [](const Entry& entry) { return entry.name == "format"; });
-  if (!entries.empty() && !is_taken) add("\"format\"", metadata.format);
+  const auto is_taken = [&entries](std::string_view key) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [key](const Entry& entry) { return entry.name == key; });
+  };
+  if (!entries.empty() && !is_taken("format")) add("\"format\"", metadata.format);
+  if (metadata.states_redundancy && !entries.empty() && !is_taken("remove_redundancy")) {
+    add("\"remove_redundancy\"", "False");
+  }
   for (const Entry& entry : entries) {
     if (!entry.is_int4) continue;
     RESHARD_ASSIGN_OR_RETURN(const std::string name, AsJson(entry.name));

@@ -30,7 +30,8 @@ constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBlock = uint64_t{1} << 20;
 constexpr unsigned char kByteOrderMark = 0xEF;  // its first byte
 // Metadata that says something of the file, whatever tensor has its name.
-constexpr std::string_view kFileMetadata[] = {"format", "remove_redundancy", "crc_num"};
+constexpr std::string_view kRemoveRedundancy = "remove_redundancy";
+constexpr std::string_view kFileMetadata[] = {"format", kRemoveRedundancy, "crc_num"};
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
   uint64_t number = 0;
@@ -131,6 +132,8 @@ class HeaderTokens {
         content_begin_(content_begin),
         content_bytes_(content_bytes),
         memory_(memory) {}
+
+  bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
 
   // What nlohmann's parser calls.
   bool null() {
@@ -554,9 +557,10 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
     return InFile(file.path, CorruptError(fmt::format("a zero byte in the header, at offset {}",
                                                       *bytes.zero())));
   }
+  const bool states_redundancy = tokens.HasMetadata(kRemoveRedundancy);
   Result<FileTable> table = std::move(tokens).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{*std::move(table), std::nullopt};
+  return TableOfFile{*std::move(table), std::nullopt, states_redundancy};
 }
 
 }  // namespace reshard

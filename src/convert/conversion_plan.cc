@@ -318,9 +318,10 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
                     "the strategies and files of all stages",
                     *stage));
   }
-  FullLayout layout{*family, MostFileBytes(spec), {}};
+  FullLayout layout{*family, MostFileBytes(spec), {}, {}};
   if (layout.family == FolderFamily::kUnified) {
     layout.place = [&source](std::string_view name) { return PlaceOf(source, name); };
+    layout.states_redundancy = [&source] { return source.states_redundancy(); };
   }
   RESHARD_ASSIGN_OR_RETURN(target.folder, FullTarget::Make(*target.ranks, layout));
   return target;

@@ -210,6 +210,7 @@ Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_ma
 
 Result<IndexedFile> OpenedSource::MakeTable(FileId file) {
   RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_));
+  if (table.states_redundancy()) states_redundancy_ = true;
   if (!new_names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), new_names_, files_.path(file)));
   }

@@ -4,6 +4,7 @@
 #ifndef RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
 #define RESHARD_SRC_CONVERT_OPENED_SOURCE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -92,6 +93,8 @@ class OpenedSource {
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
   // Whether each file is one of its own, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
+  // Whether a file that was opened states whether redundancy was removed from the set.
+  bool states_redundancy() const { return states_redundancy_; }
   // The index of a folder of whole tensors, where there is one; its rank means nothing.
   const std::optional<File>& index() const { return index_; }
   // Whether `name` is in no index, but in the file beside those that one names.
@@ -142,6 +145,7 @@ class OpenedSource {
   std::optional<Source> tensors_;
   std::vector<File> chosen_;
   bool each_alone_ = false;
+  std::atomic<bool> states_redundancy_ = false;
   std::optional<File> index_;
   std::optional<TrainingStep> step_;
   std::vector<Warning> warnings_;

@@ -21,7 +21,7 @@ IndexedFile WithArrays(const IndexedFile& read, std::vector<StoredArray> arrays)
   return {read.file(), read.file_size(),
           TableOfFile{FileTable(read.table().container(), std::move(arrays), std::move(by_name),
                                 read.table().memory()),
-                      read.crc()}};
+                      read.crc(), read.states_redundancy()}};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -53,11 +54,13 @@ Status FullTarget::Divide(const FullLayout& layout) {
     Tensor tensor;
     tensor.array = i;
     std::string_view source_name = array.name;
+    std::optional<int64_t> rank;  // that it is taken from as it stands
     uint64_t bytes = TensorBytes(array.shape, array.dtype).value_or(0);
     if (const auto* const pieces = std::get_if<Pieces>(&array.content)) {
       if (!pieces->tensors.empty()) {
         source_name = pieces->tensors.front().name;
         tensor.stage = pieces->tensors.front().stage;
+        rank = pieces->tensors.front().rank;
       }
     } else {
       const StoredArray& opaque = std::get<Opaque>(array.content).array;
@@ -68,6 +71,10 @@ Status FullTarget::Divide(const FullLayout& layout) {
     if (tensor.place == UnifiedPlace::kNowhere) {
       left_out_.emplace(source_name);
       continue;
+    }
+    if (tensor.place == UnifiedPlace::kHyperParam && rank.value_or(0) != 0 &&
+        !source().placement().IsFolder()) {
+      not_in_first_.insert(Quote(source_name));
     }
     const auto sum = CheckedAdd(totals_.bytes, bytes);
     if (!sum) {
@@ -85,6 +92,7 @@ Status FullTarget::Divide(const FullLayout& layout) {
     tensors.push_back(tensor);
   }
   if (tensors.empty()) return MismatchError("no parameter is left to write");
+  states_redundancy_ = layout.states_redundancy && layout.states_redundancy();
   return AddFiles(std::move(tensors), layout.most_bytes);
 }
 
@@ -156,6 +164,13 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
   made.path = PathOf(file);
   if (!findings.silent) findings.left_out.insert(left_out_.begin(), left_out_.end());
   const auto place = static_cast<size_t>(file);
+  if (place < arrays_.size() && made.path == kHyperParamFile) {
+    if (!findings.silent) {
+      findings.not_in_first_rank.insert(not_in_first_.begin(), not_in_first_.end());
+    }
+  } else {
+    made.metadata.states_redundancy = states_redundancy_;
+  }
   if (place >= arrays_.size()) {
     made.arrays = 0;
     RESHARD_ASSIGN_OR_RETURN(made.literal, MakeIndex());

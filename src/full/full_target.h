@@ -39,6 +39,10 @@ struct FullLayout {
   uint64_t most_bytes = 0;  // of the tensors of a file, above 0; a larger tensor has its own
   // Of a unified folder, by the name in the source; empty: all are in parts.
   std::function<UnifiedPlace(std::string_view name)> place;
+  // Of a unified folder: whether a source file that was opened states whether redundancy was
+  // removed; then MindSpore's parts state that it is not. Asked once all tensors are known, for
+  // all files to say the same. Empty: none does.
+  std::function<bool()> states_redundancy;
 };
 
 class FullTarget final : public Target {
@@ -69,6 +73,8 @@ class FullTarget final : public Target {
   std::vector<std::string> paths_;           // of the files with tensors
   std::vector<std::vector<size_t>> arrays_;  // of each, by their numbers in the whole file
   std::set<std::string, std::less<>> left_out_;
+  std::set<std::string> not_in_first_;  // of what is beside the index; between quotes
+  bool states_redundancy_ = false;
   // For the index, where there is one; file by file.
   std::vector<MappedWeight> weights_;
   WeightTotals totals_;

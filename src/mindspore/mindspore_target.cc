@@ -275,6 +275,9 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   if (known == nullptr) {
     known = &findings.parameters.emplace(target_name, NoteOf(tensor)).first->second;
   }
+  if (container_ == Container::kSafetensors && target_name == "format") {
+    findings.named_as_metadata.insert(Quote(target_name));
+  }
   if (known->source_name == tensor.name) return known;
   return MismatchError(
       fmt::format("the parameters {} and {} would both be written as {}; rename one of them "

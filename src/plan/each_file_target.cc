@@ -98,6 +98,9 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
     PlanFindings::Parameter& noted = findings.parameters[array.name];
     noted = {tensor.name,    tensor.kind, tensor.dtype, tensor.full_shape,
              tensor.Bytes(), tensor.file, true};
+    if (container_ == Container::kSafetensors && array.name == "format") {
+      findings.named_as_metadata.insert(Quote(array.name));
+    }
   }
   if (tensor.kind != ArrayKind::kTensor) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));

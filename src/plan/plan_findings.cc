@@ -35,7 +35,8 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
   for (const Set set :
        {&PlanFindings::left_out, &PlanFindings::unmatched_copied, &PlanFindings::unmatched_dropped,
         &PlanFindings::not_in_source_strategy, &PlanFindings::not_in_target_strategy,
-        &PlanFindings::other_shapes, &PlanFindings::empty_files, &PlanFindings::texts_left_out}) {
+        &PlanFindings::other_shapes, &PlanFindings::empty_files, &PlanFindings::texts_left_out,
+        &PlanFindings::not_in_first_rank, &PlanFindings::named_as_metadata}) {
     for (const std::string& item : other.*set) {
       if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
     }
@@ -88,6 +89,12 @@ std::vector<Warning> PlanFindings::Warnings() const {
       "in only one of the two strategies, left out");
   add(WarningCode::kLeftOut, texts_left_out,
       "that are texts, which safetensors files cannot hold, left out");
+  add(WarningCode::kWithoutLayout, not_in_first_rank,
+      "in no strategy and not in the file of rank 0, which MindSpore leaves out; each is taken "
+      "from the lowest rank that has it");
+  add(WarningCode::kLeftOut, named_as_metadata,
+      "that a file's own metadata has the name of, which MindSpore would take for a dtype; files "
+      "with such a parameter have no such metadata");
   add(WarningCode::kWithoutLayout, not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
       "tensor (where ranks have shards, the strategy is not complete)");

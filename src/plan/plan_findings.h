@@ -40,7 +40,10 @@ struct PlanFindings {
   std::set<std::string> left_out;  // by the ParameterChoice; names as they are
 
   // Names between quotes, made safe to print.
-  std::set<std::string> texts_left_out;    // that the target's container cannot hold
+  std::set<std::string> texts_left_out;     // that the target's container cannot hold
+  std::set<std::string> not_in_first_rank;  // in no strategy, and not in the file of rank 0
+  // That have the name of metadata which the target's container then has not.
+  std::set<std::string> named_as_metadata;
   std::set<std::string> unmatched_copied;  // in one strategy only
   std::set<std::string> unmatched_dropped;
   // Tensors of several elements that one strategy, or both, might have been expected to cut.

@@ -29,6 +29,7 @@ class IndexedFile {
       : file_(file),
         file_size_(file_size),
         crc_(std::move(read.crc)),
+        states_redundancy_(read.states_redundancy),
         own_(std::make_unique<const FileTable>(std::move(read.table))),
         table_(own_.get()) {}
 
@@ -46,6 +47,7 @@ class IndexedFile {
   const FileTable& table() const { return *table_; }
   // The CRC-32 that the file states of itself, where it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
+  bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
   // About the bytes of memory that all this takes, those of its table included.
   size_t memory() const { return sizeof(IndexedFile) + table_->memory(); }
 
@@ -60,6 +62,7 @@ class IndexedFile {
   FileId file_ = 0;
   uint64_t file_size_ = 0;
   std::optional<StatedCrc> crc_;
+  bool states_redundancy_ = false;
   std::unique_ptr<const FileTable> own_;  // null where the table is another's
   const FileTable* table_;
 };

@@ -190,6 +190,10 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
       if (found) return *std::move(found);
     }
   }
+  if (placement_.Places(name)) {
+    RESHARD_ASSIGN_OR_RETURN(auto replica, FindReplica(name, near));
+    if (replica) return *std::move(replica);
+  }
   for (const int64_t stage : stages) {
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
     const auto holders = census->holders.find(std::string(name));
@@ -198,6 +202,36 @@ Result<SourceTensor> Source::FindWhole(std::string_view name, std::span<const in
     if (found) return *std::move(found);
   }
   return MismatchError(fmt::format("parameter {} is in no source file", Quote(name)));
+}
+
+Result<std::optional<SourceTensor>> Source::FindReplica(std::string_view name,
+                                                        int64_t local) const {
+  const std::optional<SourceTensor> none;
+  const Result<SourceTensor> placed = Describe(name, local);
+  if (!placed.ok() || placed->rank) return none;
+  const SourceTensor& tensor = *placed;
+  Result<std::optional<SourceTensor>> found = none;
+  size_t parts = 0;
+  placement_.ForEachPart(tensor, Box::Whole(tensor.full_shape), [&](Placement::Part& part) {
+    ++parts;
+    if (placement_.HolderOf(tensor, part, local) != local) return true;
+    found = placement_.NotHeld(tensor, part);
+    for (const int64_t holder : placement_.HoldersOf(tensor, part)) {
+      const Result<TableHandle> table = TableOf(tensor.stage, holder);
+      if (!table.ok()) {
+        found = table.status();
+        break;
+      }
+      const StoredArray* const parameter = *table ? (*table)->Find(name) : nullptr;
+      if (parameter == nullptr) continue;
+      found = std::optional(StandaloneTensor(*parameter, tensor.stage, RankOf(tensor.stage, holder),
+                                             (*table)->file()));
+      break;
+    }
+    return true;
+  });
+  // Of what is whole everywhere any file is as good.
+  return parts > 1 ? found : none;
 }
 
 Result<SourceTensor> Source::DescribeFull(std::string_view name) const {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,8 +83,9 @@ class Source {
   Result<SourceTensor> Describe(std::string_view name, int64_t near) const;
   // Returns the tensor `name`, or a text or a MapTensor, as it stands in one file of the stages
   // `stages`, ascending: in that of local rank `near`, or else of one that by a list holds the
-  // same, of the lowest stage that has it there, else in the lowest rank that has it. Errors:
-  // kMismatch when no file has it, and those of opening a file.
+  // same, of the lowest stage that has it there; else, where it is placed, in that of the lowest
+  // rank that holds the same part as that rank ought to; else in the lowest rank that has it.
+  // Errors: kMismatch when no file has it, or that part of it; those of opening a file.
   Result<SourceTensor> FindWhole(std::string_view name, std::span<const int64_t> stages,
                                  int64_t near) const;
   // Returns the tensor `name` as a target without layouts gets it: where it is placed, as Describe,
@@ -119,6 +121,10 @@ class Source {
   std::vector<int64_t> StandIns(int64_t stage, int64_t local) const;
   Result<uint64_t> TableIdOf(RankEntry& entry) const;
   Result<TableHandle> Open(RankEntry& entry) const;
+  // Returns the tensor `name`, which is placed, as it stands in the file of the lowest rank that
+  // has the part that local rank `local` ought to hold; nothing where it is not cut. Errors:
+  // kMismatch where no file has that part; those of opening a file.
+  Result<std::optional<SourceTensor>> FindReplica(std::string_view name, int64_t local) const;
   // Takes the box of `part`.
   Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part, int64_t near) const;
   // Looks for another replica where the file of the nearest one does not have the tensor.

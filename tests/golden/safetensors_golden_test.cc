@@ -71,6 +71,9 @@ TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
 INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),
                          NameOf);
 
+INSTANTIATE_TEST_SUITE_P(Redundancy, SafetensorsGoldenTest,
+                         testing::Values("redundancy/case_001", "redundancy/case_002"), NameOf);
+
 class RecodeGoldenTest : public SafetensorsGoldenTest {};
 
 TEST_P(RecodeGoldenTest, OutputsAreMindSporesBytes) {

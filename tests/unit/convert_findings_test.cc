@@ -141,6 +141,54 @@ TEST(SavedWithoutRedundancyTest, AShardThatIsInNoFileIsNamed) {
             HasSubstr("puts it in ranks 2-3, and the files that are there do not have it")));
 }
 
+TEST(SavedWithoutRedundancyTest, WhatIsCopiedComesFromARankOfTheSameBox) {
+  const ParameterLayout by_turns = MakeLayout({2, 2}, {{0, -1}});  // ranks 0, 2 and ranks 1, 3
+  ConversionFolder folder({{"w", kRowsOf4}, {"v", by_turns}}, {{"w", kRowsOf2}});
+  const TestTensor v = MakeTensor("v", DType::kInt8, {4, 1});
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    std::vector<TestTensor> tensors = {NaiveShard(kWeight, kRowsOf4, rank)};
+    if (rank == 1 || rank == 2) tensors.push_back(NaiveShard(v, by_turns, rank));
+    folder.WriteRank(rank, tensors);
+  }
+  RunConvert(folder);
+  for (const int64_t rank : {0, 1}) {
+    EXPECT_THAT(folder.Target(rank),
+                ElementsAre(NaiveShard(kWeight, kRowsOf2, rank), NaiveShard(v, by_turns, rank)))
+        << rank;
+  }
+  folder.WriteRank(2, {NaiveShard(kWeight, kRowsOf4, 2)});
+  folder.options().force = true;
+  EXPECT_THAT(Convert(folder.options()).status().message(),
+              HasSubstr("box [0:2, 0:1] of the full shape [4, 1] is in no source file"));
+}
+
+TEST(SafetensorsTargetTest, MetadataThatAParameterHasTheNameOfIsLeftOut) {
+  ConversionFolder folder({{"w", kRowsOf2}}, {});
+  folder.WriteStage({kWeight, MakeTensor("format", DType::kInt8, {2})}, {{"w", kRowsOf2}}, 2);
+  folder.options().target.strategy.clear();
+  EXPECT_THAT(RunConvert(folder).warnings,
+              testing::Not(testing::Contains(Says(WarningCode::kLeftOut, HasSubstr("metadata")))));
+  folder.options().force = true;
+  folder.options().target.format = TargetFormat::kSafetensors;
+  EXPECT_THAT(RunConvert(folder).warnings,
+              testing::Contains(Says(WarningCode::kLeftOut,
+                                     AllOf(HasSubstr("metadata"), HasSubstr("\"format\"")))));
+}
+
+TEST(UnifiedTargetTest, WhatTheFirstRankLacksIsNamed) {
+  ConversionFolder folder({{"w", kRowsOf2}}, {});
+  folder.WriteRank(0, {NaiveShard(kWeight, kRowsOf2, 0), Step(0)});
+  folder.WriteRank(
+      1, {NaiveShard(kWeight, kRowsOf2, 1), Step(1), MakeTensor("late", DType::kBool, {1})});
+  folder.options().target.strategy.clear();
+  folder.options().target.format = TargetFormat::kUnified;
+  EXPECT_THAT(
+      RunConvert(folder).warnings,
+      ElementsAre(Says(WarningCode::kWithoutLayout,
+                       AllOf(HasSubstr("1 parameter in no strategy and not in the file of rank"),
+                             HasSubstr("\"late\"")))));
+}
+
 // The files that are there show that each holds what the others do not.
 TEST(SavedWithoutRedundancyTest, AParameterOfAMissingRankIsAnError) {
   const TestTensor other = MakeTensor("v", DType::kFloat32, {8, 3}, 5);
