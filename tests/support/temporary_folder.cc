@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 namespace reshard {
@@ -58,7 +57,9 @@ std::filesystem::path MemoryFolder() {
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::fstream file = OpenOrThrow(path, std::ios::in);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 }  // namespace reshard

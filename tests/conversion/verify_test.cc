@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "src/record/manifest_codec.h"
+#include "tests/conversion/verify_fixture.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/unit/verify_fixture.h"
 
 namespace reshard {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/verify_fixture.h"
+#include "tests/conversion/verify_fixture.h"
 
 namespace reshard {
 namespace {

@@ -1,6 +1,6 @@
 // VerifyTest: folders with records of what is in them, for the tests of Verify.
-#ifndef RESHARD_TESTS_UNIT_VERIFY_FIXTURE_H_
-#define RESHARD_TESTS_UNIT_VERIFY_FIXTURE_H_
+#ifndef RESHARD_TESTS_CONVERSION_VERIFY_FIXTURE_H_
+#define RESHARD_TESTS_CONVERSION_VERIFY_FIXTURE_H_
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,4 +56,4 @@ class VerifyTest : public testing::Test {
 
 }  // namespace reshard
 
-#endif  // RESHARD_TESTS_UNIT_VERIFY_FIXTURE_H_
+#endif  // RESHARD_TESTS_CONVERSION_VERIFY_FIXTURE_H_
