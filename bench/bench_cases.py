@@ -23,6 +23,8 @@ class Case:
     target: list
     gib: float = 1.0
     only_named: bool = False  # takes very long: not among those that are run by themselves
+    source_format: str = "ckpt"  # or another value of --format
+    target_format: str = None  # the source's, where it is None
 
 
 def _matrices(count, columns, rows_at_one_gib):
@@ -72,6 +74,16 @@ def _column_cut(run, title):
                 _float_matrices(8, run), _cut("columns", 4), _cut("columns", 2))
 
 
+FULL = ("unified", "huggingface")  # formats of folders of whole tensors
+
+
+def _formats(source, target):
+    """Eight ranks, or a folder of whole tensors, into another format."""
+    cuts = [None if name in FULL else ["--tp", 8] for name in (source, target)]
+    return Case(f"{source}_to_{target}", f"{source} to {target}", _llama, *cuts, only_named=True,
+                source_format=source, target_format=target)
+
+
 CASES = [
     Case("rows", "row cut", _float_matrices(8, 2048), _cut("rows", 4), _cut("rows", 2)),
     _column_cut(256, "256 B"),
@@ -89,6 +101,14 @@ CASES = [
          gib=EXPERTS_GIB, only_named=True),
     Case("giant", "one 8 GiB tensor", _matrices(1, 8192, 32768), _cut("columns", 2),
          _cut("columns", 1), gib=8.0),
+    _formats("ckpt", "safetensors"),
+    _formats("ckpt", "unified"),
+    _formats("ckpt", "huggingface"),
+    _formats("safetensors", "ckpt"),
+    _formats("unified", "ckpt"),
+    _formats("huggingface", "ckpt"),
+    _formats("safetensors", "safetensors"),
+    _formats("safetensors", "unified"),
 ]
 
 # In memory, where nothing but the processor limits: two target files, and one.
@@ -103,17 +123,20 @@ JOBS_CASES = [
 class Sample:
     """The files of a case in a folder of their own. A strategy is a file, or None."""
 
-    def __init__(self, folder, checkpoint, strategies):
+    def __init__(self, folder, checkpoint, strategies, case):
         self.folder = folder
-        self.checkpoint = checkpoint  # with rank_N
+        self.checkpoint = checkpoint  # with rank_N, or whole tensors
         self.source_strategy, self.target_strategy = strategies
-        self.files = [file for file in files_of(checkpoint) if file.suffix == ".ckpt"]
+        self.source_format, self.target_format = case.source_format, case.target_format
+        self.files = [file for file in files_of(checkpoint)
+                      if file.suffix in (".ckpt", ".safetensors")]
         self.bytes = total_bytes(checkpoint)
 
     @property
     def source(self):
         """What reshard takes: the file itself where it holds full tensors."""
-        return self.checkpoint if self.source_strategy else self.files[0]
+        is_folder = self.source_strategy or self.source_format in FULL
+        return self.checkpoint if is_folder else self.files[0]
 
 
 def make_sample(case, size, binaries, folder):
@@ -135,8 +158,22 @@ def make_sample(case, size, binaries, folder):
         shutil.rmtree(made)
         return strategy if cut else None
 
+    def write_anew():
+        """Writes the source in its format."""
+        (folder / "source").rename(folder / "ranks")
+        strategy = folder / "source_strategy.ckpt"
+        options = ["--src-strategy", strategy, "--format", case.source_format]
+        if case.source_format not in FULL:
+            options += ["--dst-strategy", strategy]
+        call("reshard", "convert", folder / "ranks", folder / "source", "--no-checksum", *options)
+        shutil.rmtree(folder / "ranks")
+        (folder / "source" / "manifest.json").unlink()
+        shutil.rmtree(folder / "source" / "part_records", ignore_errors=True)
+
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     strategies = make("source", case.source), make("target", case.target, "--strategy-only")
     shutil.rmtree(folder / "target")
-    return Sample(folder, pathlib.Path(folder / "source"), strategies)
+    if case.source_format != "ckpt":
+        write_anew()
+    return Sample(folder, pathlib.Path(folder / "source"), strategies, case)

@@ -1,6 +1,7 @@
 // Prints what a conversion copies, for bench/bare_pipeline.cc, which knows of nothing else.
 //
-//   copy_list SRC SRC_STRATEGY DST_STRATEGY     a strategy may be "": full tensors
+//   copy_list SRC SRC_STRATEGY DST_STRATEGY [FORMAT]     a strategy may be "": full tensors; FORMAT
+//                                                        is ckpt, safetensors, unified, huggingface
 //
 // One line each, numbers in decimal; what follows a target belongs to it, in the order of its
 // bytes:
@@ -20,8 +21,8 @@
 
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
-#include "src/mindspore/mindspore_target.h"
 #include "src/plan/target_plan.h"
 
 namespace reshard {
@@ -43,19 +44,17 @@ Status PrintCopy(const BlockCopy& copy, uint32_t source) {
   return {};
 }
 
-Status PrintCopies(const SourceSpec& spec, const std::string& target_strategy) {
-  RESHARD_ASSIGN_OR_RETURN(const auto source,
-                           OpenSource(spec, {.target = {.strategy = target_strategy}}));
+Status PrintCopies(const SourceSpec& spec, const TargetSpec& target_spec) {
+  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(spec, {.target = target_spec}));
   std::map<FileId, uint32_t> numbers;
   for (const OpenedSource::File& file : source->chosen()) {
     numbers.emplace(file.id, static_cast<uint32_t>(numbers.size()));
     fmt::print("source {}\n", source->path(file));
   }
-  const MindSporeTarget target(source->tensors(), source->rule(), "checkpoint_",
-                               UnmatchedPolicy::kCopy);
+  RESHARD_ASSIGN_OR_RETURN(const ConversionTarget target, MakeTarget(*source, target_spec, {}));
   PlanFindings findings;
-  for (int64_t rank = 0; rank < source->rule().target_ranks(); ++rank) {
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, findings));
+  for (int64_t file = 0; file < target.files().files(); ++file) {
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.files().Plan(file, findings));
     fmt::print("target {} {}\n", plan.size, plan.path);
     for (const Segment& segment : plan.segments) {
       if (const auto* literal = std::get_if<Literal>(&segment)) {
@@ -71,11 +70,21 @@ Status PrintCopies(const SourceSpec& spec, const std::string& target_strategy) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY\n", stderr);
+  if (argc != 4 && argc != 5) {
+    std::fputs("usage: copy_list SRC SRC_STRATEGY DST_STRATEGY [FORMAT]\n", stderr);
     return 2;
   }
-  const Status status = PrintCopies({.path = argv[1], .strategy = argv[2]}, argv[3]);
+  TargetSpec target;
+  target.strategy = argv[3];
+  if (argc == 5) {
+    const std::map<std::string, TargetFormat> formats = {
+        {"ckpt", TargetFormat::kCkpt},
+        {"safetensors", TargetFormat::kSafetensors},
+        {"unified", TargetFormat::kUnified},
+        {"huggingface", TargetFormat::kHuggingFace}};
+    target.format = formats.at(argv[4]);
+  }
+  const Status status = PrintCopies({.path = argv[1], .strategy = argv[2]}, target);
   if (status.ok()) return 0;
   std::fprintf(stderr, "copy_list: %s\n", status.message().c_str());
   return 1;

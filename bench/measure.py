@@ -137,8 +137,9 @@ def cached_bytes(paths):
 
 def check_equal(expected, found):
     """Raises Failure unless every checkpoint of `found` is in `expected` with the same bytes."""
-    files = [path for path in files_of(found) if path.suffix == ".ckpt"]
-    if len(files) != len([path for path in files_of(expected) if path.suffix == ".ckpt"]):
+    suffixes = (".ckpt", ".safetensors")
+    files = [path for path in files_of(found) if path.suffix in suffixes]
+    if len(files) != len([path for path in files_of(expected) if path.suffix in suffixes]):
         raise Failure(f"{found}: not as many files as {expected}")
     for path in files:
         if not filecmp.cmp(expected / path.relative_to(found), path, shallow=False):

@@ -27,10 +27,22 @@ from measure import GIB, Failure
 MINDSPORE = """
 import sys
 import mindspore
-source, target, source_strategy, target_strategy = sys.argv[1:]
+source, target, source_strategy, target_strategy, output_format = sys.argv[1:]
 mindspore.transform_checkpoints(source, target, "checkpoint_", source_strategy or None,
-                                target_strategy or None)
+                                target_strategy or None, output_format=output_format)
 """
+
+MINDSPORE_UNIFIED = """
+import sys
+import mindspore
+source, target, source_strategy, target_strategy, output_format = sys.argv[1:]
+mindspore.unified_safetensors(source, source_strategy, target)
+"""
+
+# By the formats of source and target; it has no other ways in one call.
+MINDSPORE_CALLS = {("ckpt", "ckpt"): MINDSPORE, ("safetensors", "ckpt"): MINDSPORE,
+                   ("safetensors", "safetensors"): MINDSPORE,
+                   ("safetensors", "unified"): MINDSPORE_UNIFIED}
 
 # The shapes of the bare pipeline that may be the fastest.
 SHAPES = ["map", "cached:2", "cached:4", "direct:2", "direct:4", "ring_direct:4"]
@@ -100,6 +112,8 @@ def convert_command(arguments, sample, target, *options):
         command += ["--src-strategy", sample.source_strategy]
     if sample.target_strategy:
         command += ["--dst-strategy", sample.target_strategy]
+    if sample.target_format:
+        command += ["--format", sample.target_format]
     return [*command, *options]
 
 
@@ -119,7 +133,8 @@ def contenders(arguments, sample):
                     reshard)
     copies = copies_of(sample)
     with copies.open("w") as file:
-        subprocess.run([arguments.bin / "copy_list", sample.source, *strategies], check=True,
+        subprocess.run([arguments.bin / "copy_list", sample.source, *strategies,
+                        *([sample.target_format] if sample.target_format else [])], check=True,
                        stdout=file)
     bare = arguments.bin / "bare_pipeline"
     has_ring = "ring" in subprocess.run([bare], check=False, capture_output=True, text=True).stderr
@@ -134,11 +149,12 @@ def contenders(arguments, sample):
         for path in paths.stdout.split():
             yield Contender(f"by {path}", out / path, [
                 arguments.paths, path, sample.source, out / path, *strategies], [arguments.paths])
-    if arguments.mindspore:
+    formats = (sample.source_format, sample.target_format or sample.source_format)
+    if arguments.mindspore and formats in MINDSPORE_CALLS:
         python = arguments.mindspore
         yield Contender("MindSpore, sync", out / "mindspore", [
-            python, "-c", MINDSPORE, sample.checkpoint, out / "mindspore", *strategies],
-            [python, "-c", "import mindspore"], limited=True)
+            python, "-c", MINDSPORE_CALLS[formats], sample.checkpoint, out / "mindspore",
+            *strategies, formats[1]], [python, "-c", "import mindspore"], limited=True)
 
 
 def take_rounds(entries, sample, arguments, is_cold, runs):

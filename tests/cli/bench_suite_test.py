@@ -11,7 +11,8 @@ import sys
 import tempfile
 
 SUITE = pathlib.Path(__file__).resolve().parents[2] / "bench" / "suite.py"
-CASES = ["rows", "columns_256b", "pipeline_merge", "full_to_8", "8_to_full", "tiny"]
+CASES = ["rows", "columns_256b", "pipeline_merge", "full_to_8", "8_to_full", "tiny",
+         "ckpt_to_unified", "huggingface_to_ckpt"]
 CONTENDERS = ["reshard", "reshard, 64 MiB", "map", "cached:2", "cached:4", "direct:2", "direct:4",
               "cp -r, sync"]
 FIELDS = ["bytes", "seconds", "cpu_seconds", "cpu_seconds_per_gib", "rss_anon_bytes",

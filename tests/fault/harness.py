@@ -20,7 +20,9 @@ import sys
 import tempfile
 import time
 
-CASES = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data" / "convert"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "golden" / "data"
+CASES = DATA / "convert"
+SAFETENSORS_CASES = DATA / "safetensors"
 MANIFEST = "manifest.json"
 CHECKSUMS = "checksums.xxh128"
 WORK_FOLDER = ".reshard"
@@ -106,6 +108,8 @@ def enter_mount_namespace(part):
 class Job:
     """A conversion: where it comes from and how it is called."""
 
+    command_name = "convert"
+
     def __init__(self, reshard, source, src_strategy, dst_strategy, *more):
         self.reshard = reshard
         self.source = pathlib.Path(source)
@@ -117,7 +121,7 @@ class Job:
         self.options += more
 
     def command(self, target, *more):
-        return [self.reshard, "convert", str(self.source), str(target), *self.options, "-q", *more]
+        return [self.reshard, self.command_name, str(self.source), str(target), *self.options, "-q", *more]
 
 
 def can_mount_fuse(part, fault_fs):
@@ -140,6 +144,26 @@ def golden_job(reshard, case, *more):
                "--jobs", "1", *more)
 
 
+def unified_job(reshard, case):
+    """One of MindSpore's unified folders: parts, what is in no strategy, and a map of them."""
+    folder = SAFETENSORS_CASES / "unified" / case
+    description = json.loads((folder / "case.json").read_text())
+    return Job(reshard, folder / "src", folder / description["src_strategy"], None, "--format",
+               "unified", "--part-size", str(description["part_size"]), "--jobs", "1")
+
+
+class RecodeJob(Job):
+    """Files in another format."""
+
+    command_name = "recode"
+
+    def __init__(self, reshard, case):
+        folder = SAFETENSORS_CASES / "recode" / case
+        description = json.loads((folder / "case.json").read_text())
+        super().__init__(reshard, folder / description["src"], None, None, "--format",
+                         description["format"], "--jobs", "1")
+
+
 def generate(gen, folder, *options):
     """Runs reshard-gen."""
     subprocess.run([gen, str(folder), *options], check=True, stderr=subprocess.DEVNULL)
@@ -156,6 +180,10 @@ def snapshot(folder):
 
 def golden_outputs(case):
     return snapshot(CASES / case / "expected")
+
+
+def safetensors_outputs(kind, case):
+    return snapshot(SAFETENSORS_CASES / kind / case / "expected")
 
 
 def run(command, timeout=TIMEOUT, **more):

@@ -13,6 +13,8 @@ import harness
 import kill_points
 
 CASE = "case_037"
+UNIFIED = "case_000"
+RECODED = "case_004"
 SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
 
 
@@ -79,9 +81,15 @@ def main():
         old = folder / "old"
         harness.undisturbed(harness.golden_job(options.reshard, "case_010"), old)
         scenarios = (Scenario(job, folder / "new"),
-                     Scenario(job, folder / "replace", old, ("--force",)))
-        for name, content in harness.golden_outputs(CASE).items():
-            assert scenarios[0].finished[name] == content, f"{name} is not what MindSpore wrote"
+                     Scenario(job, folder / "replace", old, ("--force",)),
+                     Scenario(harness.unified_job(options.reshard, UNIFIED), folder / "unified"),
+                     Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"))
+        expected = (harness.golden_outputs(CASE), harness.golden_outputs(CASE),
+                    harness.safetensors_outputs("unified", UNIFIED),
+                    harness.safetensors_outputs("recode", RECODED))
+        for scenario, outputs in zip(scenarios, expected):
+            for name, content in outputs.items():
+                assert scenario.finished[name] == content, f"{name} is not what MindSpore wrote"
         for scenario in scenarios:
             chosen = harness.sample(list(enumerate(scenario.points)), options)
             kills = harness.run_all(scenario.kill_twice, chosen)
