@@ -108,7 +108,7 @@ Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) {
 Status SourceReader::Prefetch(ByteRange range) const {
   RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
   if (range.offset < size()) {
-    file_->windows.Prefetch({range.offset, std::min(range.length, size() - range.offset)});
+    file_->windows.PrefetchPages({range.offset, std::min(range.length, size() - range.offset)});
   }
   return {};
 }
@@ -124,8 +124,10 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
 }
 
 Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
-  RESHARD_ASSIGN_OR_RETURN(const SourceReader file, OpenReader(id));
-  return file.Prefetch({offset, length});
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
+  const uint64_t size = file->source.size();
+  if (offset < size) file->windows.Prefetch({offset, std::min(length, size - offset)});
+  return {};
 }
 
 Result<Window> SourceFiles::Open(FileId id, uint64_t offset, uint64_t length) {

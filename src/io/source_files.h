@@ -94,7 +94,7 @@ class SourceReader {
   // Errors: kCorrupt when the range ends beyond the file; kChanged; kIo; kCancelled.
   Status Read(uint64_t offset, std::span<std::byte> destination);
 
-  // As SourceFiles::Prefetch. Errors: kCancelled.
+  // Starts reading headers ahead, as SourceFiles::Prefetch does windows. Errors: kCancelled.
   Status Prefetch(ByteRange range) const;
 
  private:
@@ -161,6 +161,9 @@ class SourceFiles {
   // the range beyond the file do not matter. Nothing happens while half of the budget is read
   // ahead. Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
+
+  // As WindowCache::HasReadFiles.
+  bool HasReadFiles() const { return windows_.HasReadFiles(); }
 
   // Sets what Options::window_budget did.
   void SetWindowBudget(uint64_t bytes) { windows_.SetBudget(bytes); }

@@ -4,17 +4,24 @@
 #include <bit>
 #include <cassert>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/os/file_pages.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {
 
 // Usually enough for the kernel to be done with a page that it looks at for reclaim.
 constexpr std::chrono::milliseconds kRetryAfter{1};
+
+// What file systems ask a server for in one request, past the page cache.
+constexpr uint64_t kWorthARequest = uint64_t{1} << 20;
 
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
@@ -125,7 +132,20 @@ ByteRange Clip(ByteRange range, const ByteSource& source) {
 
 }  // namespace
 
-WindowCache::~WindowCache() { assert(pinned_.empty() && !AnyIdle() && stayed_.empty()); }
+WindowCache::~WindowCache() {
+  assert(pinned_.empty() && !AnyIdle() && stayed_.empty());
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+  }
+  is_wanted_.notify_all();
+  for (std::optional<Thread>& reader : readers_) reader.reset();
+}
+
+void WindowCache::SetBudget(uint64_t budget) {
+  const std::scoped_lock lock(mutex_);
+  budget_ = budget;
+}
 
 uint64_t WindowCache::HeldPeak() const {
   const std::lock_guard lock(mutex_);
@@ -153,16 +173,78 @@ void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
 }
 
 std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
+  if (entry.wanted != 0) return wanted_;
   if (entry.pins > 0) return pinned_;
   if (entry.held == 0) return stayed_;
   return entry.ahead != 0 ? awaited_ : idle_;
 }
 
+template <typename Change>
+void WindowCache::Move(Place entry, const Change& change) {
+  std::list<Entry>& from = ListOf(*entry);
+  change();
+  std::list<Entry>& to = ListOf(*entry);
+  if (&from != &to) to.splice(to.end(), from, entry);
+}
+
+void WindowCache::ReadWanted() {
+  Lock lock(mutex_);
+  while (true) {
+    ++idle_readers_;
+    is_wanted_.wait(lock, [this] { return closing_ || !wanted_.empty(); });
+    --idle_readers_;
+    if (closing_) return;
+    const Place entry = NextWanted();
+    Granules wanted = 0;
+    Move(entry, [&] {
+      ++entry->pins;
+      wanted = std::exchange(entry->wanted, 0);
+    });
+    // Never instead of what is awaited: somebody would have to read that again.
+    while (held_ + BytesIn(wanted & ~entry->held) > budget_ && !idle_.empty()) EvictOldest(lock);
+    // Somebody may be at some of them by now.
+    const Granules todo = wanted & ~entry->present & ~entry->busy;
+    if (held_ + BytesIn(todo & ~entry->held) > budget_) {
+      EndReadAhead(*entry, todo);
+    } else if (todo != 0) {
+      // There is room: Fill does not wait for others that read ahead.
+      ++reading_;
+      // Who holds them reads them again if it fails, and is told why.
+      static_cast<void>(entry->file->Fill(lock, *entry, todo));
+      --reading_;
+    }
+    Unpin(entry);
+    changed_.notify_all();
+  }
+}
+
+WindowCache::Place WindowCache::NextWanted() {
+  // The rest of a window is often asked for soon after its first bytes: they wait for it as long as
+  // there is more to do.
+  const auto is_large = [](const Entry& entry) { return BytesIn(entry.wanted) >= kWorthARequest; };
+  const Place large = std::find_if(wanted_.begin(), wanted_.end(), is_large);
+  return large == wanted_.end() ? wanted_.begin() : large;
+}
+
+void WindowCache::Want(Place entry, Granules granules) {
+  ahead_ += BytesIn(granules & ~entry->ahead);
+  entry->ahead |= granules;
+  Move(entry, [&] { entry->wanted |= granules; });
+  is_wanted_.notify_one();
+  if (idle_readers_ >= wanted_.size()) return;
+  const auto none = std::find(readers_.begin(), readers_.end(), std::nullopt);
+  if (none == readers_.end()) return;
+  // Without a thread, who holds the granules reads them.
+  static_cast<void>(CatchOutOfMemory([&]() -> Status {
+    RESHARD_ASSIGN_OR_RETURN(Thread reader, Thread::Start([this] { ReadWanted(); }));
+    none->emplace(std::move(reader));
+    return {};
+  }));
+}
+
 void WindowCache::Unpin(Place entry) {
-  if (--entry->pins > 0) return;
-  std::list<Entry>& list = ListOf(*entry);
-  list.splice(list.end(), pinned_, entry);
-  if (entry->held != 0) return;
+  Move(entry, [&] { --entry->pins; });
+  if (entry->pins > 0 || entry->wanted != 0 || entry->held != 0) return;
   entry->asked = 0;
   const bool stayed = AnyPage(entry->own);
   if (stayed && stayed_.size() <= kMostStayed) return;
@@ -175,7 +257,7 @@ void WindowCache::MakeRoom(Lock& lock) {
   while (held_ > budget_) {
     if (AnyIdle()) {
       EvictOldest(lock);
-    } else if (evicting_ > 0) {
+    } else if (evicting_ > 0 || reading_ > 0) {
       changed_.wait(lock);
     } else {
       break;
@@ -187,8 +269,7 @@ void WindowCache::MakeRoom(Lock& lock) {
 void WindowCache::EvictOldest(Lock& lock) {
   std::list<Entry>& list = idle_.empty() ? awaited_ : idle_;
   const Place entry = list.begin();
-  pinned_.splice(pinned_.end(), list, entry);
-  ++entry->pins;
+  Move(entry, [&] { ++entry->pins; });
   ++evicting_;
   entry->busy = ~Granules{0};
   entry->asked = entry->present = 0;
@@ -204,9 +285,20 @@ void WindowCache::EvictOldest(Lock& lock) {
   changed_.notify_all();
 }
 
+FileWindows::FileWindows(WindowCache& cache, const ByteSource& source)
+    : cache_(cache),
+      source_(source),
+      is_mapped_(source.map() != nullptr),
+      is_remote_(!is_mapped_ && source.IsRemote()) {
+  if (!is_mapped_ && source.size() > 0) cache_.has_read_files_ = true;
+}
+
 FileWindows::~FileWindows() {
   Lock lock(cache_.mutex_);
-  // Others may still be letting some of them go.
+  for (const auto& [number, entry] : entries_) {
+    cache_.Move(entry, [wanted = entry] { wanted->wanted = 0; });
+  }
+  // Others may still be letting some of them go, or reading some ahead.
   cache_.changed_.wait(lock, [this] {
     return std::all_of(entries_.begin(), entries_.end(),
                        [](const auto& entry) { return entry.second->pins == 0; });
@@ -239,16 +331,23 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   const Place entry = PinEntry(range.offset / kWindowBytes);
   Status status;
   for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
-    if (const Granules todo = missing & ~entry->busy; todo != 0) {
+    Granules todo = missing & ~entry->busy;
+    // Sooner here than by a thread that is busy, and all of them in one go.
+    if ((todo & entry->wanted) != 0) {
+      todo |= entry->wanted & ~entry->present & ~entry->busy;
+      cache_.Move(entry, [&] { entry->wanted = 0; });
+    }
+    if (todo != 0) {
       status = Fill(lock, *entry, todo);
     } else {
       cache_.changed_.wait(lock);
     }
   }
+  cache_.EndReadAhead(*entry, wanted);
   lock.unlock();
   Pin pin(this, entry);
   // Bytes beside those of the range may be to blame, which nobody needs.
-  if (!status.ok() && source_.map() != nullptr) status = source_.Populate(range);
+  if (!status.ok() && is_mapped_) status = source_.Populate(range);
   if (!status.ok()) return status;
   return pin;
 }
@@ -268,7 +367,7 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     GranulePages own{};
     const Granules uncached = FindOwn(entry->number, todo, own);
     // A server answers for a granule as fast as for a page; it may hold the next header, too.
-    if (source_.map() == nullptr) StartReading(entry->number, uncached);
+    if (!is_mapped_) StartReading(entry->number, uncached);
     lock.lock();
     EndWork(*entry, todo, own);
     cache_.Hold(*entry, AnyOf(todo, entry->own));
@@ -279,16 +378,30 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
 }
 
 void FileWindows::Prefetch(ByteRange range) {
+  if (is_mapped_) return PrefetchPages(range);
+  AskAhead(range, [this](Lock& /*lock*/, Place entry, Granules granules) {
+    cache_.Want(entry, granules);
+  });
+}
+
+void FileWindows::PrefetchPages(ByteRange range) {
+  AskAhead(range, [this](Lock& lock, Place entry, Granules granules) {
+    ReadAhead(lock, *entry, granules);
+  });
+}
+
+template <typename Ask>
+void FileWindows::AskAhead(ByteRange range, const Ask& ask) {
   while (range.length > 0) {
     const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
     Lock lock(cache_.mutex_);
-    const uint64_t most = cache_.budget_ / 2;
+    const uint64_t most = is_mapped_ ? cache_.budget_ / 2 : cache_.budget_ / 4 * 3;
     const uint64_t room = (most - std::min(most, cache_.ahead_)) / kGranuleBytes;
     if (room == 0) return;
     const Place entry = PinEntry(range.offset / kWindowBytes);
     const Granules todo = Lowest(
         GranulesOf({range.offset, length}) & ~entry->present & ~entry->busy & ~entry->ahead, room);
-    if (todo != 0) ReadAhead(lock, *entry, todo);
+    if (todo != 0) ask(lock, entry, todo);
     cache_.Unpin(entry);
     range = {range.offset + length, range.length - length};
   }
@@ -297,8 +410,7 @@ void FileWindows::Prefetch(ByteRange range) {
 FileWindows::Place FileWindows::PinEntry(uint64_t number) {
   if (const auto found = entries_.find(number); found != entries_.end()) {
     const Place entry = found->second;
-    std::list<Entry>& list = cache_.ListOf(*entry);
-    if (entry->pins++ == 0) cache_.pinned_.splice(cache_.pinned_.end(), list, entry);
+    cache_.Move(entry, [&] { ++entry->pins; });
     return entry;
   }
   std::list<Entry> made(1);
@@ -317,30 +429,31 @@ void FileWindows::Unpin(Place entry) {
 }
 
 Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
-  const bool is_mapped = source_.map() != nullptr;
   entry.busy |= granules;
   cache_.Hold(entry, granules);
   cache_.MakeRoom(lock);
-  Status status = is_mapped ? Status() : ReserveBuffer(lock, entry);
+  Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
-  Granules to_read = AnyOf(granules & ~entry.ahead, own);
+  const Granules to_read = AnyOf(granules & ~entry.ahead, own);
   lock.unlock();
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
-      to_read |= FindOwn(entry.number, unasked, own);
-      StartReading(entry.number, to_read);
-      return is_mapped ? Populate(entry.number, granules)
-                       : ReadInto(entry.buffer, entry.number, granules);
+      const Granules uncached = FindOwn(entry.number, unasked, own);
+      // What somebody asked about before, he brought into the page cache.
+      const Granules done =
+          is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached) : Granules{0};
+      StartReading(entry.number, (to_read | uncached) & ~done);
+      return is_mapped_ ? Populate(entry.number, granules)
+                        : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
     // They stay our own: who reads a header in them meanwhile may bring one back.
-    if (!is_mapped) {
+    if (!is_mapped_) {
       ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { source_.DropCached(pages); });
     }
   }
   lock.lock();
   EndWork(entry, granules, own);
-  cache_.EndReadAhead(entry, granules);
   if (status.ok()) {
     entry.present |= granules;
     cache_.filled_ += BytesIn(granules);
@@ -430,8 +543,25 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
   return status;
 }
 
+Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules) {
+  Granules done = 0;
+  ForEachRun(number, granules, [&](ByteRange run) {
+    if (run.length <= kPrefetchBytes || past_cache_failed_) return;
+    std::call_once(opening_past_cache_, [this] { past_cache_ = source_.OpenPastCache(); });
+    const uint64_t begin = run.offset % kWindowBytes;
+    if (past_cache_.get() < 0 || !buffer.Commit(begin, run.length).ok()) return;
+    const uint64_t length = std::min(run.length, source_.size() - run.offset);
+    if (source_.ReadPastCache(past_cache_, run.offset, {buffer.data() + begin, length})) {
+      done |= GranulesOf(run);
+    } else {
+      past_cache_failed_ = true;
+    }
+  });
+  return done;
+}
+
 GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
-  if (source_.map() != nullptr) {
+  if (is_mapped_) {
     // The kernel maps what it has of a file around a page that is asked for: own pages, too.
     ForEachRun(number, granules | AnyOf(~Granules{0}, own),
                [this](ByteRange run) { source_.Unmap(Clip(run, source_)); });

@@ -11,7 +11,10 @@
 // and is tried again: when its window goes the next time, and when the file is closed.
 //
 // Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
-// leave the page cache at once.
+// leave the page cache at once. Threads of the cache read them ahead, a window each at a time; as
+// many are under way as there is room for what is read ahead. Of remote files, what is not in the
+// page cache is read past it: through it, kernels ask a server for 128 KiB at a time. Where the
+// file system has no such reads, or one fails, the page cache serves.
 //
 // Thread-safe: the kernel is called outside the lock.
 #ifndef RESHARD_SRC_IO_WINDOW_CACHE_H_
@@ -24,6 +27,7 @@
 #include <cstdint>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -31,6 +35,8 @@
 #include "reshard/status.h"
 #include "src/io/byte_source.h"
 #include "src/os/memory_usage.h"
+#include "src/os/system_call.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 
@@ -53,7 +59,7 @@ class WindowCache {
   // Keeps up to `budget` bytes, counted in granules, besides what is pinned.
   explicit WindowCache(uint64_t budget) : budget_(budget) {}
   // From now on as many; what is beyond goes when room is made next.
-  void SetBudget(uint64_t budget) { budget_ = budget; }
+  void SetBudget(uint64_t budget);
   ~WindowCache();
   WindowCache(const WindowCache&) = delete;
   WindowCache& operator=(const WindowCache&) = delete;
@@ -63,6 +69,9 @@ class WindowCache {
   uint64_t Held() const;
   // The bytes of all granules that were made present, as often as they were.
   uint64_t Filled() const;
+  // Whether a file was opened of which windows are read ahead by threads: then it pays to ask for
+  // as much ahead as there is room for.
+  bool HasReadFiles() const { return has_read_files_; }
 
  private:
   friend class FileWindows;
@@ -74,7 +83,8 @@ class WindowCache {
     Granules busy = 0;      // a thread is at them, outside the lock
     Granules asked = 0;     // it is known which of their pages are `own`
     Granules held = 0;      // counted: present, or with pages of our own but for those that stayed
-    Granules ahead = 0;     // being read ahead
+    Granules ahead = 0;     // read ahead, or to be, and not used yet
+    Granules wanted = 0;    // of those: no thread has begun to read them
     Granules present = 0;   // mapped, or in the buffer
     GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
@@ -82,9 +92,22 @@ class WindowCache {
   using Place = std::list<Entry>::iterator;
   using Lock = std::unique_lock<std::mutex>;
 
+  // Twice the windows that are read ahead within a budget of 64 MiB: some are read in two parts.
+  static constexpr size_t kMostReaders = 16;
+
+  // What the threads do that read ahead.
+  void ReadWanted();
+
   // With the lock held:
   // Returns the list in which the entry is.
   std::list<Entry>& ListOf(const Entry& entry);
+  // Calls change(), after which the entry may belong into another list, and moves it there.
+  template <typename Change>
+  void Move(Place entry, const Change& change);
+  // Returns the entry to be read ahead next.
+  Place NextWanted();
+  // Has a thread make granules of the entry present as soon as one is free.
+  void Want(Place entry, Granules granules);
   void Unpin(Place entry);
   // Counts granules that are to be held.
   void Hold(Entry& entry, Granules granules);
@@ -96,11 +119,12 @@ class WindowCache {
   bool AnyIdle() const { return !idle_.empty() || !awaited_.empty(); }
   void EvictOldest(Lock& lock);
 
-  std::atomic<uint64_t> budget_;
-  mutable std::mutex mutex_;         // guards what follows, and the entries of each FileWindows
+  mutable std::mutex mutex_;  // guards what follows, and the entries of each FileWindows
+  uint64_t budget_;
   std::condition_variable changed_;  // granules are no longer busy, or a window went
-  std::list<Entry> pinned_;
-  // Not pinned, the one used last at the end: those without and those with granules that are read
+  std::list<Entry> wanted_;  // with wanted granules, pinned or not; the next one to read first
+  std::list<Entry> pinned_;  // the others that are
+  // Neither, the one used last at the end: those without and those with granules that are read
   // ahead and that nobody has used yet.
   std::list<Entry> idle_;
   std::list<Entry> awaited_;
@@ -108,8 +132,14 @@ class WindowCache {
   uint64_t held_ = 0;
   uint64_t held_peak_ = 0;
   uint64_t filled_ = 0;
-  uint64_t ahead_ = 0;  // of held_: read ahead
+  uint64_t ahead_ = 0;  // read ahead, or to be, and not used yet
   size_t evicting_ = 0;
+  size_t reading_ = 0;                 // threads that are reading ahead, outside the lock
+  std::condition_variable is_wanted_;  // an entry with wanted granules came, or the threads end
+  size_t idle_readers_ = 0;
+  bool closing_ = false;
+  std::array<std::optional<Thread>, kMostReaders> readers_;
+  std::atomic<bool> has_read_files_ = false;
 };
 
 // The windows of one open file. Neither movable nor copyable; WindowCache and file outlive it.
@@ -145,7 +175,7 @@ class FileWindows {
   };
 
   // What is not mapped is read.
-  FileWindows(WindowCache& cache, const ByteSource& source) : cache_(cache), source_(source) {}
+  FileWindows(WindowCache& cache, const ByteSource& source);
   // Lets all windows go, none of which may be pinned.
   ~FileWindows();
   FileWindows(const FileWindows&) = delete;
@@ -161,8 +191,11 @@ class FileWindows {
   // before they are read by other means, while the pin lives.
   Pin Touch(ByteRange range);
 
-  // Starts reading the bytes ahead, as long as not half of the budget is read ahead.
+  // Starts reading ahead what Hold will be asked for, as long as not half of the budget is read
+  // ahead; of files that threads read, three quarters.
   void Prefetch(ByteRange range);
+  // The same for bytes that will be read by other means, after Touch: into the page cache.
+  void PrefetchPages(ByteRange range);
 
  private:
   friend class WindowCache;
@@ -189,12 +222,23 @@ class FileWindows {
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
+  // Reads those of `granules` past the page cache for which that takes fewer requests. Returns
+  // which.
+  Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules);
+  // Asks for the bytes ahead, window by window; ask(lock, entry, granules) is to do it.
+  template <typename Ask>
+  void AskAhead(ByteRange range, const Ask& ask);
   // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
   // stayed, as far as the kernel tells.
   GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
 
   WindowCache& cache_;
   const ByteSource& source_;
+  const bool is_mapped_;
+  const bool is_remote_;
+  std::once_flag opening_past_cache_;
+  FileDescriptor past_cache_;                    // when it was wanted; may own nothing
+  std::atomic<bool> past_cache_failed_ = false;  // it is not to be used any more
   std::unordered_map<uint64_t, Place> entries_;  // by number
 };
 

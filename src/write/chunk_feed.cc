@@ -93,16 +93,34 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
     chunk.number_ = entry->taken++;
     chunk.range_ = {part.offset + entry->next, length};
     entry->next += length;
-    // As many chunks later as lanes come back to this part before this one does.
-    const uint64_t ahead = (options_.lanes - 1) / group->entries.size();
-    const uint64_t later = entry->next + ahead * entry->chunk_bytes;
-    if (later < part.length) {
-      chunk.later_ = {part.offset + later, std::min(entry->chunk_bytes, part.length - later)};
-    }
+    const ByteRange later = LaterBytes(*entry, group->entries.size());
+    if (later.length > 0) chunk.later_ = {part.offset + later.offset, later.length};
     if (entry->next == part.length) group->entries.erase(behind);
     return chunk;
   }
   return std::nullopt;
+}
+
+ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
+  const uint64_t length = entry.part->range.length;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  if (files_.HasReadFiles()) {
+    // What comes to the room for what is read ahead, without what lanes have taken and not used.
+    // Several parts come back to windows that they share: as many stay for them.
+    const uint64_t room = parts == 1 ? options_.window_bytes / 4 * 3 : options_.window_bytes / 2;
+    const uint64_t taken = std::min(room, options_.lanes * options_.chunk_bytes);
+    begin = std::max(entry.asked, entry.next);
+    end = entry.next + std::max((room - taken) / parts, entry.chunk_bytes);
+  } else {
+    // As many chunks later as lanes come back to this part before this one does.
+    begin = entry.next + (options_.lanes - 1) / parts * entry.chunk_bytes;
+    end = begin + entry.chunk_bytes;
+  }
+  end = std::min(end, length);
+  if (begin >= end) return {};
+  entry.asked = end;
+  return {begin, end - begin};
 }
 
 void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {

@@ -68,8 +68,10 @@ class ChunkFeed {
    public:
     TargetPart& part() const;
     ByteRange range() const { return range_; }
-    // A later chunk of the same part, which some lane will take after about as many others as
-    // there are lanes; empty at the end of the part.
+    // Later bytes of the same part, to be read ahead: the chunk that some lane will take after
+    // about as many others as there are lanes. Where servers have to be asked, as far ahead as
+    // there is room for: each answer takes a while, and many come at once. Empty at the end of the
+    // part.
     ByteRange later() const { return later_; }
 
    private:
@@ -118,6 +120,7 @@ class ChunkFeed {
     std::unique_ptr<TargetPart> part;
     uint64_t chunk_bytes = 0;
     uint64_t next = 0;      // offset of the next chunk, from the part's beginning
+    uint64_t asked = 0;     // the end of what was handed out to be read ahead
     uint64_t taken = 0;     // chunks
     uint64_t digested = 0;  // chunks: the number of the one that has the baton
     uint64_t written = 0;   // bytes
@@ -133,6 +136,9 @@ class ChunkFeed {
 
   // These want the lock to be held, and hold it when they return.
   std::optional<Chunk> NextChunk();
+  // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
+  // its group have chunks to hand out.
+  ByteRange LaterBytes(Entry& entry, size_t parts) const;
   bool done() const;
   void OpenNext(std::unique_lock<std::mutex>& lock);
 
