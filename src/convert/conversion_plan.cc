@@ -26,6 +26,10 @@ namespace {
 
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
+
+// Threads that index files which a server has to be asked for, whatever the number of lanes.
+constexpr size_t kMostAsking = 16;
+
 // What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
 constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
@@ -125,10 +129,13 @@ class TargetPlanning {
   }
 
   // How many threads may index files at a time: what each is at work on stays, whatever the budget.
+  // Where servers are asked, mostly they wait.
   size_t Indexers() const {
     const uint64_t most = budget_.index_bytes / 2;
-    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1,
-                                budget_.lanes);
+    const size_t threads = source_.tensors().files().HasReadFiles()
+                               ? std::max(budget_.lanes, kMostAsking)
+                               : budget_.lanes;
+    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1, threads);
   }
 
   // How many of `ranks`, from the first on, are of target stage `stage`.
