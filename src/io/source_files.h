@@ -13,6 +13,7 @@
 #ifndef RESHARD_SRC_IO_SOURCE_FILES_H_
 #define RESHARD_SRC_IO_SOURCE_FILES_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -158,12 +159,17 @@ class SourceFiles {
   Result<Window> Open(FileId id, uint64_t offset, uint64_t length);
 
   // Starts reading bytes of which windows will be opened soon, and does not wait for them; ends of
-  // the range beyond the file do not matter. Nothing happens while half of the budget is read
-  // ahead. Errors: as Size.
+  // the range beyond the file do not matter. What has no room is left out (FileWindows::Prefetch).
+  // Errors: as Size.
   Status Prefetch(FileId id, uint64_t offset, uint64_t length);
 
   // As WindowCache::HasReadFiles.
   bool HasReadFiles() const { return windows_.HasReadFiles(); }
+  // Of so many bytes that are read one after the other, how many to ask for ahead at a time: a
+  // window, or all where there is a server, which takes a while to answer.
+  uint64_t BytesToAskAhead(uint64_t left) const {
+    return HasReadFiles() ? left : std::min(left, kWindowBytes);
+  }
 
   // Sets what Options::window_budget did.
   void SetWindowBudget(uint64_t bytes) { windows_.SetBudget(bytes); }

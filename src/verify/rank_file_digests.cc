@@ -197,10 +197,10 @@ class PieceReader {
     return {};
   }
 
-  // Of far-off bytes only the first are asked for.
   Status ReadAhead(FileId file, ByteRange range) const {
     if (range.length == 0) return {};
-    return source_.files().Prefetch(file, range.offset, std::min(range.length, kWindowBytes));
+    SourceFiles& files = source_.files();
+    return files.Prefetch(file, range.offset, files.BytesToAskAhead(range.length));
   }
 
   // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.

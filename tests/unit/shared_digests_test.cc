@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "src/digest/xxh3.h"
@@ -97,6 +99,53 @@ TEST_F(SharedDigestsTest, TheFirstErrorIsReturned) {
     if (helpers == 0) expected = found.status().message();
     EXPECT_EQ(found.status().message(), expected);
   }
+}
+
+// Returns whether `holds` does within a minute.
+bool Becomes(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST_F(SharedDigestsTest, AThreadWithoutAFileTakesWindows) {
+  const uint64_t size = 3 * kWindowBytes;
+  SourceFiles files(4);
+  const auto self = std::this_thread::get_id();
+  std::atomic<uint64_t> helped = 0;
+  bool is_helped = true;
+  SharedDigests digests(files, 1, [&](uint64_t bytes) {
+    if (std::this_thread::get_id() != self) {
+      helped += bytes;
+    } else if (helped == 0) {
+      is_helped = is_helped && Becomes([&] { return helped > 0; });
+    }
+  });
+  auto helper = Thread::Start([&digests] { digests.Help(std::stop_token()); });
+  ASSERT_TRUE(helper.ok());
+  EXPECT_TRUE(digests.Digest(files.Add(Write(size)), size, std::stop_token()).ok());
+  digests.FileDone();
+  helper->Join();
+  EXPECT_TRUE(is_helped);
+}
+
+TEST_F(SharedDigestsTest, WindowsAreReadAhead) {
+  const uint64_t size = 4 * kWindowBytes;
+  SourceFiles files({.window_budget = 8 * kWindowBytes, .access = SourceAccess::kPread});
+  uint64_t done = 0;
+  bool is_ahead = true;
+  SharedDigests digests(files, 1, [&](uint64_t bytes) {
+    done += bytes;
+    // All are: there is room for them.
+    is_ahead = is_ahead && Becomes([&] { return files.FilledBytes() == size; });
+  });
+  EXPECT_TRUE(digests.Digest(files.Add(Write(size)), size, std::stop_token()).ok());
+  digests.FileDone();
+  EXPECT_EQ(done, size);
+  EXPECT_TRUE(is_ahead);
 }
 
 TEST_F(SharedDigestsTest, StopsOnRequest) {
