@@ -107,11 +107,12 @@ ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
   uint64_t end = 0;
   if (files_.HasReadFiles()) {
     // What comes to the room for what is read ahead, without what lanes have taken and not used.
-    // Several parts come back to windows that they share: as many stay for them.
+    // Several parts come back to windows that they share: as many stay for them, and where there is
+    // little room, all.
     const uint64_t room = parts == 1 ? options_.window_bytes / 4 * 3 : options_.window_bytes / 2;
     const uint64_t taken = std::min(room, options_.lanes * options_.chunk_bytes);
     begin = std::max(entry.asked, entry.next);
-    end = entry.next + std::max((room - taken) / parts, entry.chunk_bytes);
+    end = entry.next + std::max((room - taken) / parts, parts == 1 ? entry.chunk_bytes : 0);
   } else {
     // As many chunks later as lanes come back to this part before this one does.
     begin = entry.next + (options_.lanes - 1) / parts * entry.chunk_bytes;
