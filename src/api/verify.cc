@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/option_checks.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/io/shared_work.h"
@@ -30,40 +32,42 @@ namespace {
 Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(
       CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  if (!options.source.has_strategy() && !options.target.has_strategy()) {
+  if (!options.source.has_strategy() && !options.target.has_strategy() &&
+      !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name those of the conversion "
         "that is "
         "to be proved");
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
+  RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
   return CheckJobs(options.run.jobs);
 }
 
-// The ranks to prove, ascending.
-std::vector<int64_t> RanksOf(const AgainstOptions& options, const ConversionRule& rule) {
-  std::vector<int64_t> ranks = options.selection.ranks;
-  if (ranks.empty()) {
-    for (int64_t rank = 0; rank < rule.target_ranks(); ++rank) ranks.push_back(rank);
+// The files to prove, ascending: of ranks by rank.
+std::vector<int64_t> FilesOf(const AgainstOptions& options, const Target& target) {
+  std::vector<int64_t> files = options.selection.ranks;
+  if (files.empty()) {
+    for (int64_t file = 0; file < target.files(); ++file) files.push_back(file);
   }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
 }
 
-// The container that is asked for; else the one whose file is there of the first rank; the source's
-// where none is.
-Container ContainerThere(const OpenedSource& source, const AgainstOptions& options,
-                         const std::vector<int64_t>& ranks) {
-  if (options.target.format) return TargetContainer(source, options.target);
+// The format of rank files whose file is there of the first rank; nothing, which stands for the
+// source's, where none is.
+std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
+  const std::vector<int64_t>& ranks = options.selection.ranks;
+  const int64_t first = ranks.empty() ? 0 : *std::min_element(ranks.begin(), ranks.end());
   for (const Container container : {Container::kMindSpore, Container::kSafetensors}) {
     const MindSporeTarget target(source.tensors(), source.rule(), options.target.prefix,
-                                 UnmatchedPolicy::kCopy, {}, container);
-    const auto kind =
-        KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(ranks.front())));
-    if (kind.ok() && *kind != PathKind::kMissing) return container;
+                                 UnmatchedPolicy::kCopy, {}, container, options.target.names);
+    const auto kind = KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(first)));
+    if (!kind.ok() || *kind == PathKind::kMissing) continue;
+    return container == Container::kMindSpore ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
   }
-  return source.container();
+  return std::nullopt;
 }
 
 // The source ranks whose files are read, those of replicas included.
@@ -79,30 +83,33 @@ std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<in
 
 // Bytes to be read, about: what the files have that are there.
 uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Target& target,
-                     const std::vector<int64_t>& ranks, const std::string& folder) {
-  uint64_t bytes = crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), ranks));
-  for (const int64_t rank : ranks) {
-    const auto file = IdentityOf(fmt::format("{}/{}", folder, target.PathOf(rank)));
+                     const std::vector<int64_t>& files, const std::string& folder) {
+  uint64_t bytes =
+      crc.bytes + ReplicaBytes(source, StagesOf(source.rule(), RanksOf(target, files)));
+  for (const int64_t number : files) {
+    const auto file = IdentityOf(fmt::format("{}/{}", folder, target.PathOf(number)));
     if (file.ok()) bytes += file->size;
   }
   return bytes;
 }
 
-// Of one rank of each target stage: the others have the same names.
-Status CheckNamesOf(const OpenedSource& source, const Target& target,
-                    const std::vector<int64_t>& ranks, PlanFindings& findings,
+// Of one rank of each target stage: the others have the same names. The files of a folder of whole
+// tensors have names of their own.
+Status CheckNamesOf(const OpenedSource& source, const Target& target, bool is_folder,
+                    const std::vector<int64_t>& files, PlanFindings& findings,
                     const std::stop_token& stop) {
   std::vector<int64_t> firsts;
   uint64_t bytes = 0;
-  for (const int64_t rank : ranks) {
-    const ConversionRule& rule = source.rule();
-    if (!firsts.empty() && rule.TargetStage(firsts.back()) == rule.TargetStage(rank)) continue;
+  for (const int64_t file : files) {
+    const bool is_like_last =
+        !is_folder && !firsts.empty() && target.StageOf(firsts.back()) == target.StageOf(file);
+    if (is_like_last) continue;
     if (stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(rank, findings));
-    firsts.push_back(rank);
+    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(file, findings));
+    firsts.push_back(file);
     bytes += plan.size;
   }
-  return CheckNames(source.rule(), firsts, findings, bytes, kUnmatchedAllowed);
+  return CheckNames(source.rule(), RanksOf(target, firsts), findings, bytes, kUnmatchedAllowed);
 }
 
 // Warns of rank folders in the target that the conversion would not have made.
@@ -162,15 +169,17 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
                                  options.selection.renames);
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.source, {options.target, {}},
                                                            {.stop = options.run.stop}));
-    const std::vector<int64_t> ranks = RanksOf(options, source->rule());
-    const Container container = ContainerThere(*source, options, ranks);
-    const MindSporeTarget target(source->tensors(), source->rule(), options.target.prefix,
-                                 options.selection.unmatched.value_or(UnmatchedPolicy::kCopy),
-                                 choice, container);
+    TargetSpec spec = options.target;
+    if (!spec.format) spec.format = FormatThere(*source, options);
+    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
+                             MakeTarget(*source, spec, options.selection));
+    const Target& target = made.files();
+    const std::vector<int64_t> files = FilesOf(options, target);
+    const std::vector<int64_t> ranks = RanksOf(target, files);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
     const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
-                           BytesToRead(*source, crc, target, ranks, options.target.folder));
+                           BytesToRead(*source, crc, target, files, options.target.folder));
 
     AgainstReport report;
     report.warnings = source->warnings();
@@ -178,14 +187,15 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
         WarnOfOthers(options.target.folder, source->rule().target_ranks(), report.warnings));
     PlanFindings findings;
     if (!options.selection.unmatched) {  // before anything is read
-      RESHARD_RETURN_IF_ERROR(CheckNamesOf(*source, target, ranks, findings, options.run.stop));
+      RESHARD_RETURN_IF_ERROR(
+          CheckNamesOf(*source, target, made.folder != nullptr, files, findings, options.run.stop));
     }
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
     TargetComparison comparison(source->files(), options.target.folder, work.work());
-    for (const int64_t rank : ranks) {
+    for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
-      target.IndexSources(rank, work.work().workers, options.run.stop);
-      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings));
+      target.IndexSources(file, work.work().workers, options.run.stop);
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(file, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,
                                  CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
@@ -209,7 +219,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       return NotFoundError(fmt::format(
           "{}: none of the {} target files is there, the first would be {}; is the prefix another "
           "one?",
-          Escape(options.target.folder), ranks.size(), target.PathOf(ranks.front())));
+          Escape(options.target.folder), files.size(), target.PathOf(files.front())));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);

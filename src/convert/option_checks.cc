@@ -22,6 +22,14 @@
 namespace reshard {
 namespace {
 
+Status CheckResume(Resume resume, bool checksum) {
+  if (resume != Resume::kVerify || checksum) return {};
+  return InvalidArgumentError(
+      "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
+}
+
+}  // namespace
+
 Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   if (!target.names.empty()) RESHARD_RETURN_IF_ERROR(CheckNamePattern(target.names));
   if (target.part_size == 0 || target.shard_size == 0) {
@@ -37,14 +45,6 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   if (!target.names.empty()) return no("`names`");
   return {};
 }
-
-Status CheckResume(Resume resume, bool checksum) {
-  if (resume != Resume::kVerify || checksum) return {};
-  return InvalidArgumentError(
-      "`resume=verify` compares digests, `checksum=false` leaves them out; choose one");
-}
-
-}  // namespace
 
 Status CheckOutside(const std::string& target, const std::string& source) {
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));

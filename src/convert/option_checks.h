@@ -13,6 +13,10 @@ namespace reshard {
 Status CheckConvertOptions(const ConvertOptions& options);
 Status CheckRecodeOptions(const RecodeOptions& options);
 
+// Whether the format that `target` asks for goes with what else is asked for. Errors:
+// kInvalidArgument.
+Status CheckFormat(const TargetSpec& target, const Selection& selection);
+
 // The folder `target` must not be, or lie in, the folder or file `source`.
 // Errors: kInvalidArgument; kIo.
 Status CheckOutside(const std::string& target, const std::string& source);

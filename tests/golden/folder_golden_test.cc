@@ -84,6 +84,19 @@ TEST_P(FolderGoldenTest, OutputsAreTheOriginalsBytes) {
   const auto damage = Verify({.target = options.target.folder});
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());
+  AgainstOptions against;
+  against.source = options.source;
+  against.target = options.target;
+  against.selection = options.selection;
+  auto proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_EQ(proved->files, report->files.size());
+  EXPECT_THAT(proved->differences, IsEmpty());
+  if (report->files.size() == 1) return;
+  fs::remove(options.target.folder + "/" + report->files.back().path);
+  proved = VerifyAgainst(against);
+  ASSERT_TRUE(proved.ok()) << proved.status().message();
+  EXPECT_EQ(proved->differences.size(), 1U);
 }
 
 TEST_P(FolderGoldenTest, SharesOfSeveralProcessesAreTheSame) {

@@ -207,6 +207,31 @@ std::optional<Warning> MindFormersSpelling::RanksLeftOut() const {
           first, *processes_, *world_size_, first, first + share - 1)};
 }
 
+std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target) {
+  const auto set = [&target](const std::string& format) { target.format = kFormats.at(format); };
+  return {
+      app.add_option_function<std::string>("--format", set,
+                                           "Write target files in this format (the source's)")
+          ->type_name("ckpt|safetensors|unified|huggingface")
+          ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description("")),
+      app.add_option("--part-size", target.part_size,
+                     "With --format unified: bytes of tensors in a file, as --shard-size (3G)")
+          ->type_name("SIZE")
+          ->transform(ByteSize(SizeUnits::kBytesDecimal))
+          ->default_str(""),
+      app.add_option(
+             "--shard-size", target.shard_size,
+             "With --format huggingface: bytes of tensors in a file; with K, M, G or T, also as "
+             "GiB, for powers of 1024, with KB, MB, GB or TB of 1000 (5GB)")
+          ->type_name("SIZE")
+          ->transform(ByteSize(SizeUnits::kBytesDecimal))
+          ->default_str(""),
+      app.add_option("--names", target.names,
+                     "Names of target files: a pattern with {rank}, {prefix} and {ext} "
+                     "(rank_{rank}/{prefix}{rank}.{ext})")
+          ->type_name("PATTERN")};
+}
+
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source.path,
                 "Folder with rank_N/*.ckpt or *.safetensors; pattern for files or folders with "
@@ -221,28 +246,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
   AddSourceFilesOption(app, options_.source.files);
   AddGroupInfoOption(app, options_.source.group_info);
   AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
-  app.add_option_function<std::string>(
-         "--format",
-         [this](const std::string& format) { options_.target.format = kFormats.at(format); },
-         "Write target files in this format (the source's)")
-      ->type_name("ckpt|safetensors|unified|huggingface")
-      ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description(""));
-  app.add_option("--part-size", options_.target.part_size,
-                 "With --format unified: bytes of tensors in a file, as --shard-size (3G)")
-      ->type_name("SIZE")
-      ->transform(ByteSize(SizeUnits::kBytesDecimal))
-      ->default_str("");
-  app.add_option(
-         "--shard-size", options_.target.shard_size,
-         "With --format huggingface: bytes of tensors in a file; with K, M, G or T, also as "
-         "GiB, for powers of 1024, with KB, MB, GB or TB of 1000 (5GB)")
-      ->type_name("SIZE")
-      ->transform(ByteSize(SizeUnits::kBytesDecimal))
-      ->default_str("");
-  app.add_option("--names", options_.target.names,
-                 "Names of target files: a pattern with {rank}, {prefix} and {ext} "
-                 "(rank_{rank}/{prefix}{rank}.{ext})")
-      ->type_name("PATTERN");
+  AddFormatOptions(app, options_.target);
   app.add_option("--name-map", name_map_file_,
                  "Names in the source, where they are not those in the strategies and outputs: a "
                  "JSON object {\"name\": \"name in the source\", ...}")

@@ -49,6 +49,10 @@ class MindFormersSpelling {
   bool by_rank_ = false;
 };
 
+// Adds --format, --part-size, --shard-size and --names; parsing sets them in `target`. Returns the
+// options added.
+std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target);
+
 // What `convert` and `plan` are told on the command line. A plain value that the parser writes
 // into.
 class ConversionArguments {

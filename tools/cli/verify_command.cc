@@ -9,6 +9,7 @@
 #include "reshard/convert.h"
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
+#include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
@@ -222,6 +223,11 @@ void VerifyCommand::AddAgainst() {
   add("--dst-strategy", against_.target.strategy, "D", "Strategy of the target");
   add("--prefix", against_.target.prefix, "P",
       "Names of the target files begin with P (checkpoint_)");
+  for (CLI::Option* option : AddFormatOptions(app(), against_.target)) {
+    option->group(kWithAgainst);
+  }
+  FindOption(app(), "--format")
+      ->description("Format of the target files (that of the files that are there)");
   AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
   add("--rank", against_.selection.ranks, "N",
       "Prove only target rank N; may be given several times")
