@@ -66,7 +66,7 @@ class RenameReader : public Json::json_sax_t {
   }
 
   bool Fail(std::string_view what) {
-    status_ = CorruptError(fmt::format("{}: {}", Escape(path_), what));
+    status_ = InvalidArgumentError(fmt::format("{}: {}", Escape(path_), what));
     return false;
   }
 

@@ -14,7 +14,7 @@ namespace reshard {
 inline constexpr uint64_t kMaxRenameMapBytes = uint64_t{64} << 20;
 
 // Parses a file without recursion. What names may be is not looked at. `path` names the file in
-// messages. Errors: kCorrupt.
+// messages. Errors: kInvalidArgument; kCorrupt for a zero byte.
 Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
                                                           std::string_view bytes);
 

@@ -239,8 +239,8 @@ Result<RecodeReport> Recode(const RecodeOptions& options);
 
 // Returns the map of a JSON object {"old name": "new name", ...} (format/rename_map/SPEC.md), as
 // Selection::renames takes it.
-// Errors: kNotFound; kCorrupt for what is no flat object of strings, and for names that stand there
-// twice; kInvalidArgument for names that no parameter may have, and for two of one new name; kIo.
+// Errors: kNotFound; kInvalidArgument for what is no flat object of strings, for names that stand
+// there twice or that no parameter may have, and for two of one new name; kIo.
 Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);
 
 // Returns the files that Convert and Plan, or Recode, read and write.

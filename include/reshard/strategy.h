@@ -111,10 +111,10 @@ struct MakeStrategyReport {
 };
 
 // Writes the strategy that a specification describes: of one stage, or of a pipeline, merged as
-// MergeStrategies does. `output` appears whole or not at all. Errors: kNotFound; kCorrupt for a
-// specification that does not follow its schema; kInvalidArgument for patterns where no checkpoint
-// is given; kMismatch where parameters cannot be cut as it says, and where all names of one stage
-// would be read as those of a pipeline's; kAlreadyExists; those of opening a checkpoint.
+// MergeStrategies does. `output` appears whole or not at all. Errors: kNotFound;
+// kInvalidArgument for a specification that does not follow its schema, and for patterns where no
+// checkpoint is given; kMismatch where parameters cannot be cut as it says, and where all names of
+// one stage would be read as those of a pipeline's; kAlreadyExists; those of opening a checkpoint.
 Result<MakeStrategyReport> MakeStrategy(const MakeStrategyOptions& options);
 
 // Returns the source ranks that target rank `rank` needs, one replica of each shard, and the one

@@ -87,11 +87,13 @@ Finding Choose(const ShardEvidence& evidence) {
     finding.chosen = std::move(candidates.found[0]);
     return finding;
   }
+  const bool more = candidates.found.size() > texts.size() || candidates.more;
+  // Those found may all stand for the same values, and others that were not looked for do not.
+  if (texts.empty()) texts.push_back(Text(candidates.found[0].layout));
   finding.problem =
       fmt::format("{}several layouts fit: {}{}",
                   evidence.parts.empty() ? "" : "the reference holds other values, and ",
-                  fmt::join(texts, "; "),
-                  candidates.found.size() > texts.size() || candidates.more ? "; and more" : "");
+                  fmt::join(texts, "; "), more ? "; and more" : "");
   return finding;
 }
 

@@ -168,9 +168,10 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
   return MismatchError(fmt::format(
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
-      "some ranks are damaged or another checkpoint's. Take away the folders of ranks that are "
-      "not right (their replicas stand in for them), or pass `checks.replicas=none`, which takes "
-      "the shards of any:{}",
+      "some ranks are damaged or another checkpoint's. Give the strategy that it was saved with, "
+      "or "
+      "take away the folders of the damaged ranks (their replicas stand in for them); "
+      "`checks.replicas=none` takes the shards of any, right or wrong:{}",
       replicas.differing, replicas.compared, list.Lines()));
 }
 

@@ -156,6 +156,29 @@ Status CheckSameFormat(const std::string& source, const std::vector<RankFile>& f
                   NameOfSource(source), list.Joined("; ")));
 }
 
+// Returns the shortest end of a name, from a "_", a "-" or the name's beginning on, that one file
+// of each rank folder with files has, or nothing.
+std::string SuffixOfOne(const std::vector<RankListing>& ranks) {
+  std::set<std::pair<size_t, std::string>> ends;  // the shortest first
+  for (const RankListing& rank : ranks) {
+    for (const Candidate& candidate : rank.candidates) {
+      const std::string_view stem = Stem(candidate.name);
+      for (size_t begin = 0; begin < stem.size(); ++begin) {
+        if (begin > 0 && stem[begin] != '_' && stem[begin] != '-') continue;
+        ends.emplace(stem.size() - begin, stem.substr(begin));
+      }
+    }
+    if (!ends.empty()) break;  // those of one folder will do: each has to have such a file
+  }
+  const auto fits = [&ranks](const auto& end) {
+    return std::all_of(ranks.begin(), ranks.end(), [&end](const RankListing& rank) {
+      return rank.candidates.empty() || Eligible(rank, end.second).size() == 1;
+    });
+  };
+  const auto found = std::find_if(ends.begin(), ends.end(), fits);
+  return found == ends.end() ? std::string() : found->second;
+}
+
 // Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
 void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
                   std::set<std::string>& prefixes) {
@@ -178,7 +201,6 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   NumberRanges empty;
   FirstFew other;  // those where MindSpore takes another file
   Steps steps;
-  std::string example;
   std::string_view example_extension;
   std::set<std::string> prefixes;
   for (const RankListing& rank : ranks) {
@@ -192,7 +214,6 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
       FirstFew names;
       for (const Candidate* candidate : eligible) names.Add(Escape(candidate->name));
       open.Add(fmt::format("{} ({})", Escape(rank.label), names.Joined()));
-      example = Stem(eligible.front()->name);
       example_extension = CheckpointExtension(eligible.front()->name);
       KeepPrefixes(eligible, rank.rank, open.count() == 1, prefixes);
       continue;
@@ -208,8 +229,13 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   }
 
   if (open.count() > 0) {
-    std::string advice = fmt::format("choose by the end of the name, such as `suffix={}`; {}",
-                                     Escape(example), GreatestCommonStep(ranks));
+    const std::string one = SuffixOfOne(ranks);
+    std::string advice = one.empty() ? "keep one of them, the others in another folder"
+                                     : fmt::format(
+                                           "choose by the end of the name, such as "
+                                           "`suffix={}`",
+                                           Escape(one));
+    advice += "; " + GreatestCommonStep(ranks);
     if (open.count() > 1 && !prefixes.empty() && !IsRankPattern(source)) {
       const std::string name =
           fmt::format("rank_{{rank}}/{}{{rank}}{}", *prefixes.begin(), example_extension);

@@ -171,7 +171,7 @@ class SyntaxCheck : public Json::json_sax_t {
     return true;
   }
   bool Fail(std::string_view what) {
-    status_ = CorruptError(fmt::format("{}: {}", Escape(path_), what));
+    status_ = InvalidArgumentError(fmt::format("{}: {}", Escape(path_), what));
     return false;
   }
 
@@ -303,8 +303,8 @@ class SpecReader {
   }
 
   Status Bad(const std::string& place, std::string_view expected, std::string_view found) const {
-    return CorruptError(fmt::format("{}: {}{}expected {}, found {}", Escape(spec_.path), place,
-                                    place.empty() ? "" : ": ", expected, found));
+    return InvalidArgumentError(fmt::format("{}: {}{}expected {}, found {}", Escape(spec_.path),
+                                            place, place.empty() ? "" : ": ", expected, found));
   }
 
   StrategySpec spec_;
@@ -313,7 +313,7 @@ class SpecReader {
 Result<StrategySpec> ReadSpec(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
   if (file.size() > kMaxSpecBytes) {
-    return CorruptError(fmt::format(
+    return InvalidArgumentError(fmt::format(
         "{}: expected the specification of a strategy, of at most {} bytes, found {} bytes",
         Escape(path), kMaxSpecBytes, file.size()));
   }
@@ -369,20 +369,20 @@ Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry) {
   if (entry.cuts) {
     for (const int64_t cut : *entry.cuts) parts = parts ? CheckedMul(*parts, cut) : parts;
     if (!parts || spec.devices % *parts != 0) {
-      return CorruptError(
+      return InvalidArgumentError(
           fmt::format("{}: {}.cuts: expected cuts whose product divides the {} devices, found {}",
                       Escape(spec.path), entry.place, spec.devices, *entry.cuts));
     }
   }
   const int64_t replicas = spec.devices / *parts;
   if (replicas % entry.optimizer_shards != 0) {
-    return CorruptError(fmt::format(
+    return InvalidArgumentError(fmt::format(
         "{}: {}.optimizer_shards: expected a divisor of the {} replicas ({} devices, {} parts), "
         "found {}",
         Escape(spec.path), entry.place, replicas, spec.devices, *parts, entry.optimizer_shards));
   }
   if (entry.optimizer_shards > 1 && entry.cuts && entry.cuts->empty()) {
-    return CorruptError(
+    return InvalidArgumentError(
         fmt::format("{}: {}.optimizer_shards: expected 1 for a scalar (no cuts), found {}",
                     Escape(spec.path), entry.place, entry.optimizer_shards));
   }

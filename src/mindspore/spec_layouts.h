@@ -56,7 +56,7 @@ struct SpecLayouts {
 ParameterLayout LayoutOfCuts(int64_t devices, const std::vector<int64_t>& cuts,
                              int64_t optimizer_shards);
 
-// Fails with kCorrupt unless the cuts and shards of `entry` fit so many devices.
+// Fails with kInvalidArgument unless the cuts and shards of `entry` fit so many devices.
 Status CheckEntry(const StrategySpec& spec, const SpecEntry& entry);
 
 // Returns layouts for those of `parameters` that an entry matches, in their order. An optimizer's
@@ -73,8 +73,8 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec);
 inline constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 
 // Parses a whole specification, in JSON; `path` is for messages. Every key is known, every entry
-// fits the devices, and no pattern stands twice in a stage. Errors: kCorrupt (path, place in the
-// file, expected, found).
+// fits the devices, and no pattern stands twice in a stage. Errors: kInvalidArgument (path, place
+// in the file, expected, found); kCorrupt for a zero byte.
 Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view bytes);
 
 }  // namespace reshard

@@ -214,7 +214,7 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
-       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=n-1_2`; the greatest step "
+       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the greatest step "
        "that all have is -1_1 (`suffix=-1_1`)"},
       {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
@@ -234,7 +234,16 @@ TEST(RankFolderTest, Rejects) {
         {"rank_0/a_1.ckpt", "rank_0/b_11.ckpt", "rank_1/a_1.ckpt", "rank_1/b_11.ckpt"},
         ""},
        StatusCode::kMismatch,
-       "choose by the end of the name, such as `suffix=a_1`"},
+       "choose by the end of the name, such as `suffix=_1`"},
+      {{"a file of one stage alone in each",
+        {"rank_0/c_3_part0.ckpt", "rank_0/c_3_part1.ckpt", "rank_1/c_4_part0.ckpt",
+         "rank_1/c_4_part1.ckpt"},
+        ""},
+       StatusCode::kMismatch,
+       "such as `suffix=_part0`"},
+      {{"no end of a name in all", {"rank_0/a.ckpt", "rank_0/b.ckpt", "rank_1/c.ckpt"}, ""},
+       StatusCode::kMismatch,
+       "found several: rank_0 (a.ckpt, b.ckpt); keep one of them, the others in another folder"},
       {{"a suffix of several", {"rank_0/n-1_5.ckpt", "rank_0/n-2_5.ckpt"}, "_5"},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_5.ckpt, n-2_5.ckpt)"},

@@ -275,7 +275,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
   for (const Row& row : rows) {
     const auto spec = ParseStrategySpec("s", row.spec);
     ASSERT_FALSE(spec.ok()) << row.spec;
-    EXPECT_EQ(spec.status().code(), StatusCode::kCorrupt) << row.spec;
+    EXPECT_EQ(spec.status().code(), StatusCode::kInvalidArgument) << row.spec;
     EXPECT_THAT(spec.status().message(), HasSubstr(row.message)) << row.spec;
   }
   EXPECT_FALSE(ParseStrategySpec("s", std::string("{}\0{}", 5)).ok());
