@@ -1,14 +1,14 @@
-// Start here. Checkpoint: one checkpoint file as a store of named tensors.
+// Start here. Checkpoint: one file as a store of named tensors.
 //
 //   auto checkpoint = reshard::Checkpoint::Open("net-1_100.ckpt");
 //   if (!checkpoint.ok()) ...
 //   auto spans = checkpoint->View("dense.weight");
 //
-// ShardedCheckpoint: the logical tensors of a sharded checkpoint, read by box without converting
-// first. A rank of a new cluster opens the old checkpoint and reads just its own slice of each
-// parameter, from whichever files hold it.
+// ShardedCheckpoint: the full tensors of a sharded checkpoint, read by box without a conversion. A
+// rank of a new cluster opens the old checkpoint and reads its own slice of each parameter, from
+// whichever files hold it.
 //
-// ListRankFiles: which checkpoint file each rank folder contributes.
+// ListRankFiles: the file that is chosen in each rank folder.
 //
 // Opening reads headers only. The classes are move-only; const member functions may be called from
 // any number of threads.
@@ -35,7 +35,7 @@ inline namespace v0_1 {
 
 class Checkpoint {
  public:
-  // Opens and indexes a .ckpt file.
+  // Opens and indexes a .ckpt or safetensors file.
   // Errors: kNotFound, kCorrupt (path, parameter, offset, expected, found), kUnsupported
   // (encrypted), kIo.
   static Result<Checkpoint> Open(const std::string& path);
@@ -53,17 +53,17 @@ class Checkpoint {
   // The CRC-32 that the file's trailer states, where it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 
-  // Returns the content of a parameter as spans of the map, one for each Value of the file (more
-  // than one above 512 MiB); nothing is copied. Valid while the Checkpoint lives. For a MapTensor:
-  // keys, values, status of each Value. When another process cuts the file short meanwhile,
-  // touching a span beyond its new end raises SIGBUS, and bytes behind the end in the last page
-  // read as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound.
+  // Returns the content of a parameter as spans of the mapped file; nothing is copied. One span for
+  // each Value: a .ckpt file has several for a tensor above 512 MiB. Of a MapTensor: keys, values
+  // and status of each Value. The spans are valid while the Checkpoint lives. If another process
+  // truncates the file meanwhile, touching a span beyond the new end raises SIGBUS, and the rest of
+  // the last page reads as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound.
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
-  // Whether each span of View(name) begins at a multiple of an element's bytes, so that it may be
-  // read as an array of elements where it lies; else these have to be copied first. So it is in all
-  // safetensors files that their library writes; in a .ckpt file it is chance. False for texts,
-  // MapTensors, and elements that are no power of two of bytes. Errors: kNotFound.
+  // Returns whether each span of View(name) begins at a multiple of the element size, so that it
+  // may be read in place as an array of elements. Always true of files that the safetensors library
+  // wrote; in .ckpt files a matter of chance. False for texts, MapTensors, and element sizes that
+  // are not a power of two. Errors: kNotFound.
   Result<bool> IsAligned(std::string_view name) const;
 
  private:
@@ -72,30 +72,28 @@ class Checkpoint {
   std::unique_ptr<State> state_;
 };
 
-// A box of the full tensor and the ranks whose files hold it, ascending.
+// A box of the full tensor, and the ranks that hold it.
 struct Shard {
   Box box;
-  std::vector<int64_t> ranks;
+  std::vector<int64_t> ranks;  // ascending
 };
 
 struct LogicalTensor : TensorInfo {
   int64_t stage = 0;  // the pipeline stage that its values come from
-  bool in_strategy =
-      false;  // without a layout each rank has a value of its own; that of local rank 0 is read
+  // Without a layout each rank has a value of its own; that of the stage's first rank is read.
+  bool in_strategy = false;
 };
 
 class ShardedCheckpoint {
  public:
-  // Opens `folder` (rank_N/*.ckpt, or a pattern as SourceSpec::path) under the strategy file
-  // or folder `strategy`; an empty `strategy` stands for full tensors in rank_0, and `folder` may
-  // then be one file. `suffix`,
-  // "-EPOCH_STEP", says which checkpoint of each rank folder; empty: the latest. Errors: kNotFound,
-  // kCorrupt, kMismatch, kUnsupported, kIo.
+  // Opens the checkpoint in `folder`: rank folders, or a pattern (SourceSpec::path). `strategy` is
+  // the strategy file or folder that it was saved with; empty: the tensors are full, in rank_0 or
+  // in the one file that `folder` names. `suffix`, "-EPOCH_STEP", chooses the checkpoint in each
+  // rank folder; empty: the latest. Errors: kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
                                         const std::string& suffix = "");
-  // The same under a strategy that was read or made before (reshard/strategy.h). It is not
-  // needed any longer when the call returns. More errors: kInvalidArgument for one without
-  // parameters.
+  // The same with a strategy in memory, which may go when the call returns. More errors:
+  // kInvalidArgument for a strategy without parameters.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
                                         const std::string& suffix = "");
 
@@ -103,21 +101,21 @@ class ShardedCheckpoint {
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;
   ~ShardedCheckpoint();
 
-  // In the order of the files, tensors only (no text entries, no MapTensors).
+  // Tensors only (no texts, no MapTensors), in the order of the files.
   const std::vector<LogicalTensor>& tensors() const;
   // Returns the tensor of this name, or null.
   const LogicalTensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
 
-  // Returns the boxes that the tensor is cut into, in row-major order, and which ranks' files hold
+  // Returns the boxes that the tensor is cut into, in row-major order, with the ranks that hold
   // them. Errors: kNotFound; those of opening a file.
   Result<std::vector<Shard>> Shards(std::string_view name) const;
 
-  // Copies the elements of `box`, row-major, to `destination`, whose size has to be exactly that of
-  // the box in bytes. Gathers from whichever files hold them, with the plan, the coverage proof and
-  // the fault guard of a conversion. Errors: kNotFound; kInvalidArgument when the box leaves the
-  // tensor or the destination has another size; kMismatch when shards disagree or no file holds a
-  // part; kChanged, kIo.
+  // Copies the elements of `box`, row-major, to `destination`, which has exactly the box's size in
+  // bytes. They are gathered from whichever files hold them, as a conversion does it: planned,
+  // proved to be covered, and guarded against truncation. Errors: kNotFound; kInvalidArgument when
+  // the box leaves the tensor or the destination has another size; kMismatch when shards disagree
+  // or no file holds a part; kChanged, kIo.
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
 
  private:
@@ -136,11 +134,11 @@ struct RankFiles {
   std::vector<Warning> warnings;
 };
 
-// Chooses one file of each folder rank_N of `folder`, or of each file or folder that a pattern with
-// {rank} names (SourceSpec::path, reshard/options.h), or the files of a folder of whole
-// tensors, which are numbered as ranks are: that of the greatest (epoch, step), or the one whose
-// name ends in `suffix` and the extension where `suffix` is not empty. Errors: kNotFound, kMismatch
-// when steps differ or a choice is open (lists them), kUnsupported, kIo.
+// Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern
+// (SourceSpec::path, reshard/options.h): the one whose name, without extension, ends in `suffix`;
+// with an empty `suffix` the one of the greatest (epoch, step). Of a folder of whole tensors it
+// lists all files, numbered as if they were ranks. Errors: kNotFound; kMismatch when steps differ
+// or several files fit (they are listed); kUnsupported, kIo.
 Result<RankFiles> ListRankFiles(const std::string& folder, const std::string& suffix);
 
 }  // namespace v0_1

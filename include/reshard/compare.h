@@ -1,6 +1,6 @@
 // DigestCheckpoint, Diff and MeasureValues: what checkpoints hold, parameter by parameter, however
-// they are cut; and what comparisons find: in values, in files, between replicas, and damage, what
-// in a target folder is not as its manifests say.
+// they are cut. And the findings of all comparisons: differences in values, in files and between
+// replicas, and damage to a target folder.
 //
 // Two checkpoints hold the same parameters when names, dtypes, full shapes and digests agree. Every
 // byte is read once, in pieces; memory does not depend on the tensors' sizes. Any number of calls
@@ -35,13 +35,13 @@ struct ValueDifference {
   double greatest = 0;              // the greatest absolute difference of two numbers
 };
 
-// The first byte of a target file that is not what the sources say.
+// The first byte of a target file that the sources contradict.
 struct FirstDifference {
   uint64_t offset = 0;  // in the target file
-  std::string
-      parameter;  // whose content it is, or whose header; "" in the header of an empty tensor
+  // Whose content or header the byte belongs to; "" in the header of an empty tensor.
+  std::string parameter;
   bool in_header = false;
-  // Of a byte of content, where it belongs and where it comes from.
+  // Of a byte of content: its place in the shard, and in the source.
   uint64_t shard_offset = 0;  // in the row-major bytes of the target's shard
   std::string source_path;
   uint64_t source_offset = 0;
@@ -49,15 +49,15 @@ struct FirstDifference {
   uint8_t found = 0;
 };
 
-// A target file that is not what the sources say.
+// A target file that the sources contradict.
 struct FileDifference {
   std::string path;  // relative to the target folder
   uint64_t expected_size = 0;
-  std::optional<uint64_t> found_size;    // none: there is no such file
-  std::optional<FirstDifference> first;  // within the bytes that both have
+  std::optional<uint64_t> found_size;    // no value: the file does not exist
+  std::optional<FirstDifference> first;  // within the smaller size
   uint64_t differing_bytes = 0;          // likewise
-  std::vector<std::string> parameters;   // those that differ, in file order, at most 20
-  uint64_t parameter_count = 0;          // all of them
+  std::vector<std::string> parameters;   // the first 20 that differ, in file order
+  uint64_t parameter_count = 0;          // all that differ
 };
 
 // Two ranks that ought to hold the same shard of a parameter.
@@ -72,16 +72,16 @@ struct ReplicaPair {
 struct ReplicaDifference {
   std::string parameter;
   int64_t stage = 0;               // of the source
-  std::vector<ReplicaPair> pairs;  // by shard, then by rank; at most 20
-  uint64_t pair_count = 0;         // all of them
+  std::vector<ReplicaPair> pairs;  // the first 20, by shard, then by rank
+  uint64_t pair_count = 0;         // all
 };
 
 struct ReplicaReport {
-  uint64_t compared = 0;  // parameters that two or more ranks hold the same shard of, in each stage
-  uint64_t shards = 0;    // of these parameters, held by two or more ranks; each rank's counts
-  uint64_t bytes = 0;     // of these shards
-  uint64_t differing = 0;                      // of the parameters
-  std::vector<ReplicaDifference> differences;  // in the order of the strategy, at most 20
+  uint64_t compared = 0;   // parameters with a shard that several ranks hold, counted in each stage
+  uint64_t shards = 0;     // such shards, counted in each rank
+  uint64_t bytes = 0;      // of these shards
+  uint64_t differing = 0;  // of the parameters
+  std::vector<ReplicaDifference> differences;  // the first 20, in the order of the strategy
 };
 
 // What a sample of replicas read.
@@ -98,17 +98,16 @@ struct ReplicaSample {
 // What the ranks of one checkpoint hold of the same parameters.
 struct RankFindings {
   ReplicaReport replicas;
-  // Parameters of which ranks hold different values, as they may: those that are in no layout, or
-  // in one that does not cut them, in the order of the files, and accumulated gradients
-  // (accu_grads*) whose replicas differ.
+  // Parameters whose values differ from rank to rank, as they may: those that no layout cuts, and
+  // accumulated gradients (accu_grads*). In the order of the files.
   std::vector<std::string> own_values;
 };
 
 enum class DamageKind {
-  kManifest,  // it is damaged: what it lists was not looked at
-  kRecord,    // a part record is missing or damaged: its file was compared without it
-  kMissing,   // there is no such file
-  kNoFile,    // something else is in its place, or on the way to it; links are not followed
+  kManifest,  // a manifest is damaged; the files that it lists were not looked at
+  kRecord,    // a part record is missing or damaged; its file was compared without it
+  kMissing,   // the file does not exist
+  kNoFile,    // something else is in its place, or on the path to it; links are not followed
   kSize,      // shorter or longer
   kContent,   // of the right size, but with other bytes
 };
@@ -119,25 +118,24 @@ struct DamagedBlock {
   ByteRange range;
 };
 
-// One thing that is wrong.
 struct Damage {
-  // Relative to the target folder: of a target file, part record, manifest or list of checksums.
+  // Of a target file, part record, manifest or list of checksums; relative to the target folder.
   std::string path;
   DamageKind kind = DamageKind::kContent;
   std::string detail = {};                 // what was expected and found, in words
   std::optional<DamagedBlock> block = {};  // the first that is bad or cut off, where that is known
   uint64_t bad_blocks = 0;
-  // Those whose content in a bad block is not what it was; where no content is, those whose header
-  // lies in a bad block. In file order, at most 20.
+  // The first 20 parameters, in file order, whose content is damaged; if none is, those whose
+  // header lies in a bad block.
   std::vector<std::string> parameters = {};
-  uint64_t parameter_count = 0;  // all of them
+  uint64_t parameter_count = 0;  // all such parameters
 };
 
 struct DamageReport {
   std::vector<std::string> manifests;  // their names, sorted
-  uint64_t files = 0;                  // that the manifests list
-  uint64_t bytes = 0;                  // that were read of them
-  uint64_t files_without_digest = 0;   // of which nothing but the size is known
+  uint64_t files = 0;                  // listed in the manifests
+  uint64_t bytes = 0;                  // read of these
+  uint64_t files_without_digest = 0;   // only their sizes are known
   std::vector<Damage> damages;         // by manifest, then by path
   std::vector<std::string> notes;      // lists of checksums that are missing
 };

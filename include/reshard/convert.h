@@ -1,5 +1,5 @@
-// Convert: a sharded checkpoint laid out again; Plan: what that would do; CommitWorkers: the
-// publication of what several processes have staged; Recode: files as they are in another format.
+// Convert lays a sharded checkpoint out again. Plan says what that would do. CommitWorkers
+// publishes what several processes have staged. Recode writes files in another format.
 //
 // All functions may run in several threads at once; each call uses its own threads and state. They
 // print nothing. Two conversions into one target folder exclude each other by a lock.
@@ -34,15 +34,16 @@ struct ConvertOptions {
   RunOptions run;
   bool force = false;  // replace existing outputs
   Resume resume = Resume::kNo;
-  // Bytes that the call may hold in all, page cache included, beyond what the process had before. A
-  // run that needs more is refused before it writes. 0: 256 MiB, or a quarter of the memory there
-  // is when that is less; a run that needs more then takes more, and says so in its warnings.
+  // Bytes that the call may hold, page cache included, besides what the process had before. A run
+  // that needs more is refused before it writes. 0: 256 MiB, or a quarter of the machine's memory
+  // if that is less; a run that needs more then takes it, and warns.
   uint64_t memory_limit = 0;
   IoChoice io;
-  std::optional<WorkerShare> shard;  // do this share only, together with processes that do the
-                                     // others; a shard goes on with what it has finished before
-  LockWaiting waiting;               // of a shard, for others that begin or publish
-  bool record_timeline = false;      // for ConvertReport::timeline
+  // Do this share only; other processes do the others. A share that is run again goes on where it
+  // ended.
+  std::optional<WorkerShare> shard;
+  LockWaiting waiting;           // of a share, for others that begin or publish
+  bool record_timeline = false;  // for ConvertReport::timeline
 };
 
 struct WrittenFile {
@@ -53,11 +54,11 @@ struct WrittenFile {
 struct WorkerReport {
   WorkerShare shard;
   bool published = false;             // the whole set is in place
-  bool already_published = false;     // and was before, so that there was nothing to do
-  std::vector<uint64_t> outstanding;  // shards that have not finished, where it is not
+  bool already_published = false;     // it was before: there was nothing to do
+  std::vector<uint64_t> outstanding;  // shares that have not finished, if not published
 };
 
-// Files, by how they were reached.
+// How many files were read and written in which way.
 struct IoUsed {
   uint64_t sources_mapped = 0;
   uint64_t sources_read = 0;
@@ -65,10 +66,10 @@ struct IoUsed {
   uint64_t targets_buffered = 0;
 };
 
-// The most samples of a timeline: those of a long run are farther apart.
+// The most samples of a timeline; those of a long run are farther apart.
 inline constexpr size_t kMostTimelineSamples = 512;
 
-// Times are seconds since the call began. Bytes are sums from the beginning on.
+// Seconds since the call began; bytes since then.
 struct TimelineSample {
   double seconds = 0;
   uint64_t bytes_read = 0;      // of the sources, brought into windows
@@ -84,7 +85,7 @@ struct TimelinePhase {
   double end_seconds = 0;
 };
 
-// How a run went. Recorded where ConvertOptions::record_timeline asks for it.
+// The course of a run.
 struct Timeline {
   std::vector<TimelinePhase> phases;    // in order, without gaps
   std::vector<TimelineSample> samples;  // in order
@@ -122,8 +123,8 @@ struct ConvertReport {
   uint64_t files_kept = 0;      // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
       false;                         // only the publication of a run that was killed was left to do
-  std::optional<Timeline> timeline;  // where it was asked for
-  std::optional<WorkerReport> shard;  // of a shard, whose share all numbers are of
+  std::optional<Timeline> timeline;  // with ConvertOptions::record_timeline
+  std::optional<WorkerReport> shard;  // of a share; then all numbers here are the share's
 };
 
 // Converts. A shard publishes when all have finished; one whose set is published already, of these
@@ -196,19 +197,19 @@ struct CommitReport {
 Result<CommitReport> CommitWorkers(const CommitOptions& options);
 
 struct RecodeOptions {
-  // A file; or a folder, for all .ckpt or .safetensors files in its folders that begin with "rank",
-  // or where it has none, in itself: those of the other format than `format`.
+  // A file; or a folder: all files of the other format than `format` in its folders whose names
+  // begin with "rank", or, if it has no such folder, in itself.
   std::string source;
-  // Each output has its source's path below the folder `source`, with the other extension. Made
-  // when it is not there; may be the source's own folder.
+  // Each output gets the path of its source below the folder `source`, with the other extension.
+  // The folder is made if it does not exist; it may be the source's own.
   std::string target_folder;
   TargetFormat format = TargetFormat::kSafetensors;  // or kCkpt
-  // A regular expression (ECMAScript): only files in whose names it finds something, or for a file
-  // alone in its path; empty: all.
+  // A regular expression (ECMAScript) that has to be found in the names of files, or in the path of
+  // a single file; empty: all files.
   std::string files = {};
   std::map<std::string, std::string> renames = {};  // from names in the source to the target's
-  // Of texts, which safetensors files cannot hold: kError refuses them, else they are left out with
-  // a warning.
+  // What to do with texts, which safetensors files cannot hold: kError refuses them, else they are
+  // left out with a warning.
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   bool checksum = true;  // as in CheckChoice
   bool force = false;    // replace existing outputs

@@ -1,9 +1,10 @@
-// LayoutReport: the figures behind the pictures of a conversion, as sums.
+// LayoutReport: the figures behind the pictures of a conversion.
 //
-// Who holds which part of a parameter before and after, which source ranks feed which target ranks,
-// what the bytes are made of, and how long the runs are. Plans are looked at one after the other
-// and dropped, so that thousands of ranks take little memory: of more than kMostRankBins ranks,
-// several together are one bin. Plain values; MakeLayoutReport may run in several threads at once.
+// Which rank holds which part of a parameter before and after, which source ranks feed which target
+// ranks, which dtypes and modules the bytes belong to, and how long the runs are. Plans are made
+// one after the other and dropped, so that thousands of ranks take little memory; beyond
+// kMostRankBins ranks, several share a bin. Plain values; MakeLayoutReport may run in several
+// threads at once.
 //
 // Implemented in src/api.
 #ifndef RESHARD_LAYOUT_REPORT_H_
@@ -30,10 +31,10 @@ inline constexpr int64_t kMostGridCells = 1024;
 struct FileBin {
   int64_t first = 0;
   int64_t last = 0;
-  uint64_t files = 0;          // that are there, or are written
-  uint64_t file_bytes = 0;     // sizes of these, headers included
-  uint64_t least = 0;          // size of the smallest one
-  uint64_t most = 0;           // of the largest one
+  uint64_t files = 0;          // that exist, or are written
+  uint64_t file_bytes = 0;     // their sizes, headers included
+  uint64_t least = 0;          // size of the smallest
+  uint64_t most = 0;           // size of the largest
   uint64_t content_bytes = 0;  // copied out of them, or into them
 };
 
@@ -110,9 +111,9 @@ struct LayoutReportOptions {
 // written.
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options);
 
-// Checks, before a report is made, that WriteReport can write it, in a folder that there is or that
-// is one of `used.targets`. Errors: kAlreadyExists when `path` exists and is no file or not
-// `force`; those of CheckOutput; kIo.
+// Checks, before a report is made, that WriteReport could write it: its folder exists or is one of
+// `used.targets`. Errors: kAlreadyExists when `path` exists and is no file, or `force` is not set;
+// those of CheckOutput; kIo.
 Status CheckReport(const std::string& path, bool force, const UsedPaths& used);
 
 // Writes a page made of a report to the file `path`, which appears whole or not at all; its folder

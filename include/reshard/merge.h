@@ -1,9 +1,9 @@
-// Merge: several checkpoint files made one, without converting a whole checkpoint.
+// Merge: several checkpoint files made one.
 //
-// Slices of every parameter, one file for each rank, become full tensors, as MindSpore's
-// merge_sliced_parameter joins them; or segments, files with parameters of their own, become one
-// file. May run in several threads at once; each call uses its own threads and state. Prints
-// nothing.
+// Slices, files that each have a part of every parameter, are joined to full tensors, as
+// MindSpore's merge_sliced_parameter does it. Segments, files that each have some of the
+// parameters, become one file. May run in several threads at once; each call uses its own threads
+// and state. Prints nothing.
 //
 // Implemented in src/api.
 #ifndef RESHARD_MERGE_H_

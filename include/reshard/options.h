@@ -1,10 +1,9 @@
-// The parts that options of calls are made of, each of which means the same wherever it stands:
-// SourceSpec, TargetSpec, Selection, CheckChoice, RunOptions; what they choose among; and what a
-// long call tells while it is under way: Progress, Waiting.
+// The structs that options of calls are put together of: SourceSpec, TargetSpec, Selection,
+// CheckChoice, RunOptions. Each means the same in every call. Progress and Waiting are what a long
+// call reports while it runs.
 //
-// Plain values. A callback that takes Progress is called from the call's threads, one call at a
-// time, one that takes Waiting from the thread that made the call. Neither may throw: there is
-// nobody to catch it, and the process would end.
+// Plain values. Callbacks that take Progress are called from worker threads, one call at a time;
+// callbacks that take Waiting from the calling thread. Neither may throw: the process would end.
 //
 // Implemented in src/base (header only).
 #ifndef RESHARD_OPTIONS_H_
@@ -25,7 +24,7 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Bytes dealt with, and in all.
+// Bytes processed so far, and in all.
 struct Progress {
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
@@ -38,9 +37,9 @@ struct Waiting {
   std::chrono::milliseconds time;  // so far
 };
 
-// How long a call waits, and who is told of it.
+// How long a call waits for a lock, and who is told of it.
 struct LockWaiting {
-  // For one process at a time; then the call fails with kAlreadyExists. Nothing: for ever.
+  // For one process that holds it; then the call fails with kAlreadyExists. No value: for ever.
   std::optional<std::chrono::milliseconds> most = {};
   // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
   std::function<void(const Waiting&)> report = {};
@@ -48,7 +47,7 @@ struct LockWaiting {
 
 struct Strategy;  // reshard/strategy.h
 
-// How target files are written down.
+// The format of target files.
 enum class TargetFormat {
   kCkpt,         // rank_N/PREFIXN.ckpt, as MindSpore's save_checkpoint writes
   kSafetensors,  // rank_N/PREFIXN.safetensors, byte for byte as the safetensors library writes
@@ -60,35 +59,35 @@ enum class TargetFormat {
   kHuggingFace,
 };
 
-// Whether target files are a folder of whole tensors, and of no rank.
+// Whether the target is a folder of whole tensors rather than of ranks.
 constexpr bool IsWholeFolder(const std::optional<TargetFormat>& format) {
   return format == TargetFormat::kUnified || format == TargetFormat::kHuggingFace;
 }
 
-// What becomes of parameters that exactly one of two given strategies has, and whether tensors of
-// several elements may be in none that is given.
+// What to do with a parameter that only one of the two strategies describes.
 enum class UnmatchedPolicy {
-  kCopy,   // copied as they stand from one source rank, as MindSpore does, with a warning
-  kDrop,   // left out, with a warning
-  kError,  // the conversion is refused, as it is for those that no given strategy has
+  kCopy,  // copy it unchanged from one source rank, as MindSpore does, with a warning
+  kDrop,  // leave it out, with a warning
+  // Refuse the conversion; also when a tensor of several elements is in no given strategy.
+  kError,
 };
 
-// How closely a conversion looks, before it writes anything, whether the source strategy is the one
-// that the source was saved with.
+// How much of the source's replicas a conversion compares before it writes. Replicas that differ
+// tell that the source strategy is not the one that the source was saved with.
 enum class CheckReplicas {
-  kNone,    // no content is compared, and one file may stand for several ranks
+  kNone,    // nothing; one file may then stand for several ranks
   kSample,  // some KiB of some parameters, within a bound
   kAll,     // every byte of every shard that several ranks hold
 };
 
-// What a run does with files that an interrupted run of the same conversion left whole.
+// What a run does with the files that an interrupted run of the same conversion has finished.
 enum class Resume {
-  kNo,      // writes all files anew
-  kTrust,   // keeps a file that has a part record and its size
-  kVerify,  // keeps a file whose digest is that of its part record
+  kNo,      // write all files again
+  kTrust,   // keep a file that has its part record and the right size
+  kVerify,  // keep a file whose digest is the one in its part record
 };
 
-// Which of several processes, perhaps on several machines, does a part of a conversion.
+// One process of several, perhaps on several machines, that share a conversion.
 struct WorkerShare {
   uint64_t index = 0;  // from 0 to count - 1
   uint64_t count = 1;
@@ -123,44 +122,44 @@ struct IoChoice {
   TargetIo target = TargetIo::kAuto;
 };
 
-// Names a checkpoint that is read.
+// The checkpoint that is read.
 struct SourceSpec {
-  // A folder with rank_N/*.ckpt or rank_N/*.safetensors; a pattern such as
-  // node{rank}/net-1_100.ckpt or node{rank}, in which each {rank} stands for the number of a rank;
-  // or, where there is no strategy, one such file or a folder of whole tensors with a
-  // param_name_map.json, a *.safetensors.index.json, or a lone safetensors file. Empty when `files`
-  // says it.
+  // A folder with rank_N/*.ckpt or rank_N/*.safetensors; or a pattern such as
+  // node{rank}/net-1_100.ckpt or node{rank}, in which {rank} stands for the number of a rank.
+  // Without a strategy also one file, or a folder of whole tensors: with a param_name_map.json, a
+  // *.safetensors.index.json, or a lone safetensors file. Empty when `files` is given.
   std::string path = {};
   // A strategy file or a folder of stage files; empty: the source holds full tensors.
   std::string strategy = {};
-  std::string suffix =
-      {};  // "-EPOCH_STEP": which checkpoint of each rank folder; empty: the latest
-  // In place of `path`: the file of each rank; for some target ranks those they need will do.
+  // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
+  std::string suffix = {};
+  // Instead of `path`: the file of each rank. With Selection::ranks, the files that these need
+  // will do.
   std::map<int64_t, std::string> files = {};
-  // group_info files of the training run, or patterns with {rank} for them. The ranks of each one's
-  // list (ckpt_restore_rank_list) hold the same weights: they stand in for each other where a file
-  // is missing or lacks a parameter that no layout cuts. Without a strategy those of rank 0's list
-  // hold full tensors, all together.
+  // group_info files of the training run, or patterns with {rank} for them. Each lists ranks that
+  // hold the same weights (ckpt_restore_rank_list): they stand in for each other where a file is
+  // missing, or lacks a parameter that no layout cuts. Without a strategy the ranks of rank 0's
+  // list hold full tensors together.
   std::vector<std::string> group_info = {};
-  // In place of `strategy`, one that was read or made before; null: none.
+  // Instead of `strategy`, a strategy in memory; null: none.
   std::shared_ptr<const Strategy> layouts = {};
-  // From names in the strategies and the outputs to names in the source, where they are others; all
-  // other names in options are the outputs' then, but those that Selection::renames makes.
+  // From names in the strategies and the outputs to names in the source, where these differ. Other
+  // options then use the outputs' names; Selection::renames comes last.
   std::map<std::string, std::string> name_map = {};
 
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
-// Names a checkpoint that is written, or was.
+// The checkpoint that is written, or was.
 struct TargetSpec {
-  std::string folder = {};  // made when it is not there
+  std::string folder = {};  // is made if it does not exist
   // A strategy file or a folder of stage files; empty: full tensors, for one rank.
   std::string strategy = {};
-  // In place of `strategy`, one that was read or made before; null: none.
+  // Instead of `strategy`, a strategy in memory; null: none.
   std::shared_ptr<const Strategy> layouts = {};
   std::string prefix = "checkpoint_";  // files are folder/rank_N/PREFIXN and an extension
-  // A pattern of file names, such as rank_{rank}/net.{ext}, in which {rank}, {prefix} and {ext}
-  // stand for what they say; empty: rank_{rank}/{prefix}{rank}.{ext}.
+  // A pattern of file names, such as rank_{rank}/net.{ext}, with {rank}, {prefix} and {ext}; empty:
+  // rank_{rank}/{prefix}{rank}.{ext}.
   std::string names = {};
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
@@ -169,39 +168,37 @@ struct TargetSpec {
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
-// What of a checkpoint is written, and under which names.
+// Which parameters and ranks are written, and under which names.
 struct Selection {
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
-  // Patterns (reshard/parameters.h): only parameters whose names in the source one of them
-  // matches; empty: all.
+  // Patterns (GlobMatch, reshard/parameters.h) of names in the source: a parameter is written if
+  // one of `include` matches it, or that is empty, and none of `exclude` does.
   std::vector<std::string> include = {};
-  std::vector<std::string> exclude = {};  // and of those none that one of these matches
-  std::map<std::string, std::string> renames =
-      {};  // from names in the source to those in the target
-  // Without a value as kCopy, but refused where the names show that a strategy is not the files':
-  // they differ by a prefix, or what it has no layout for holds over half of the bytes.
+  std::vector<std::string> exclude = {};
+  std::map<std::string, std::string> renames = {};  // from names in the source to the target's
+  // No value: as kCopy, but refused where the names show that a strategy belongs to other files:
+  // the names differ by a prefix, or it has no layout for over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
-// What is checked of a conversion.
+// What a conversion checks.
 struct CheckChoice {
-  // Prove what is copied by digests, and write them beside the outputs; check the CRC trailers of
-  // source files before they are used.
+  // Prove the copy by digests, and write these beside the outputs; check the CRC trailers of source
+  // files before they are used.
   bool checksum = true;
-  // Before anything is written, compare the shards that source ranks ought to share, in the stages
-  // that the target ranks need. Plan takes kAll for kSample.
+  // Of the stages that the target ranks need. Plan takes kAll for kSample.
   CheckReplicas replicas = CheckReplicas::kSample;
-  // What ParameterTotals::weights of the source has to round to; without a value, anything.
+  // What ParameterTotals::weights of the source has to round to; no value: anything.
   std::optional<RoundedCount> parameters = {};
-  // A file of full tensors of the same model: what is written has to have the dtype and full shape
-  // that it has there; empty: none.
+  // A file of full tensors of the same model. Each parameter that is written has to have the dtype
+  // and the full shape that it has there. Empty: none.
   std::string reference = {};
 };
 
 // How a call runs.
 struct RunOptions {
-  // Threads that plan, read and compare; lanes that gather and write, up to 8 MiB each; 0: one for
-  // each core.
+  // Threads that plan, read and compare; lanes that gather and write, with up to 8 MiB each. 0: as
+  // many as there are cores.
   int jobs = 2;
   std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
   // Called from worker threads, one call at a time; may be empty.

@@ -1,5 +1,5 @@
-// What names of parameters say, GlobMatch and OptimizerGroup; and how many parameters a model has,
-// the number that people know it by: ParameterTotals.
+// Names of parameters: GlobMatch, OptimizerGroup. The number of parameters of a model, by which
+// people know it: ParameterTotals.
 //
 // Pure functions, for any thread.
 //
@@ -25,10 +25,11 @@ bool GlobMatch(std::string_view pattern, std::string_view name);
 // with that and a dot, as MindSpore's optimizers name their copies of a parameter; else nothing.
 std::string_view OptimizerGroup(std::string_view name);
 
-// Of the floating-point tensors of more than one element, each name once.
+// Elements of the floating-point tensors with more than one, each name counted once: every element
+// is a parameter, as in "a model of 6.74 B parameters".
 struct ParameterTotals {
   uint64_t weights = 0;
-  uint64_t optimizer = 0;  // of its copies of parameters (reshard/parameters.h)
+  uint64_t optimizer = 0;  // of the optimizer's copies (OptimizerGroup)
 
   friend bool operator==(const ParameterTotals&, const ParameterTotals&) = default;
 };
@@ -39,8 +40,8 @@ struct RoundedCount {
   uint64_t precision = 1;  // at least 1
 };
 
-// Parses digits, where a suffix follows also with a point and decimals, and the suffix K, M, B or T
-// for powers of 1,000: "6.74B". Digits alone are exact. Errors: kInvalidArgument.
+// Parses "6740000000", which is exact, or a number with K, M, B or T for powers of 1,000, which may
+// have decimals: "6.74B". Errors: kInvalidArgument.
 Result<RoundedCount> ParseParameterCount(std::string_view text);
 
 // Returns whether `exact` rounds to `stated`.

@@ -1,8 +1,8 @@
-// Status and Result: how every fallible function of reshard reports failure.
+// Status and Result: how every function of reshard that can fail reports it.
 //
-// Nothing in reshard throws across the API, and nothing ends the program but a wrong use of a
-// Result. A Status is a code and a message that says what, where (file, parameter, offset), what
-// was expected, what was found and what to do. A message, and a warning of a report, names options
+// Nothing throws across the API, and nothing ends the program but a wrong use of a Result. A Status
+// is a code and a message: what is wrong, where (file, parameter, offset), what was expected, what
+// was found, what to do. A message, and a warning of a report, names options
 // by the field of the options struct, with a value after "=", and functions by their name, all in
 // backticks: "pass `force`", "`unmatched=copy`". NamedOptions lists them, so that a front end can
 // put its own words there; names from files and from the caller have no backtick in a message. All

@@ -57,8 +57,8 @@ std::string_view DTypeName(DType dtype);
 // Returns the dtype with exactly this name, or nothing.
 std::optional<DType> ParseDType(std::string_view name);
 
-// Returns the bytes of what one unit of the last dimension counts: an element, or, where one takes
-// less than a byte, several.
+// Returns the bytes of one unit of the last dimension: of an element, or, for elements smaller than
+// a byte, of several.
 uint64_t ItemBytes(DType dtype);
 
 // The sizes of a tensor's dimensions; empty for a scalar. No size is negative.
@@ -90,8 +90,7 @@ struct Box {
 // Returns the number of elements of a box that lies in a tensor whose ElementCount is known to fit.
 uint64_t Volume(const Box& box);
 
-// Returns the elements that lie in both boxes, which have equally many dims, or nothing where there
-// are none.
+// Returns the elements that two boxes of equal dims() have in common, or nothing if there are none.
 std::optional<Box> Intersect(const Box& a, const Box& b);
 
 // Returns "[0:2, 4:8]".
@@ -101,10 +100,10 @@ enum class ArrayKind {
   kTensor,
   kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
   kMapTensor,  // keys, values, status
-  kPacked,     // a tensor of elements of less than a byte whose rows do not fill bytes: is not cut
+  kPacked,     // a tensor of elements smaller than a byte whose rows do not fill bytes: never cut
 };
 
-// What a parameter of a checkpoint is, however it is cut.
+// A parameter of a checkpoint, however it is cut.
 struct TensorInfo {
   std::string name;
   ArrayKind kind = ArrayKind::kTensor;

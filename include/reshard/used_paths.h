@@ -1,5 +1,5 @@
-// UsedPaths: the files that a call reads and writes, and CheckOutput, which decides for all calls
-// whether one more file may be written.
+// UsedPaths: the files that a call reads and writes. CheckOutput: whether a further file, such as a
+// report, may be written beside them.
 //
 // Plain values; the functions may run in several threads at once.
 //
@@ -15,7 +15,7 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Empty paths, and those where there is nothing, stand for nothing.
+// Empty paths, and paths where nothing exists, are ignored.
 struct UsedPaths {
   // Checkpoints that are read: files, folders with rank_N/*.ckpt, patterns with {rank}.
   std::vector<std::string> checkpoints = {};
@@ -25,10 +25,10 @@ struct UsedPaths {
   std::vector<std::string> outputs = {};  // single files that are written
 };
 
-// Fails with kInvalidArgument when `output`, a file to be written or appended to, is by whatever
-// path or link one of the files in `used`, or has its place in a checkpoint or target folder among
-// the files of ranks, the manifests, the part records or what is staged. That a file may be
-// replaced does not change it. Other errors: kIo.
+// Fails with kInvalidArgument when `output`, a file to be written or appended to, is one of the
+// files in `used`, by whatever path or link, or would lie in a checkpoint or target folder where
+// files of ranks, manifests, part records or staged files lie. Leave to replace files makes no
+// difference. Other errors: kIo.
 Status CheckOutput(const std::string& output, const UsedPaths& used);
 
 }  // namespace v0_1

@@ -1,6 +1,6 @@
-// Verify: a finished target folder, read again and compared with its manifests. VerifyAgainst: the
-// outputs of a conversion proved from its sources, without a manifest, whoever wrote them,
-// MindSpore among them.
+// Verify reads a finished target folder again and compares it with its manifests. VerifyAgainst
+// proves the outputs of a conversion from its sources, without a manifest, whoever wrote them,
+// MindSpore included.
 //
 // Any number of calls may run at once; each uses its own threads and state. They print nothing and
 // write nothing.
@@ -25,9 +25,9 @@ struct VerifyOptions {
   RunOptions run = {};
 };
 
-// Reads every file that the manifests in the folder list and compares size, digest and the digests
-// of its blocks; part records and manifests are compared with their digests. Files that no manifest
-// lists do not matter. Damage is no error: the report says what is wrong.
+// Reads every file that the folder's manifests list, and compares its size, its digest and those of
+// its blocks; part records and manifests are compared with their digests. Other files are ignored.
+// Damage is no error: the report says what is wrong.
 // Errors: kNotFound when there is no manifest, so that the set is unfinished; kUnsupported for
 // manifests of another version; kChanged when files changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
@@ -52,9 +52,8 @@ struct AgainstReport {
   bool equal() const { return differences.empty() && replicas.differing == 0; }
 };
 
-// Plans the conversion and compares each byte of each target file with what the plan says; that the
-// sizes are the planned ones too. Compares the replicas of the sources with one another. Source
-// files with a CRC trailer are checked first.
+// Plans the conversion and compares each target file, its size and every byte, with the plan. Also
+// compares the replicas of the sources. Source files with a CRC trailer are checked first.
 // Errors: as Plan; kCorrupt for a file that its trailer does not fit; kNotFound when none of the
 // target files is there; kChanged when sources or targets changed meanwhile; kCancelled.
 Result<AgainstReport> VerifyAgainst(const AgainstOptions& options);
