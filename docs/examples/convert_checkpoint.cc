@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
     return reshard::ExitCode(status.code());
   }
   std::fprintf(stderr, "\n");
-  for (const std::string& warning : report->warnings) {
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const reshard::Warning& warning : report->warnings) {
+    std::fprintf(stderr, "warning: %s\n", warning.message.c_str());
   }
   for (const reshard::WrittenFile& file : report->files) std::printf("%s\n", file.path.c_str());
   return 0;

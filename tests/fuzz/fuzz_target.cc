@@ -30,8 +30,8 @@ std::string RefusalFault(const Status& status) {
   }
 }
 
-std::string RefusalFault(const Status& status, const std::string& path) {
-  if (status.code() != StatusCode::kCorrupt) {
+std::string RefusalFault(const Status& status, const std::string& path, StatusCode code) {
+  if (status.code() != code && status.code() != StatusCode::kCorrupt) {
     return "a file is answered with " + std::string(StatusCodeName(status.code())) + ": " +
            status.message();
   }

@@ -47,8 +47,10 @@ std::string MessageFault(const Status& status);
 // Returns what is wrong with a refusal: its message, or a code that no input can cause.
 std::string RefusalFault(const Status& status);
 
-// As RefusalFault; and the file `path` alone is to blame, and named first.
-std::string RefusalFault(const Status& status, const std::string& path);
+// As RefusalFault; and the file `path` alone is to blame, and named first: it is corrupt, or what
+// `code` says.
+std::string RefusalFault(const Status& status, const std::string& path,
+                         StatusCode code = StatusCode::kCorrupt);
 
 }  // namespace reshard
 

@@ -43,7 +43,7 @@ std::string FuzzRenameMap(std::string_view bytes) {
   const auto expected = Expected(bytes);
   const auto found = ParseRenameMap("map.json", bytes);
   if (!found.ok()) {
-    std::string fault = RefusalFault(found.status(), "map.json");
+    std::string fault = RefusalFault(found.status(), "map.json", StatusCode::kInvalidArgument);
     if (!fault.empty()) return fault;
     return expected ? "refused: " + found.status().message() : "";
   }

@@ -206,7 +206,7 @@ std::string FuzzStrategySpec(std::string_view bytes) {
   const auto expected = Expected(bytes);
   const auto found = ParseStrategySpec("spec.json", bytes);
   if (!found.ok()) {
-    std::string fault = RefusalFault(found.status(), "spec.json");
+    std::string fault = RefusalFault(found.status(), "spec.json", StatusCode::kInvalidArgument);
     if (!fault.empty()) return fault;
     return expected ? "refused: " + found.status().message() : "";
   }
