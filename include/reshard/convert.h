@@ -106,7 +106,9 @@ struct ConvertReport {
   uint64_t left_out = 0;              // parameters, by include and exclude
   uint64_t renamed = 0;               // of `parameters`
   std::vector<int64_t> source_ranks;  // ranks whose files were read, ascending
-  uint64_t bytes_read = 0;            // content bytes taken from the sources
+  // The source is a folder of whole tensors, whose files are numbered in source_ranks.
+  bool source_is_whole = false;
+  uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
@@ -163,10 +165,11 @@ struct PlanReport {
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;
-  uint64_t bytes_read = 0;     // content bytes taken from the sources
-  uint64_t bytes_written = 0;  // the sum of the target sizes; as much space is needed
-  uint64_t runs = 0;           // contiguous stretches that are copied
-  uint64_t shortest_run = 0;   // bytes; 0 when there is no run
+  bool source_is_whole = false;  // as in ConvertReport
+  uint64_t bytes_read = 0;       // content bytes taken from the sources
+  uint64_t bytes_written = 0;    // the sum of the target sizes; as much space is needed
+  uint64_t runs = 0;             // contiguous stretches that are copied
+  uint64_t shortest_run = 0;     // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;                 // that Convert would keep
   uint64_t memory_bytes = 0;                 // about what it would hold of it at the most

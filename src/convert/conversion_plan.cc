@@ -365,6 +365,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.largest.resize(std::min(told.largest.size(), kLargest));
   told.warnings = source.warnings();
   told.notes = source.notes();
+  told.source_is_whole = source.is_whole_folder();
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
@@ -399,6 +400,7 @@ PlanReport ReportOf(ConversionPlan plan) {
   report.parameters = told.parameters;
   report.left_out = told.left_out;
   report.renamed = told.renamed;
+  report.source_is_whole = told.source_is_whole;
   report.bytes_read = work.bytes_read;
   report.bytes_written = work.bytes_written;
   report.runs = work.runs;

@@ -39,6 +39,7 @@ struct ConversionFindings {
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;
+  bool source_is_whole = false;
   std::optional<ReplicaSample> sample;
 };
 

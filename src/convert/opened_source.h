@@ -95,6 +95,7 @@ class OpenedSource {
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
+  bool is_whole_folder() const { return folder_ != nullptr; }
   // The index of a folder of whole tensors, where there is one; its rank means nothing.
   const std::optional<File>& index() const { return index_; }
   // Whether `name` is in no index, but in the file beside those that one names.

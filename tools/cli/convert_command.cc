@@ -202,12 +202,15 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(fmt::format("{} published; they were left whole by an earlier run",
                            FormatCount(report.files.size(), "file")));
   } else {
+    const uint64_t sources = report.source_ranks.size();
     PrintWords(fmt::format(
-        "{}, {}, {} from source {} {}",
+        "{}, {}, {} from {}",
         report.shard ? FormatCount(report.files.size(), "part")
                      : FormatCount(report.files.size(), "file"),
         WrittenWords(report, seconds), FormatCount(report.parameters, "parameter"),
-        report.source_ranks.size() == 1 ? "rank" : "ranks", FormatRanks(report.source_ranks)));
+        report.source_is_whole ? FormatCount(sources, "source file")
+                               : fmt::format("source {} {}", sources == 1 ? "rank" : "ranks",
+                                             FormatRanks(report.source_ranks))));
   }
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
     PrintWords(text);

@@ -132,7 +132,9 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   std::string out = SourceTable(report);
   out += '\n' + TargetTable(report) + '\n';
   Table totals({{""}, {""}});
-  totals.AddRow({"source ranks", FormatRanks(SourceRanksOf(report))});
+  const std::vector<int64_t> ranks = SourceRanksOf(report);
+  totals.AddRow({report.source_is_whole ? "source files" : "source ranks",
+                 report.source_is_whole ? fmt::format("{}", ranks.size()) : FormatRanks(ranks)});
   if (report.totals) totals.AddRow({"whole source", TotalsText(*report.totals)});
   if (report.stage_alone) totals.AddRow({"stage alone", StageAloneText(*report.stage_alone)});
   const std::string choice = ChoiceText(report.left_out, report.renamed);
