@@ -167,7 +167,7 @@ class WeightMapTokens {
   bool parse_error(size_t position, const std::string& token, const Json::exception& /*error*/) {
     constexpr size_t kMostShown = 40;
     return Fail(fmt::format("expected JSON, found an error at byte {}, near {}", position,
-                            Quote(std::string_view(token).substr(0, kMostShown))));
+                            Quote(token.substr(0, kMostShown))));
   }
 
   const Status& status() const { return status_; }
