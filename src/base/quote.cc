@@ -48,6 +48,11 @@ std::string Escape(std::string_view name) {
   return out;
 }
 
+bool IsUnfitForNames(std::string name) {
+  std::erase(name, '`');
+  return Escape(name) != name;
+}
+
 std::string Quote(std::string_view name) { return '"' + Escape(name) + '"'; }
 
 std::string FirstFew::Joined(std::string_view separator) const {

@@ -15,6 +15,10 @@ namespace reshard {
 // a path keeps its file name. Other bytes, UTF-8 included, stay as they are.
 std::string Escape(std::string_view name);
 
+// Returns whether `name` has control characters, quotes or backslashes, or over 512 bytes: what a
+// part of a file name that users choose may not have. Backticks do not count.
+bool IsUnfitForNames(std::string name);
+
 // Returns Escape(name) between double quotes.
 std::string Quote(std::string_view name);
 

@@ -62,15 +62,13 @@ Status CheckConvertOptions(const ConvertOptions& options) {
       !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
-        "source "
-        "strategy "
-        "the source holds full tensors, without a target strategy full tensors are written; files "
-        "are written as they are in another format by `Recode`");
+        "source strategy the source holds full tensors, without a target strategy full tensors are "
+        "written; files are written as they are in another format by `Recode`");
   }
   const std::string& prefix = options.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
   if (prefix.find('/') != std::string::npos || prefix.find("..") != std::string::npos ||
-      prefix != Escape(prefix) || prefix.size() > kLongestPrefix) {
+      IsUnfitForNames(prefix) || prefix.size() > kLongestPrefix) {
     return InvalidArgumentError(fmt::format(
         "the prefix {} becomes part of file names: no slash, backslash or quote, no \"..\", no "
         "control characters, at most {} bytes",

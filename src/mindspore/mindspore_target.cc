@@ -75,7 +75,7 @@ Status CheckNamePattern(const std::string& pattern) {
                                             Quote(pattern), why, kDefaultNames));
   };
   constexpr size_t kLongest = 1000;
-  if (pattern.size() > kLongest || pattern != Escape(pattern)) {
+  if (pattern.size() > kLongest || IsUnfitForNames(pattern)) {
     return wrong("is too long, or has backslashes, quotes or control characters");
   }
   if (pattern.find("{rank}") == std::string::npos) return wrong("lacks {rank}");

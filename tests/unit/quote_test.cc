@@ -12,6 +12,8 @@ namespace {
 TEST(QuoteTest, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(Escape("layer.0/w\xc3\xa9"), "layer.0/w\xc3\xa9");
   EXPECT_EQ(Escape("`force`"), "\\x60force\\x60");
+  EXPECT_FALSE(IsUnfitForNames("net-`1`_"));
+  EXPECT_TRUE(IsUnfitForNames("a\"b") && IsUnfitForNames("a\nb") && IsUnfitForNames("a\\b"));
   EXPECT_EQ(Escape("a\nb\x1b[2J\x7f"), "a\\nb\\x1b[2J\\x7f");
   EXPECT_EQ(Escape(std::string_view("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(Escape("\xc2\x9b\xc2\xa0\xc2"), "\\u009b\xc2\xa0\xc2");
