@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "format/safetensors/safetensors_types.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
+#include "src/base/byte_stream.h"
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -61,7 +61,7 @@ class HeaderBytes {
   // Where it has a zero byte, which nlohmann's parser takes for its end.
   const std::optional<uint64_t>& zero() const { return zero_; }
 
-  void Skip(size_t bytes) { place_ += bytes; }
+  void Skip(size_t bytes = 1) { place_ += bytes; }
   // Whether there is a next byte.
   bool Ready() {
     if (place_ < block_.size()) return true;
@@ -99,29 +99,7 @@ class HeaderBytes {
   std::optional<uint64_t> zero_;
 };
 
-// What nlohmann's parser reads from. Its copies stand where the bytes do.
-class HeaderIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  explicit HeaderIterator(HeaderBytes* bytes) : bytes_(bytes) {}
-  reference operator*() const { return bytes_->Front(); }
-  HeaderIterator& operator++() {
-    bytes_->Skip(1);
-    return *this;
-  }
-  // Only ever compared with the end.
-  friend bool operator==(const HeaderIterator& a, const HeaderIterator& /*end*/) {
-    return !a.bytes_->Ready();
-  }
-
- private:
-  HeaderBytes* bytes_;
-};
+using HeaderIterator = ByteStreamIterator<HeaderBytes>;
 
 // Takes the tokens of a header. A function that returns false ends the parsing.
 class HeaderTokens {

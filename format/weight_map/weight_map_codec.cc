@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "src/base/byte_stream.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -58,29 +58,7 @@ class IndexBytes {
   Status status_;
 };
 
-// What nlohmann's parser reads from. Its copies stand where the bytes do.
-class IndexIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  explicit IndexIterator(IndexBytes* bytes) : bytes_(bytes) {}
-  reference operator*() const { return bytes_->Front(); }
-  IndexIterator& operator++() {
-    bytes_->Skip();
-    return *this;
-  }
-  // Only ever compared with the end.
-  friend bool operator==(const IndexIterator& a, const IndexIterator& /*end*/) {
-    return !a.bytes_->Ready();
-  }
-
- private:
-  IndexBytes* bytes_;
-};
+using IndexIterator = ByteStreamIterator<IndexBytes>;
 
 // Says what is wrong with the name of a file; nothing where it lies below the folder.
 std::string_view FaultOf(std::string_view path) {

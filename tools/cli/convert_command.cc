@@ -243,11 +243,7 @@ void ConvertCommand::PrintDetails(const ConvertReport& report) const {
                            FormatCount(report.crc_files, "source file"),
                            FormatBytes(report.crc_bytes)));
   }
-  Table table({{""}, {"", Align::kRight}});
-  for (const WrittenFile& file : report.files) {
-    table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
-  }
-  PrintWords("files written:\n" + table.ToText());
+  PrintWords(WrittenFilesText(report.files));
   if (!report.largest_shapes.empty()) {
     PrintWords(
         "largest full shapes (check them against the model: others mean a wrong strategy):\n" +

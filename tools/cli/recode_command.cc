@@ -138,11 +138,7 @@ void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) con
                            FormatCount(report.crc_files, "source file"),
                            FormatBytes(report.crc_bytes)));
   }
-  Table table({{""}, {"", Align::kRight}});
-  for (const WrittenFile& file : report.files) {
-    table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
-  }
-  PrintWords("files written:\n" + table.ToText());
+  PrintWords(WrittenFilesText(report.files));
 }
 
 }  // namespace reshard

@@ -134,6 +134,14 @@ Warning NameFilter::NothingTaken() const {
   return {WarningCode::kUnusedPatterns, std::move(message)};
 }
 
+std::string WrittenFilesText(const std::vector<WrittenFile>& files) {
+  Table table({{""}, {"", Align::kRight}});
+  for (const WrittenFile& file : files) {
+    table.AddRow({PrintableName(file.path), FormatBytes(file.size)});
+  }
+  return "files written:\n" + table.ToText();
+}
+
 std::string ChoiceText(uint64_t left_out, uint64_t renamed) {
   if (left_out == 0 && renamed == 0) return "";
   if (left_out == 0) return FormatCount(renamed, "parameter") + " renamed";

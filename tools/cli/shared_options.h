@@ -81,6 +81,9 @@ class NameFilter {
   std::vector<std::string> exclude_;
 };
 
+// Returns "files written:" and a line for each, with its size.
+std::string WrittenFilesText(const std::vector<WrittenFile>& files);
+
 // Returns "3 parameters left out, 2 renamed", or "" where there are none of either.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 
