@@ -1,10 +1,6 @@
 // The digests of streams of bytes that are not the logical one, and how digests look.
 #include <libdeflate.h>
-#ifdef RESHARD_XXH_DISPATCH
-#include <xxh_x86dispatch.h>
-#else
 #include <xxhash.h>
-#endif
 
 #include <charconv>
 #include <cstddef>
@@ -12,20 +8,42 @@
 
 #include "src/digest/crc32.h"
 #include "src/digest/digest128.h"
+#include "src/digest/kernel_list.h"
 #include "src/digest/xxh3.h"
+#include "src/digest/xxh3_update.h"
 
 namespace reshard {
 namespace {
 
-void UpdateState(XXH3_state_t* state, const void* bytes, size_t size) {
-#ifdef RESHARD_XXH_DISPATCH
-  XXH3_128bits_update_dispatch(state, bytes, size);
-#else
-  XXH3_128bits_update(state, bytes, size);
+using Available = KernelList<Xxh3Kernel, 3>;
+
+Available Detect() {
+  Available available;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) {
+    if (__builtin_cpu_supports("avx512f")) {
+      available.Add(kAvx512Xxh3Kernel);
+    }
+    available.Add(kAvx2Xxh3Kernel);
+  }
 #endif
+  available.Add(kLibraryXxh3Kernel);
+  return available;
+}
+
+void UpdateByLibrary(void* state, const void* bytes, size_t size) {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state), bytes, size);
 }
 
 }  // namespace
+
+const Xxh3Kernel kLibraryXxh3Kernel{.name = "library", .update = UpdateByLibrary};
+
+std::span<const Xxh3Kernel* const> Xxh3Kernels() {
+  static const Available kAvailable = Detect();
+  return kAvailable.span();
+}
 
 std::string ToHex(const Digest128& digest) {
   std::string hex;
@@ -66,10 +84,12 @@ Xxh3::Xxh3() : state_(XXH3_createState()) {
 }
 
 void Xxh3::Update(std::span<const std::byte> bytes) {
-  UpdateState(state_.get(), bytes.data(), bytes.size());
+  Update(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-void Xxh3::Update(std::string_view bytes) { UpdateState(state_.get(), bytes.data(), bytes.size()); }
+void Xxh3::Update(std::string_view bytes) {
+  Xxh3Kernels().front()->update(state_.get(), bytes.data(), bytes.size());
+}
 
 Digest128 Xxh3::Digest() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());

@@ -4,19 +4,15 @@
 #include <sys/auxv.h>
 #endif
 
-#include <array>
-
 #include "src/digest/fold_ring.h"
 #include "src/digest/gf128.h"
+#include "src/digest/kernel_list.h"
 #include "src/digest/load_word.h"
 
 namespace reshard {
 namespace {
 
-struct Available {
-  std::array<const LogicalKernel*, 4> kernels{};
-  size_t size = 0;
-};
+using Available = KernelList<LogicalKernel, 4>;
 
 Available Detect() {
   Available available;
@@ -26,17 +22,17 @@ Available Detect() {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("vpclmulqdq")) {
-      available.kernels[available.size++] = &kAvx512LogicalKernel;
+      available.Add(kAvx512LogicalKernel);
     }
-    if (__builtin_cpu_supports("avx2")) available.kernels[available.size++] = &kAvx2LogicalKernel;
-    available.kernels[available.size++] = &kPclmulLogicalKernel;
+    if (__builtin_cpu_supports("avx2")) available.Add(kAvx2LogicalKernel);
+    available.Add(kPclmulLogicalKernel);
   }
 #elif defined(__aarch64__)
   if ((getauxval(AT_HWCAP) & HWCAP_PMULL) != 0) {
-    available.kernels[available.size++] = &kPmullLogicalKernel;
+    available.Add(kPmullLogicalKernel);
   }
 #endif
-  available.kernels[available.size++] = &kPortableLogicalKernel;
+  available.Add(kPortableLogicalKernel);
   return available;
 }
 
@@ -73,7 +69,7 @@ const LogicalKernel kPortableLogicalKernel{.name = "portable",
 
 std::span<const LogicalKernel* const> LogicalKernels() {
   static const Available kAvailable = Detect();
-  return std::span(kAvailable.kernels).first(kAvailable.size);
+  return kAvailable.span();
 }
 
 }  // namespace reshard

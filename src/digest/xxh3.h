@@ -1,6 +1,6 @@
 // Xxh3: the 128-bit XXH3 digest of a stream of bytes. It guards against accidents, not malice.
 //
-// Runs on the widest vectors that the processor has, chosen at run time where libxxhash can.
+// Runs on the widest vectors that the processor has, chosen at run time.
 // Move-only. One thread at a time.
 #ifndef RESHARD_SRC_DIGEST_XXH3_H_
 #define RESHARD_SRC_DIGEST_XXH3_H_

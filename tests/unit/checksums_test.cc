@@ -1,15 +1,19 @@
 // CRC-32 and XXH3: known values, in any pieces.
 #include "src/digest/crc32.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/digest/xxh3.h"
+#include "src/digest/xxh3_update.h"
 
 namespace reshard {
 namespace {
@@ -47,6 +51,32 @@ TEST(Xxh3Test, IsWhatXxhsumPrints) {
   EXPECT_EQ(digest.HexDigest(), "389197a55db2b2e4da35a6714d34f8a2");
   digest.Reset();
   EXPECT_EQ(digest.HexDigest(), "99aa06d3014798d86001c324468d497f");
+}
+
+// Each kernel goes on with what another one began.
+TEST(Xxh3Test, AllKernelsGiveTheSame) {
+  std::vector<std::byte> bytes(100'003);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+  const auto kernels = Xxh3Kernels();
+  ASSERT_EQ(kernels.back(), &kLibraryXxh3Kernel);
+  for (const size_t size : {0UL, 1UL, 16UL, 240UL, 241UL, 1024UL, 1025UL, bytes.size()}) {
+    std::vector<std::string> digests;
+    for (const Xxh3Kernel* kernel : kernels) {
+      const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                           XXH3_freeState);
+      XXH3_128bits_reset(state.get());
+      const size_t cut = size / 3;
+      kernel->update(state.get(), bytes.data(), cut);
+      kernels.back()->update(state.get(), bytes.data() + cut, cut);
+      kernel->update(state.get(), bytes.data() + 2 * cut, size - 2 * cut);
+      const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+      digests.push_back(ToHex({.low = hash.low64, .high = hash.high64}));
+    }
+    EXPECT_THAT(digests, testing::Each(digests.back())) << size;
+    Xxh3 whole;
+    whole.Update(std::span(bytes).first(size));
+    EXPECT_EQ(whole.HexDigest(), digests.back());
+  }
 }
 
 TEST(Xxh3Test, CutsDoNotMatter) {

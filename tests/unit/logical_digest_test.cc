@@ -271,7 +271,7 @@ TEST_P(LogicalDigestTest, WorksOnAfterAFault) {
   const TemporaryFolder folder;
   const size_t size = 20 * PageSize();
   const std::string path = folder.Write("a", std::string(size, 'x'));
-  const ByteSource source = MappedSource(path);
+  const LocalFile source = MappedSource(path);
   const std::byte* const map = source.map();
   std::filesystem::resize_file(path, PageSize());
 
