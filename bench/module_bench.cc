@@ -1,11 +1,12 @@
 // How fast the steps of a conversion are, each alone, on one core: build/bench/bin/module_bench.
 //
-// Indexing a checkpoint, parsing a strategy, planning a target rank, gathering bytes. Samples are
-// made in the folder for temporary files; their content is holes, but for what is gathered. Files
-// are in the page cache. Digests have a program of their own, digest_bench.
+// Indexing a checkpoint, parsing a strategy, planning a target rank, gathering bytes, decrypting.
+// Samples are made in the folder for temporary files; their content is holes, but for what is
+// gathered. Files are in the page cache. Digests have a program of their own, digest_bench.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,10 +14,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "reshard/encryption.h"
+#include "src/cipher/encrypted_block.h"
 #include "src/convert/opened_source.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/checked_strategy.h"
@@ -152,6 +156,42 @@ void GatherRuns(benchmark::State& state, const Workplace& place) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kBytes));
 }
 
+// 4 MiB of a block of 64 MiB, out of memory; `openssl speed -evp` is what
+// it is held against. Of AES-GCM, checking the tag of all of the block is apart.
+struct Cipher {
+  EncryptionMode mode;
+  bool authenticate = false;
+};
+void DecryptBlock(benchmark::State& state, const Cipher& cipher) {
+  constexpr size_t kBlockBytes = size_t{64} << 20;
+  const std::vector<std::byte> bytes(kBlockBytes);
+  const auto key = EncryptionKey::FromBytes(std::span(bytes).first(16));
+  if (!key.ok()) return state.SkipWithError(key.status().message().c_str());
+  const auto with = BlockCipher::Make(*key, cipher.mode);
+  if (!with.ok()) return state.SkipWithError(with.status().message().c_str());
+  EncryptedBlock block;
+  block.cipher_bytes = kBlockBytes;
+  const auto read = [&bytes](uint64_t offset, std::span<std::byte> out) {
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return Status();
+  };
+  std::vector<std::byte> out(size_t{4} << 20);
+  size_t done = 0;
+  for (auto _ : state) {
+    if (cipher.authenticate) {
+      // No tag of zeros fits, which takes as long to find.
+      if (with->Authenticate(block, read).ok()) return state.SkipWithError("a tag that fits");
+      done += kBlockBytes;
+    } else {
+      const Status status = with->Decrypt(block, done % kBlockBytes, out, read);
+      if (!status.ok()) return state.SkipWithError(status.message().c_str());
+      done += out.size();
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(done));
+}
+
 void Register(const Workplace& place) {
   const auto add = [&place](const char* name, auto function) {
     return benchmark::RegisterBenchmark(
@@ -165,6 +205,17 @@ void Register(const Workplace& place) {
   add("plan a rank, source ranks", PlanRank)->Arg(8)->Arg(64);
   auto* gather = add("gather, bytes of a run", GatherRuns);
   for (const int64_t run : {64, 256, 1024, 4096, 65536, 1048576}) gather->Arg(run);
+  const auto add_cipher = [](const char* name, const Cipher& cipher) {
+    benchmark::RegisterBenchmark(name,
+                                 [cipher](benchmark::State& state) { DecryptBlock(state, cipher); })
+        ->Threads(1)
+        ->Threads(2)
+        ->UseRealTime();
+  };
+  add_cipher("check a tag, AES-128-GCM", {EncryptionMode::kAesGcm, true});
+  add_cipher("decrypt, AES-128-GCM after its tag", {EncryptionMode::kAesGcm});
+  add_cipher("decrypt, AES-128-CBC", {EncryptionMode::kAesCbc});
+  add_cipher("decrypt, SM4-CBC", {EncryptionMode::kSm4Cbc});
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 # or newer). Does nothing when all is there.
 #
 #   tools/deps.sh               packages
+#   tools/deps.sh --python      also build/pyenv, a Python environment with what the Python package is
+#                               built and tested with (Debian's python3, or $PYTHON with its headers)
 #   tools/deps.sh --mindspore   also build/venv and build/venv-newest, Python environments with
 #                               MindSpore for tests/differential (python3, or $PYTHON)
 #   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
@@ -17,7 +19,7 @@ cd "$(dirname "$0")/.."
 packages=(
   cmake ninja-build g++ python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
-  libdeflate-dev libboost-dev
+  libdeflate-dev libssl-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev liburing-dev xxhash
   strace e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
   zsh fish man-db mandoc
@@ -51,7 +53,7 @@ install_packages() {
   "${as_root[@]}" install --yes --no-install-recommends "${missing[@]}"
 }
 
-make_mindspore_environment() { # VENV REQUIREMENTS
+make_environment() { # VENV REQUIREMENTS
   local venv=$1
   local requirements=$2
   if cmp --silent "$requirements" "$venv/installed.txt"; then
@@ -85,7 +87,7 @@ make_aarch64_root() {
   local root=build/aarch64-root
   local libraries=(
     libc6-dev libstdc++-12-dev libgcc-12-dev libfmt-dev nlohmann-json3-dev libcli11-dev
-    libprotobuf-dev libxxhash-dev libdeflate-dev libboost-dev libgtest-dev libgmock-dev
+    libprotobuf-dev libxxhash-dev libdeflate-dev libssl-dev libboost-dev libgtest-dev libgmock-dev
     librapidcheck-dev
   )
   if [[ $(cat "$root/unpacked.txt" 2>/dev/null) == "${libraries[*]}" ]]; then
@@ -108,9 +110,9 @@ make_clean_root() {
 }
 
 case "${1:-}" in
-  "" | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
+  "" | --python | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
   *)
-    echo "usage: tools/deps.sh [--mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
+    echo "usage: tools/deps.sh [--python | --mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
     exit 2
     ;;
 esac
@@ -120,9 +122,15 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 install_packages "${packages[@]}"
 case "${1:-}" in
+  --python)
+    # The interpreter that python3-dev has the headers of.
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    install_packages python3-dev python3-venv
+    make_environment build/pyenv tests/python/requirements.txt
+    ;;
   --mindspore)
-    make_mindspore_environment build/venv tests/differential/requirements.txt
-    make_mindspore_environment build/venv-newest tests/differential/requirements-newest.txt
+    make_environment build/venv tests/differential/requirements.txt
+    make_environment build/venv-newest tests/differential/requirements-newest.txt
     ;;
   --browser) install_packages chromium ;;
   --slurm) install_packages slurm-wlm munge ;;

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   options.target.strategy = argv[4];
   // Called from the threads of the call, one call at a time.
   options.run.progress = [](const reshard::Progress& progress) {
-    std::fprintf(stderr, "\r%llu of %llu bytes",
+    std::fprintf(stderr, "\r%-7s %llu of %llu bytes", reshard::PhaseName(progress.phase).data(),
                  static_cast<unsigned long long>(progress.done_bytes),
                  static_cast<unsigned long long>(progress.total_bytes));
   };

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <optional>
 #include <string_view>
 
 #include "format/container/other_files.h"
 #include "src/base/quote.h"
+#include "src/cipher/encrypted_block.h"
 
 namespace reshard {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 // As the library has it.
 constexpr uint64_t kMostSafetensorsHeader = 100'000'000;
 constexpr uint64_t kLengthBytes = 8;
-
-struct EncryptionMode {
-  uint32_t magic;
-  std::string_view name;
-};
-constexpr std::array<EncryptionMode, 3> kEncryptionModes = {{
-    {0x7F3A5ED8, "AES-GCM"},
-    {0x7F3A5ED9, "AES-CBC"},
-    {0x7F3A5EDA, "SM4-CBC"},
-}};
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
   uint64_t number = 0;
@@ -58,15 +49,9 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
   if (file_size == 0) {
     return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
   }
-  if (head.size() >= sizeof(uint32_t)) {
-    const uint64_t magic = LittleEndian(head.first(sizeof(uint32_t)));
-    for (const EncryptionMode& mode : kEncryptionModes) {
-      if (magic != mode.magic) continue;
-      return UnsupportedError(fmt::format(
-          "the checkpoint is encrypted ({}); load it in MindSpore with its key and save "
-          "it without one",
-          mode.name));
-    }
+  if (const std::optional<EncryptionMode> mode = EncryptionModeOf(head)) {
+    return UnsupportedError(
+        fmt::format("the checkpoint is encrypted ({}); its key is needed: `key`", NameOf(*mode)));
   }
   if (IsSafetensors(head)) return Container::kSafetensors;
   if (IsJson(head)) {

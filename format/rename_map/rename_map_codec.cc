@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -20,7 +21,7 @@ class RenameReader : public Json::json_sax_t {
   explicit RenameReader(const std::string& path) : path_(path) {}
 
   const Status& status() const { return status_; }
-  std::map<std::string, std::string> TakeRenames() { return std::move(renames_); }
+  Renames TakeRenames() { return std::move(renames_); }
 
   bool null() override { return Other("null"); }
   bool boolean(bool) override { return Other("a boolean"); }
@@ -32,20 +33,25 @@ class RenameReader : public Json::json_sax_t {
   bool end_array() override { return true; }
 
   bool string(std::string& value) override {
-    if (!open_) return Other("a string");
-    renames_[name_] = std::move(value);
+    if (depth_ == 0) return Other("a string");
+    Map()[name_] = std::move(value);
     return true;
   }
 
   bool start_object(size_t) override {
-    if (open_) return Other("an object");
-    open_ = true;
+    // A parameter called so has a string there.
+    if (depth_ == 2 || (depth_ == 1 && name_ != kPatterns)) return Other("an object");
+    if (depth_ == 1) has_patterns_ = true;
+    ++depth_;
     return true;
   }
-  bool end_object() override { return true; }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
 
   bool key(std::string& key) override {
-    if (renames_.contains(key)) {
+    if (Map().contains(key) || (depth_ == 1 && key == kPatterns && has_patterns_)) {
       return Fail(fmt::format("the name {} stands there twice; leave one of them", Quote(key)));
     }
     name_ = std::move(key);
@@ -58,11 +64,18 @@ class RenameReader : public Json::json_sax_t {
   }
 
  private:
+  static constexpr std::string_view kPatterns = "patterns";
+
+  std::map<std::string, std::string>& Map() {
+    return depth_ == 2 ? renames_.patterns : renames_.names;
+  }
+
   bool Other(std::string_view found) {
     return Fail(
-        open_ ? fmt::format("the new name of {}: expected a string, found {}", Quote(name_), found)
-              : fmt::format("expected an object {{\"old name\": \"new name\", ...}}, found {}",
-                            found));
+        depth_ > 0
+            ? fmt::format("the new name of {}: expected a string, found {}", Quote(name_), found)
+            : fmt::format("expected an object {{\"old name\": \"new name\", ...}}, found {}",
+                          found));
   }
 
   bool Fail(std::string_view what) {
@@ -72,15 +85,15 @@ class RenameReader : public Json::json_sax_t {
 
   const std::string& path_;
   Status status_;
-  std::map<std::string, std::string> renames_;
-  bool open_ = false;  // the object
-  std::string name_;   // the last key
+  Renames renames_;
+  int depth_ = 0;              // of the object that is open
+  bool has_patterns_ = false;  // there was their object
+  std::string name_;           // the last key
 };
 
 }  // namespace
 
-Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
-                                                          std::string_view bytes) {
+Result<Renames> ParseRenameMap(const std::string& path, std::string_view bytes) {
   RESHARD_RETURN_IF_ERROR(CheckNoZeroByte(path, bytes));
   RenameReader reader(path);
   if (!Json::sax_parse(bytes.begin(), bytes.end(), &reader)) return reader.status();

@@ -3,20 +3,19 @@
 #define RESHARD_FORMAT_RENAME_MAP_RENAME_MAP_CODEC_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
 
 inline constexpr uint64_t kMaxRenameMapBytes = uint64_t{64} << 20;
 
-// Parses a file without recursion. What names may be is not looked at. `path` names the file in
-// messages. Errors: kInvalidArgument; kCorrupt for a zero byte.
-Result<std::map<std::string, std::string>> ParseRenameMap(const std::string& path,
-                                                          std::string_view bytes);
+// Parses a file without recursion. What names and patterns may be is not looked at. `path` names
+// the file in messages. Errors: kInvalidArgument; kCorrupt for a zero byte.
+Result<Renames> ParseRenameMap(const std::string& path, std::string_view bytes);
 
 }  // namespace reshard
 

@@ -354,8 +354,9 @@ class HeaderTokens {
                               begin_, end_, content_bytes_));
     }
     uint64_t bits = ItemBytes(array_.dtype) * 8 / ValuesInItem(array_.dtype);
-    for (const int64_t size : array_.shape) {
-      const auto product = CheckedMul(bits, static_cast<uint64_t>(size));
+    // From the last dimension on, as TensorBytes.
+    for (auto size = array_.shape.rbegin(); size != array_.shape.rend(); ++size) {
+      const auto product = CheckedMul(bits, static_cast<uint64_t>(*size));
       if (!product || *product > static_cast<uint64_t>(INT64_MAX)) {
         return Fail(
             fmt::format("shape {} makes more bytes than can be counted", ToString(array_.shape)));

@@ -158,8 +158,13 @@ class WeightMapTokens {
       return Wrong(fmt::format("{}: expected the name of a file", Quote(ignored_)));
     }
     if (map_.weights.empty()) return Wrong("names no tensor");
-    std::sort(map_.weights.begin(), map_.weights.end(),
-              [](const MappedWeight& a, const MappedWeight& b) { return a.name < b.name; });
+    const auto is_before = [](const MappedWeight& a, const MappedWeight& b) {
+      return a.name < b.name;
+    };
+    // Hugging Face's indexes are in order.
+    if (!std::is_sorted(map_.weights.begin(), map_.weights.end(), is_before)) {
+      std::sort(map_.weights.begin(), map_.weights.end(), is_before);
+    }
     const auto twice = std::adjacent_find(
         map_.weights.begin(), map_.weights.end(),
         [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
@@ -33,19 +34,28 @@
 namespace reshard {
 inline namespace v0_1 {
 
+struct RankFiles;
+
 class Checkpoint {
  public:
-  // Opens and indexes a .ckpt or safetensors file.
-  // Errors: kNotFound, kCorrupt (path, parameter, offset, expected, found), kUnsupported
-  // (encrypted), kIo.
-  static Result<Checkpoint> Open(const std::string& path);
+  // Opens and indexes a .ckpt or safetensors file; `key` is that of an encrypted one.
+  // Errors: kNotFound, kCorrupt (path, parameter, offset, expected, found; another key),
+  // kUnsupported (encrypted, without a key), kIo; kInvalidArgument for a key that the file's mode
+  // does not take.
+  static Result<Checkpoint> Open(const std::string& path,
+                                 std::shared_ptr<const EncryptionKey> key = nullptr);
+  // Opens the file at `place` of what ListRankFiles returned. That of a folder of whole tensors has
+  // been indexed by then, and is not again: the checkpoint has of it what the folder's index says
+  // is there. More errors: kChanged; kInvalidArgument for a place where there is no file.
+  static Result<Checkpoint> Open(const RankFiles& listed, size_t place,
+                                 std::shared_ptr<const EncryptionKey> key = nullptr);
 
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
   const std::string& path() const;
-  uint64_t file_size() const;
+  uint64_t file_size() const;  // of an encrypted file, of what is decrypted
   // In file order.
   const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
@@ -57,7 +67,8 @@ class Checkpoint {
   // each Value: a .ckpt file has several for a tensor above 512 MiB. Of a MapTensor: keys, values
   // and status of each Value. The spans are valid while the Checkpoint lives. If another process
   // truncates the file meanwhile, touching a span beyond the new end raises SIGBUS, and the rest of
-  // the last page reads as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound.
+  // the last page reads as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound;
+  // kUnsupported for an encrypted file, of which ShardedCheckpoint::Read copies.
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it
@@ -84,18 +95,26 @@ struct LogicalTensor : TensorInfo {
   bool in_strategy = false;
 };
 
+struct RankFileSummary {
+  int64_t rank = 0;
+  std::string path;
+};
+
 class ShardedCheckpoint {
  public:
   // Opens the checkpoint in `folder`: rank folders, or a pattern (SourceSpec::path). `strategy` is
   // the strategy file or folder that it was saved with; empty: the tensors are full, in rank_0 or
   // in the one file that `folder` names. `suffix`, "-EPOCH_STEP", chooses the checkpoint in each
   // rank folder; empty: the latest. Errors: kNotFound, kCorrupt, kMismatch, kUnsupported, kIo.
+  // `key` is as SourceSpec::key.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const std::string& strategy,
-                                        const std::string& suffix = "");
+                                        const std::string& suffix = "",
+                                        std::shared_ptr<const EncryptionKey> key = nullptr);
   // The same with a strategy in memory, which may go when the call returns. More errors:
   // kInvalidArgument for a strategy without parameters.
   static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
-                                        const std::string& suffix = "");
+                                        const std::string& suffix = "",
+                                        std::shared_ptr<const EncryptionKey> key = nullptr);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;
@@ -106,6 +125,9 @@ class ShardedCheckpoint {
   // Returns the tensor of this name, or null.
   const LogicalTensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
+  // The files that the tensors are read from, by rank; those of a folder of whole tensors are
+  // numbered as if they were ranks.
+  const std::vector<RankFileSummary>& files() const;
 
   // Returns the boxes that the tensor is cut into, in row-major order, with the ranks that hold
   // them. Errors: kNotFound; those of opening a file.
@@ -124,14 +146,13 @@ class ShardedCheckpoint {
   std::unique_ptr<State> state_;
 };
 
-struct RankFileSummary {
-  int64_t rank = 0;
-  std::string path;
-};
-
 struct RankFiles {
-  std::vector<RankFileSummary> files;  // by rank
-  std::vector<Warning> warnings;
+  std::vector<RankFileSummary> files = {};  // by rank
+  std::vector<Warning> warnings = {};
+
+  struct Indexed;
+  // What has been read of a folder of whole tensors, for Checkpoint::Open; null for other folders.
+  std::shared_ptr<Indexed> indexed = {};
 };
 
 // Chooses one file in each folder rank_N of `folder`, or for each rank of a pattern

@@ -11,7 +11,6 @@
 #define RESHARD_COMPARE_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,6 +111,9 @@ enum class DamageKind {
   kContent,   // of the right size, but with other bytes
 };
 
+// Returns the kind in words, such as "other content".
+std::string_view DamageKindName(DamageKind kind);
+
 // A stretch of a file that has a digest of its own.
 struct DamagedBlock {
   uint64_t index = 0;
@@ -142,6 +144,10 @@ struct DamageReport {
 
 struct DigestOptions {
   SourceSpec source;
+  // Patterns (GlobMatch, reshard/parameters.h): a parameter is read if one of `include` matches its
+  // name, or that is empty, and none of `exclude` does.
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};
   // Read one replica of each shard, and of what no layout cuts the lowest rank's value.
   bool one_replica = false;
   RunOptions run = {};
@@ -159,20 +165,27 @@ struct ParameterDigest : TensorInfo {
 struct DigestReport {
   std::vector<Warning> warnings;
   std::vector<ParameterDigest> parameters;  // in the order of the files
-  uint64_t bytes = 0;                       // of all of them
-  uint64_t bytes_read = 0;                  // of files that were read whole, their sizes
-  std::optional<RankFindings> ranks;        // none with one_replica
+  // Of all of them, 32 lower-case hexadecimal digits: equal where names, types, shapes, sizes and
+  // digests are, whatever their order and the ranks (docs/cli.md, "digest").
+  std::string digest;
+  uint64_t bytes = 0;                 // of all of them
+  uint64_t bytes_read = 0;            // of files that were read whole, their sizes
+  std::optional<RankFindings> ranks;  // none with one_replica
 };
 
 // Reads every file of a checkpoint once, and compares the replicas; where they differ, the digest
 // is of those of the lowest ranks. Files with a CRC trailer are checked first. Errors:
-// kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files changed
-// meanwhile; kIo, kResourceExhausted, kCancelled.
+// kInvalidArgument, also where the patterns leave nothing to read; kNotFound, kCorrupt, kMismatch,
+// kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted, kCancelled.
 Result<DigestReport> DigestCheckpoint(const DigestOptions& options);
 
 struct DiffOptions {
   SourceSpec a;
   SourceSpec b;
+  // Patterns (GlobMatch, reshard/parameters.h): a parameter is compared if one of `include` matches
+  // its name, or that is empty, and none of `exclude` does.
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};
   bool values = false;  // of tensors of floats that differ: count and compare their elements
   // Compare one replica of each shard, and of what no layout cuts the lowest rank's value, byte by
   // byte, and read no other.
@@ -219,13 +232,16 @@ struct DiffReport {
 // Compares. Every file of both sides is read once, to digests of 128 bits of each shard: those of
 // the ranks that hold the same shard are compared, and those of the full tensors of both sides.
 // Replicas that differ are then compared byte by byte. Files with a CRC trailer are checked first.
-// Errors: kInvalidArgument, kNotFound, kCorrupt, kMismatch, kUnsupported; kChanged when files
-// changed meanwhile; kIo, kResourceExhausted, kCancelled.
+// Errors: kInvalidArgument, also where the patterns leave nothing to compare; kNotFound, kCorrupt,
+// kMismatch, kUnsupported; kChanged when files changed meanwhile; kIo, kResourceExhausted,
+// kCancelled.
 Result<DiffReport> Diff(const DiffOptions& options);
 
 struct StatisticsOptions {
   SourceSpec source;
-  std::function<bool(std::string_view name)> select;  // parameters to read; empty: all
+  // Patterns, as those of DigestOptions; where they take none, none is read.
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};
   RunOptions run;
 };
 

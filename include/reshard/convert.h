@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -210,14 +211,15 @@ struct RecodeOptions {
   // A regular expression (ECMAScript) that has to be found in the names of files, or in the path of
   // a single file; empty: all files.
   std::string files = {};
-  std::map<std::string, std::string> renames = {};  // from names in the source to the target's
+  Renames renames = {};  // from names in the source to the target's
   // What to do with texts, which safetensors files cannot hold: kError refuses them, else they are
   // left out with a warning.
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   bool checksum = true;  // as in CheckChoice
   bool force = false;    // replace existing outputs
   Resume resume = Resume::kNo;
-  uint64_t memory_limit = 0;  // as in ConvertOptions
+  std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
+  uint64_t memory_limit = 0;                      // as in ConvertOptions
   IoChoice io = {};
   RunOptions run = {};
 };
@@ -241,11 +243,12 @@ struct RecodeReport {
 // kUnsupported for what the format cannot hold.
 Result<RecodeReport> Recode(const RecodeOptions& options);
 
-// Returns the map of a JSON object {"old name": "new name", ...} (format/rename_map/SPEC.md), as
-// Selection::renames takes it.
-// Errors: kNotFound; kInvalidArgument for what is no flat object of strings, for names that stand
-// there twice or that no parameter may have, and for two of one new name; kIo.
-Result<std::map<std::string, std::string>> ReadRenames(const std::string& path);
+// Returns the map of a JSON object {"old name": "new name", ..., "patterns": {"old*": "new*", ...}}
+// (format/rename_map/SPEC.md), as Selection::renames takes it.
+// Errors: kNotFound; kInvalidArgument for what is no such object, for names that stand there twice
+// or that no parameter may have, for two of one new name, and for patterns whose `*` are not as
+// many as those of the new name; kIo.
+Result<Renames> ReadRenames(const std::string& path);
 
 // Returns the files that Convert and Plan, or Recode, read and write.
 UsedPaths PathsOf(const ConvertOptions& options);

@@ -10,6 +10,7 @@
 #define RESHARD_MERGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,15 @@ struct MergeOptions {
   std::vector<std::string> sources;
   std::string output;    // a file; its folder is made when it is not there
   std::string strategy;  // of slices: a strategy file of one stage; empty: they are concatenated
-  bool force = false;    // replace `output`
+  // Patterns (GlobMatch, reshard/parameters.h): a parameter is merged if one of `include` matches
+  // its name, or that is empty, and none of `exclude` does.
+  std::vector<std::string> include = {};
+  std::vector<std::string> exclude = {};
+  // Bytes that the call may hold, page cache included; 0: 256 MiB, or a quarter of the memory where
+  // that is less.
+  uint64_t memory_limit = 0;
+  std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
+  bool force = false;                             // replace `output`
   RunOptions run;
 };
 

@@ -10,6 +10,7 @@
 #define RESHARD_OPTIONS_H_
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/parameters.h"
@@ -24,10 +26,29 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// Bytes processed so far, and in all.
+// What a long call is at.
+enum class Phase {
+  kPlan,     // opens, indexes and plans; how many bytes there will be is not known yet
+  kCheck,    // reads what has to be right before anything is written
+  kRead,     // of a call that writes nothing
+  kWrite,    // target files
+  kPublish,  // puts the target files in place
+};
+
+// Returns "plan", "check", "read", "write" or "publish".
+constexpr std::string_view PhaseName(Phase phase) {
+  constexpr std::string_view kNames[] = {"plan", "check", "read", "write", "publish"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+// How far a call is. The bytes are those of all phases but the first together.
 struct Progress {
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
+  Phase phase = Phase::kRead;
+  // Target files, or those that are verified; of a worker parts of them. 0 where none are counted.
+  uint64_t done_files = 0;
+  uint64_t total_files = 0;
 };
 
 // A lock that another process holds.
@@ -45,7 +66,8 @@ struct LockWaiting {
   std::function<void(const Waiting&)> report = {};
 };
 
-struct Strategy;  // reshard/strategy.h
+struct Strategy;      // reshard/strategy.h
+class EncryptionKey;  // reshard/encryption.h
 
 // The format of target files.
 enum class TargetFormat {
@@ -146,6 +168,8 @@ struct SourceSpec {
   // From names in the strategies and the outputs to names in the source, where these differ. Other
   // options then use the outputs' names; Selection::renames comes last.
   std::map<std::string, std::string> name_map = {};
+  // The key of encrypted .ckpt files; null: none. What is not encrypted is read as it is.
+  std::shared_ptr<const EncryptionKey> key = {};
 
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
@@ -168,6 +192,19 @@ struct TargetSpec {
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
+// New names of parameters, by the old ones.
+struct Renames {
+  std::map<std::string, std::string> names = {};
+  // By patterns of old names, of what no entry of `names` is. A `*`, of which there is one at
+  // least, stands for any characters, dots too, as few as will do; a new name has as many, each for
+  // what the one at its place stood for: "layers.*" to "model.layers.*". No name may fit two
+  // patterns.
+  std::map<std::string, std::string> patterns = {};
+
+  bool empty() const { return names.empty() && patterns.empty(); }
+  friend bool operator==(const Renames&, const Renames&) = default;
+};
+
 // Which parameters and ranks are written, and under which names.
 struct Selection {
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
@@ -175,7 +212,7 @@ struct Selection {
   // one of `include` matches it, or that is empty, and none of `exclude` does.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  std::map<std::string, std::string> renames = {};  // from names in the source to the target's
+  Renames renames = {};  // from names in the source to the target's
   // No value: as kCopy, but refused where the names show that a strategy belongs to other files:
   // the names differ by a prefix, or it has no layout for over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched = {};

@@ -89,6 +89,7 @@ enum class WarningCode {
   kAmbiguousLayouts = 27,    // other layouts fit as well
   kOtherConversion = 28,     // the sizes are those of another conversion
   kWaiting = 29,             // for another process
+  kKeyNotUsed = 30,          // a key was given, but a file is not encrypted
 };
 
 // Returns the code's name in words, such as "missing ranks".

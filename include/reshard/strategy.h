@@ -80,19 +80,26 @@ Result<StrategyMergeReport> MergeStrategies(const std::string& folder, const std
                                             bool force);
 
 struct StrategyConversionReport {
-  uint64_t layouts = 0;            // of parameters, those that a file lists twice included
-  uint64_t bytes = 0;              // of the file that was written
-  std::vector<Warning> warnings;   // what the other encoding has no place for
-  std::vector<std::string> notes;  // files of a folder that were skipped, and why
+  uint64_t layouts = 0;                 // of parameters, those that a file lists twice included
+  uint64_t bytes = 0;                   // of the file that was written
+  std::vector<Warning> warnings = {};   // what the other encoding has no place for
+  std::vector<std::string> notes = {};  // files of a folder that were skipped, and why
 };
 
-// Writes the strategy `input`, a file or a folder of stage files, which are merged, to the file
-// `output`: in JSON where its name ends in .json, else in protobuf, which is how MindSpore tells
-// them apart. What both can hold comes over unchanged (src/mindspore/SPEC.md); of a
-// file that is in this form already, every byte. `output` appears whole or not at all. Errors: as
-// ReadStrategy, and kAlreadyExists when `output` exists and not `force`.
-Result<StrategyConversionReport> ConvertStrategyFile(const std::string& input,
-                                                     const std::string& output, bool force);
+struct StrategyConversionOptions {
+  std::string input;   // a file, or a folder of stage files, which are merged
+  std::string output;  // a file
+  Renames renames = {};
+  bool force = false;  // replace `output`
+};
+
+// Writes the strategy `input` to the file `output`: in JSON where its name ends in .json, else in
+// protobuf, which is how MindSpore tells them apart. What both can hold comes over unchanged
+// (src/mindspore/SPEC.md); of a file that is in this form already, every byte. With `renames` the
+// file has the layouts alone, under their new names, as WriteStrategy writes them. `output` appears
+// whole or not at all. Errors: as ReadStrategy; kInvalidArgument for renames that give two
+// parameters of a stage one name; kAlreadyExists when `output` exists and not `force`.
+Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOptions& options);
 
 struct MakeStrategyOptions {
   std::string spec;        // a JSON file (docs/strategies.md)

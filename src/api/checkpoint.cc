@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -23,6 +24,7 @@
 #include "src/os/paths.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
+#include "src/source/table_cache.h"
 #include "src/tensor/byte_box.h"
 #include "src/write/gather.h"
 
@@ -41,6 +43,15 @@ Result<bool> IsFullFolder(const std::string& path) {
   return found.has_value();
 }
 
+std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
+  std::vector<RankFileSummary> files;
+  files.reserve(source.chosen().size());
+  for (const OpenedSource::File& file : source.chosen()) {
+    files.push_back({file.rank, source.path(file)});
+  }
+  return files;
+}
+
 bool IsBoxOf(const Box& box, const Shape& shape) {
   if (box.begin.size() != shape.size() || box.extent.size() != shape.size()) return false;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -54,10 +65,18 @@ bool IsBoxOf(const Box& box, const Shape& shape) {
 
 }  // namespace
 
+struct RankFiles::Indexed {
+  std::unique_ptr<OpenedSource> source;
+};
+
 struct Checkpoint::State {
   std::string path;
-  IndexedFile index;
-  ByteSource source;
+  std::shared_ptr<RankFiles::Indexed> folder;  // whose table it is, if not its own
+  TableHandle table;
+  std::optional<IndexedFile> own;
+  std::optional<LocalFile> source;  // mapped; none where the file is encrypted
+
+  const IndexedFile& index() const { return own ? *own : *table; }
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -65,27 +84,55 @@ Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 Checkpoint::~Checkpoint() = default;
 
-Result<Checkpoint> Checkpoint::Open(const std::string& path) {
+Result<Checkpoint> Checkpoint::Open(const std::string& path,
+                                    std::shared_ptr<const EncryptionKey> key) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
-    SourceFiles files(1);
+    SourceFiles files({.max_open = 1, .key = std::move(key)});
     const FileId id = files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(files, id));
-    RESHARD_ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+    RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(id));
+    if (reader.decryption() != Decryption::kNone) {
+      return Checkpoint(
+          std::make_unique<State>(State{path, nullptr, {}, std::move(index), std::nullopt}));
+    }
+    RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
     RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged());
-    return Checkpoint(std::make_unique<State>(State{path, std::move(index), std::move(source)}));
+    return Checkpoint(
+        std::make_unique<State>(State{path, nullptr, {}, std::move(index), std::move(source)}));
+  });
+}
+
+Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
+                                    std::shared_ptr<const EncryptionKey> key) {
+  if (place >= listed.files.size()) {
+    return InvalidArgumentError(
+        fmt::format("there is no file {} of the {} that are listed", place, listed.files.size()));
+  }
+  if (listed.indexed == nullptr) return Open(listed.files[place].path, std::move(key));
+  return CatchOutOfMemory([&]() -> Result<Checkpoint> {
+    OpenedSource& folder = *listed.indexed->source;
+    const OpenedSource::File& file = folder.chosen()[place];
+    RESHARD_ASSIGN_OR_RETURN(TableHandle table, folder.tables().Get(file.id));
+    const std::string& path = folder.path(file);
+    RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
+    RESHARD_RETURN_IF_ERROR(source.Map());
+    // What was mapped is what was indexed.
+    RESHARD_RETURN_IF_ERROR(folder.files().VerifyUnchanged({&file.id, 1}));
+    return Checkpoint(std::make_unique<State>(
+        State{path, listed.indexed, std::move(table), std::nullopt, std::move(source)}));
   });
 }
 
 const std::string& Checkpoint::path() const { return state_->path; }
-uint64_t Checkpoint::file_size() const { return state_->index.file_size(); }
-const std::vector<StoredArray>& Checkpoint::parameters() const { return state_->index.arrays(); }
+uint64_t Checkpoint::file_size() const { return state_->index().file_size(); }
+const std::vector<StoredArray>& Checkpoint::parameters() const { return state_->index().arrays(); }
 const StoredArray* Checkpoint::Find(std::string_view name) const {
-  return state_->index.Find(name);
+  return state_->index().Find(name);
 }
 std::optional<uint64_t> Checkpoint::crc() const {
-  const std::optional<StatedCrc>& crc = state_->index.crc();
+  const std::optional<StatedCrc>& crc = state_->index().crc();
   return crc ? std::optional(crc->value) : std::nullopt;
 }
 
@@ -94,9 +141,16 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
+  if (!state_->source) {
+    return UnsupportedError(
+        fmt::format("{}: an encrypted file has no bytes that can be looked at in place; a "
+                    "ShardedCheckpoint of it "
+                    "copies them",
+                    Escape(path())));
+  }
   std::vector<std::span<const std::byte>> spans;
   const auto add = [&](const ByteRange& range) {
-    spans.emplace_back(state_->source.map() + range.offset, range.length);
+    spans.emplace_back(state_->source->map() + range.offset, range.length);
   };
   for (const ByteRange& range : parameter->content) add(range);
   for (const MapTensorPart& part : parameter->map_tensor) add(part.content);
@@ -108,7 +162,7 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
   }
-  if (parameter->kind != ArrayKind::kTensor) return false;
+  if (parameter->kind != ArrayKind::kTensor || !state_->source) return false;
   // The map begins at a page.
   const uint64_t item_bytes = ItemBytes(parameter->dtype);
   return std::has_single_bit(item_bytes) &&
@@ -120,6 +174,7 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
 struct ShardedCheckpoint::State {
   std::unique_ptr<OpenedSource> source;
   std::vector<LogicalTensor> tensors;
+  std::vector<RankFileSummary> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
   static Result<ShardedCheckpoint> Open(const SourceSpec& spec);
@@ -153,6 +208,7 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec)
     auto state = std::make_unique<State>();
     RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec));
     RESHARD_RETURN_IF_ERROR(state->List());
+    state->files = ListFiles(*state->source);
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
     return ShardedCheckpoint(std::move(state));
   });
@@ -160,15 +216,19 @@ Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec)
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const std::string& strategy,
-                                                  const std::string& suffix) {
-  return State::Open({.path = folder, .strategy = strategy, .suffix = suffix});
+                                                  const std::string& suffix,
+                                                  std::shared_ptr<const EncryptionKey> key) {
+  return State::Open(
+      {.path = folder, .strategy = strategy, .suffix = suffix, .key = std::move(key)});
 }
 
 Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
                                                   const Strategy& strategy,
-                                                  const std::string& suffix) {
+                                                  const std::string& suffix,
+                                                  std::shared_ptr<const EncryptionKey> key) {
   const std::shared_ptr<const Strategy> borrowed(std::shared_ptr<void>(), &strategy);
-  return State::Open({.path = folder, .suffix = suffix, .layouts = borrowed});
+  return State::Open(
+      {.path = folder, .suffix = suffix, .layouts = borrowed, .key = std::move(key)});
 }
 
 const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }
@@ -181,6 +241,8 @@ const LogicalTensor* ShardedCheckpoint::Find(std::string_view name) const {
 const std::vector<Warning>& ShardedCheckpoint::warnings() const {
   return state_->source->warnings();
 }
+
+const std::vector<RankFileSummary>& ShardedCheckpoint::files() const { return state_->files; }
 
 Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) const {
   return CatchOutOfMemory([&]() -> Result<std::vector<Shard>> {
@@ -232,11 +294,11 @@ Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::stri
     if (!IsRankPattern(folder) && suffix.empty()) {
       RESHARD_ASSIGN_OR_RETURN(const bool is_folder, IsFullFolder(folder));
       if (is_folder) {
-        RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource({.path = folder}));
-        for (const OpenedSource::File& file : source->chosen()) {
-          files.files.push_back({file.rank, source->path(file)});
-        }
+        RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource({.path = folder}));
+        files.files = ListFiles(*source);
         files.warnings = source->warnings();
+        files.indexed = std::make_shared<RankFiles::Indexed>();
+        files.indexed->source = std::move(source);
         return files;
       }
     }

@@ -1,15 +1,20 @@
 #include "reshard/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/digest/xxh3.h"
 #include "src/io/shared_work.h"
 #include "src/verify/checkpoint_contents.h"
 #include "src/verify/parameter_comparison.h"
@@ -25,7 +30,8 @@ void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport&
                                value.ranks});
 }
 
-Status DigestOneReplica(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
+                        const SharedWork& work, DigestReport& report) {
   const OpenedSource& source = *opened.source;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
                            DigestTensors(source.tensors(), opened.tensors, work));
@@ -38,11 +44,13 @@ Status DigestOneReplica(const SourceTensors& opened, const SharedWork& work, Dig
   return {};
 }
 
-Status DigestAllRanks(const SourceTensors& opened, const SharedWork& work, DigestReport& report) {
+Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const SharedWork& work,
+                      DigestReport& report) {
   const OpenedSource& source = *opened.source;
   RESHARD_ASSIGN_OR_RETURN(
       const CheckpointContents contents,
-      ReadAllRanks(source.tensors(), source.rule().source(), opened.tensors, work));
+      ReadAllRanks(source.tensors(), source.rule().source(), opened.tensors, opened.choice, work));
+  if (!opened.choice.TakesAll()) report.bytes_read = reading.crc.bytes + contents.bytes;
   for (size_t i = 0; i < contents.values.size(); ++i) {
     for (const HeldValue& value : contents.values[i]) {
       AddDigest(opened.tensors[i], value, report);
@@ -50,6 +58,24 @@ Status DigestAllRanks(const SourceTensors& opened, const SharedWork& work, Diges
   }
   report.ranks = FindingsOf(opened.tensors, contents);
   return {};
+}
+
+// XXH3-128 of a line for each value, sorted: name, dtype, shape, bytes and digest, tabs between
+// them.
+std::string DigestOfAll(const std::vector<ParameterDigest>& parameters) {
+  std::vector<std::string> lines;
+  lines.reserve(parameters.size());
+  for (const ParameterDigest& parameter : parameters) {
+    const bool map = parameter.kind == ArrayKind::kMapTensor;
+    const bool tensor = parameter.kind == ArrayKind::kTensor;
+    lines.push_back(fmt::format(
+        "{}\t{}\t{}\t{}\t{}\n", parameter.name, map ? "map" : DTypeName(parameter.dtype),
+        tensor ? ToString(parameter.shape) : "-", parameter.bytes, parameter.digest));
+  }
+  std::sort(lines.begin(), lines.end());
+  Xxh3 hash;
+  for (const std::string& line : lines) hash.Update(line);
+  return ToHex(hash.Digest());
 }
 
 bool SameType(const TensorInfo& a, const TensorInfo& b) {
@@ -64,6 +90,13 @@ struct Side {
 
   const OpenedSource& source() const { return *opened.source; }
   const std::vector<SourceTensor>& tensors() const { return opened.tensors; }
+  Result<CheckpointContents> ReadAllRanks(const SharedWork& work) const {
+    return reshard::ReadAllRanks(source().tensors(), source().rule().source(), tensors(),
+                                 opened.choice, work);
+  }
+  uint64_t BytesRead(const CheckpointContents& contents) const {
+    return opened.choice.TakesAll() ? reading.bytes : reading.crc.bytes + contents.bytes;
+  }
 };
 
 // A parameter that both sides have.
@@ -203,15 +236,11 @@ class Comparison {
   }
 
   Status CompareAllRanks(const SharedWork& work) {
-    RESHARD_ASSIGN_OR_RETURN(
-        const CheckpointContents a,
-        ReadAllRanks(a_.source().tensors(), a_.source().rule().source(), a_.tensors(), work));
-    RESHARD_ASSIGN_OR_RETURN(
-        const CheckpointContents b,
-        ReadAllRanks(b_.source().tensors(), b_.source().rule().source(), b_.tensors(), work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents a, a_.ReadAllRanks(work));
+    RESHARD_ASSIGN_OR_RETURN(const CheckpointContents b, b_.ReadAllRanks(work));
     report_.a = FindingsOf(a_.tensors(), a);
     report_.b = FindingsOf(b_.tensors(), b);
-    report_.bytes_read = a_.reading.bytes + b_.reading.bytes;
+    report_.bytes_read = a_.BytesRead(a) + b_.BytesRead(b);
     std::vector<CommonParameter> different;
     uint64_t bytes = 0;
     for (const CommonParameter& parameter : common_) {
@@ -272,22 +301,43 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_ASSIGN_OR_RETURN(
-        SourceTensors opened,
-        OpenTensors(options.source, Workers(options.run.jobs), options.run.stop));
+    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
+                             OpenTensors(options.source, {options.include, options.exclude, {}},
+                                         Workers(options.run.jobs), options.run.stop));
+    if (opened.tensors.empty() && opened.left_out > 0) {
+      return ParameterChoice::NothingTaken(opened.left_out, opened.first_left_out, "read");
+    }
     RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
     DigestReport report;
     report.bytes_read = reading.bytes;
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
-                           report.bytes_read);
+    const CountedWork work(options.run, {.total_bytes = report.bytes_read});
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, reading.crc, work.work()));
     const auto digest = options.one_replica ? DigestOneReplica : DigestAllRanks;
-    RESHARD_RETURN_IF_ERROR(digest(opened, work.work(), report));
+    RESHARD_RETURN_IF_ERROR(digest(opened, reading, work.work(), report));
     RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     report.warnings = std::move(opened.warnings);
+    report.digest = DigestOfAll(report.parameters);
     return report;
   });
+}
+
+std::string_view v0_1::DamageKindName(DamageKind kind) {
+  switch (kind) {
+    case DamageKind::kManifest:
+      return "damaged manifest";
+    case DamageKind::kRecord:
+      return "damaged record";
+    case DamageKind::kMissing:
+      return "missing";
+    case DamageKind::kNoFile:
+      return "no file";
+    case DamageKind::kSize:
+      return "other size";
+    case DamageKind::kContent:
+      return "other content";
+  }
+  return "";
 }
 
 uint64_t DiffReport::Count(ParameterRelation relation) const {
@@ -308,13 +358,16 @@ Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
       RESHARD_ASSIGN_OR_RETURN(side->opened,
-                               OpenTensors(*named, Workers(options.run.jobs), options.run.stop));
+                               OpenTensors(*named, {options.include, options.exclude, {}},
+                                           Workers(options.run.jobs), options.run.stop));
+    }
+    if (a.tensors().empty() && b.tensors().empty() && a.opened.left_out > 0) {
+      return ParameterChoice::NothingTaken(a.opened.left_out, a.opened.first_left_out, "compared");
     }
     RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
     RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));
     Comparison comparison(options, a, b);
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
-                           comparison.bytes());
+    const CountedWork work(options.run, {.total_bytes = comparison.bytes()});
     return comparison.Run(work.work());
   });
 }
@@ -322,18 +375,14 @@ Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
 Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_ASSIGN_OR_RETURN(
-        SourceTensors opened,
-        OpenTensors(options.source, Workers(options.run.jobs), options.run.stop));
-    if (options.select) {
-      std::erase_if(opened.tensors,
-                    [&](const SourceTensor& parameter) { return !options.select(parameter.name); });
-    }
+    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
+                             OpenTensors(options.source, {options.include, options.exclude, {}},
+                                         Workers(options.run.jobs), options.run.stop));
     StatisticsReport report;
     for (const SourceTensor& parameter : opened.tensors) {
       if (HasValues(parameter)) report.bytes += parameter.Bytes();
     }
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, report.bytes);
+    const CountedWork work(options.run, {.total_bytes = report.bytes});
     OpenedSource& source = *opened.source;
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::optional<ValueSums>> sums,
                              SumParameters(source.tensors(), opened.tensors, work.work()));

@@ -180,10 +180,8 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
   for (const std::string& name : names) {
     const auto found = findings.parameters.find(name);
     if (found == findings.parameters.end()) {
-      return NotFoundError(
-          fmt::format("none of the {} parameters that are written is {}; `reshard inspect` lists "
-                      "the names",
-                      findings.parameters.size(), Quote(name)));
+      return NotFoundError(fmt::format("none of the {} parameters that are written is {}",
+                                       findings.parameters.size(), Quote(name)));
     }
     chosen.push_back(&*found);
   }
@@ -257,8 +255,7 @@ Result<RankFiles> FilesOf(const ConvertOptions& options) {
   if (kind != PathKind::kFile && kind != PathKind::kOther) {
     return ListRankFiles(options.source.path, options.source.suffix);
   }
-  return RankFiles{.files = {{0, options.source.path}},
-                   .warnings = {}};  // opening says what is wrong
+  return RankFiles{.files = {{0, options.source.path}}};  // opening says what is wrong
 }
 
 // All that files tell without a strategy.
@@ -283,10 +280,11 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   ShareSums dtypes;
   ShareSums prefixes;
   std::set<std::string> names;
-  for (const RankFileSummary& file : found.files) {
+  for (size_t place = 0; place < found.files.size(); ++place) {
+    const RankFileSummary& file = found.files[place];
     if (options.conversion.run.stop.stop_requested())
       return CancelledError("stopped while looking");
-    RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(file.path));
+    RESHARD_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(found, place));
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
     for (const StoredArray& parameter : checkpoint.parameters()) {
@@ -326,6 +324,12 @@ Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) 
     const TargetSpec& target = options.conversion.target;
     const bool planned = options.conversion.source.has_strategy() || target.has_strategy() ||
                          IsWholeFolder(target.format);
+    const Selection& selection = options.conversion.selection;
+    if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
+      return InvalidArgumentError(
+          "`include` and `exclude` choose parameters of a conversion; name `source.strategy`, "
+          "`target.strategy` or both");
+    }
     return planned ? ReportOfPlan(options) : ReportOfFiles(options);
   });
 }

@@ -99,8 +99,10 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& wa
 
 // The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
 struct OpenedFiles {
-  OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop)
-      : files({.window_budget = budget.window_bytes, .stop = stop}), cache(files, kTableBytes) {}
+  OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop,
+              std::shared_ptr<const EncryptionKey> key)
+      : files({.window_budget = budget.window_bytes, .stop = stop, .key = std::move(key)}),
+        cache(files, kTableBytes) {}
   OpenedFiles(const OpenedFiles&) = delete;
   OpenedFiles& operator=(const OpenedFiles&) = delete;
 
@@ -126,7 +128,11 @@ Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
 }
 
 Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
-  const MergeFiles files{opened.tables, opened.files, opened.cache, options.output};
+  const MergeFiles files{opened.tables,
+                         opened.files,
+                         opened.cache,
+                         options.output,
+                         {options.include, options.exclude, {}}};
   if (options.kind == MergeKind::kSegments) return PlanSegments(files);
   if (options.strategy.empty()) return PlanSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.strategy));
@@ -208,11 +214,12 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
       return InvalidArgumentError("segments hold whole parameters and have no strategy");
     }
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, Workers(options.run.jobs)));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                             DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     MergeReport report;
     RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
-    OpenedFiles opened(budget, options.run.stop);
+    OpenedFiles opened(budget, options.run.stop, options.key);
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
@@ -227,7 +234,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     const std::vector<const IndexedFile*> checked = FilesWithCrc(opened);
     uint64_t bytes = report.bytes_compared + report.bytes_written;
     for (const IndexedFile* index : checked) bytes += index->file_size();
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, bytes);
+    const CountedWork work(options.run, {.total_bytes = bytes, .phase = Phase::kCheck});
     const auto check_crc = [&](size_t i, const std::stop_token& stop) {
       const IndexedFile& file = *checked[i];
       return CheckCrc(opened.files, file.file(), *file.crc(), work.work().progress, stop);
@@ -235,8 +242,10 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     RESHARD_RETURN_IF_ERROR(
         RunWorkers(work.work().workers, checked.size(), check_crc, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckEqual(opened, plan.equal, work.work()));
+    work.Enter(Phase::kWrite);
     RESHARD_RETURN_IF_ERROR(
         Write(opened, std::move(plan.target), output, budget, options, work.work()));
+    work.Enter(Phase::kPublish);
     RESHARD_RETURN_IF_ERROR(opened.files.VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(output.Publish());
     return report;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -51,7 +52,7 @@ Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
   return reading;
 }
 
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, size_t workers,
                                   const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
   SourceTensors opened;
@@ -73,6 +74,12 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
           {warning.code, fmt::format("{}: {}", Escape(spec.path), warning.message)});
     }
   }
+  opened.choice = std::move(choice);
+  std::erase_if(opened.tensors, [&](const SourceTensor& tensor) {
+    if (opened.choice.Takes(tensor.name)) return false;
+    if (opened.left_out++ == 0) opened.first_left_out = tensor.name;
+    return true;
+  });
   return opened;
 }
 

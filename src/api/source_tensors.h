@@ -13,6 +13,7 @@
 #include "reshard/status.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/source_checks.h"
+#include "src/plan/parameter_choice.h"
 #include "src/source/placement.h"
 #include "src/verify/checkpoint_contents.h"
 
@@ -20,14 +21,17 @@ namespace reshard {
 
 struct SourceTensors {
   std::unique_ptr<OpenedSource> source;
-  std::vector<SourceTensor> tensors;  // in the order of the files
+  ParameterChoice choice;
+  std::vector<SourceTensor> tensors;  // that it takes, in the order of the files
+  uint64_t left_out = 0;              // of the others
+  std::string first_left_out;
   std::vector<Warning> warnings;
 };
 
-// Opens a source and lists its tensors; `workers` threads index its files. Errors: those of
-// OpenSource, ListTensors and CheckNames; kMismatch where the strategy is most likely another
-// checkpoint's; kInvalidArgument for an empty path; kCancelled.
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, size_t workers,
+// Opens a source and lists those of its tensors that `choice` takes; `workers` threads index its
+// files. Errors: those of OpenSource, ListTensors and CheckNames; kMismatch where the strategy is
+// most likely another checkpoint's; kInvalidArgument for an empty path; kCancelled.
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, size_t workers,
                                   const std::stop_token& stop);
 
 // What there is to read.

@@ -218,7 +218,7 @@ Status Inference::Open(const InferStrategyOptions& options) {
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
   RESHARD_ASSIGN_OR_RETURN(reference,
-                           OpenTensors({.path = options.reference}, 1, options.run.stop));
+                           OpenTensors({.path = options.reference}, {}, 1, options.run.stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);
@@ -347,7 +347,7 @@ Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& opti
       RESHARD_ASSIGN_OR_RETURN(const uint64_t size, inference.files.Size(file));
       bytes += size;
     }
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, bytes);
+    const CountedWork work(options.run, {.total_bytes = bytes});
     OpenedSource& reference = *inference.reference.source;
     std::vector<StageLayouts> stages;
     for (int64_t stage = 0; stage < count; ++stage) {

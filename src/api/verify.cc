@@ -112,9 +112,8 @@ Status CheckNamesOf(const OpenedSource& source, const Target& target, bool is_fo
   return CheckNames(source.rule(), RanksOf(target, firsts), findings, bytes, kUnmatchedAllowed);
 }
 
-// Warns of rank folders in the target that the conversion would not have made.
-Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
-                    std::vector<Warning>& warnings) {
+// Returns the rank folders in the target that the conversion would not have made.
+Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int64_t target_ranks) {
   std::set<std::string> expected;
   for (int64_t rank = 0; rank < target_ranks; ++rank) expected.insert(fmt::format("rank_{}", rank));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
@@ -124,13 +123,21 @@ Status WarnOfOthers(const std::string& folder, int64_t target_ranks,
       others.push_back(Escape(entry.name));
     }
   }
-  if (!others.empty()) {
-    warnings.push_back(
-        {WarningCode::kRanksBeyondStrategy,
-         fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
-                     Escape(folder), others.size(), target_ranks, FirstOf(others))});
-  }
-  return {};
+  return others;
+}
+
+// Refuses a set of several ranks that was to be proved as full tensors, for which no target
+// strategy is given.
+Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
+                    const TargetPlan& first) {
+  if (options.target.has_strategy() || other_ranks.empty()) return {};
+  const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
+  const auto file = IdentityOf(path);
+  if (!file.ok() || file->size == first.size) return {};
+  return MismatchError(fmt::format(
+      "{}: {} bytes, but {} in a file of full tensors, and {} more rank folders lie beside it: a "
+      "set of several ranks is proved with its `target.strategy`",
+      Escape(path), file->size, first.size, other_ranks.size()));
 }
 
 // Warns where the sizes say that the files are not of this conversion at all.
@@ -156,7 +163,7 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress, set.bytes());
+    const CountedWork work(options.run, {.total_bytes = set.bytes(), .total_files = set.files()});
     return FindDamage(set, work.work());
   });
 }
@@ -178,13 +185,21 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     const std::vector<int64_t> ranks = RanksOf(target, files);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
-    const CountedWork work(options.run.jobs, options.run.stop, options.run.progress,
-                           BytesToRead(*source, crc, target, files, options.target.folder));
+    const CountedWork work(options.run, {.total_bytes = BytesToRead(*source, crc, target, files,
+                                                                    options.target.folder)});
 
     AgainstReport report;
     report.warnings = source->warnings();
-    RESHARD_RETURN_IF_ERROR(
-        WarnOfOthers(options.target.folder, source->rule().target_ranks(), report.warnings));
+    const int64_t target_ranks = source->rule().target_ranks();
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> others,
+                             OtherRankFolders(options.target.folder, target_ranks));
+    if (!others.empty()) {
+      report.warnings.push_back(
+          {WarningCode::kRanksBeyondStrategy,
+           fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
+                       Escape(options.target.folder), others.size(), target_ranks,
+                       FirstOf(others))});
+    }
     PlanFindings findings;
     if (!options.selection.unmatched) {  // before anything is read
       RESHARD_RETURN_IF_ERROR(
@@ -197,6 +212,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       target.IndexSources(file, work.work().workers, options.run.stop);
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(file, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
+        RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, plan));
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,
                                  CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
                                                {.only_wrong_strategy = true,

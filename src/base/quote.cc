@@ -1,6 +1,9 @@
 #include "src/base/quote.h"
 
+#include <algorithm>
 #include <cstddef>
+
+#include "src/base/natural_order.h"
 
 namespace reshard {
 namespace {
@@ -113,9 +116,14 @@ std::string FirstNumbers(const std::vector<int64_t>& numbers) {
 }
 
 std::string FirstOf(const std::vector<std::string>& items) {
-  FirstFew first;
-  for (const std::string& item : items) first.Add(item);
-  return first.Joined();
+  constexpr size_t kShown = 3;
+  std::vector<std::string_view> ordered(items.begin(), items.end());
+  const size_t shown = std::min(kShown, ordered.size());
+  std::partial_sort(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(shown),
+                    ordered.end(), IsNaturallyBefore);
+  FirstFew few(kShown);
+  for (const std::string_view item : ordered) few.Add(item);
+  return few.Joined();
 }
 
 }  // namespace reshard

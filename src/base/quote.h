@@ -79,7 +79,8 @@ std::string RangesOf(const std::vector<int64_t>& numbers);
 // Returns "[1, 2]": the first 20 of `numbers`, and how many there are beyond them.
 std::string FirstNumbers(const std::vector<int64_t>& numbers);
 
-// Returns "a, b, c": the first 3 of `items`, and how many there are beyond them.
+// Returns "a, b, c": the first 3 of `items` in natural order, and how many there are beyond
+// them.
 std::string FirstOf(const std::vector<std::string>& items);
 
 }  // namespace reshard

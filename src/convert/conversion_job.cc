@@ -166,8 +166,11 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   digest.Update(fmt::format("unmatched={}\n", static_cast<int>(unmatched)));
   AddPatterns("include", selection.include, digest);
   AddPatterns("exclude", selection.exclude, digest);
-  for (const auto& [from, to] : selection.renames) {
+  for (const auto& [from, to] : selection.renames.names) {
     digest.Update(fmt::format("rename {}{}\n", Delimited(from), Delimited(to)));
+  }
+  for (const auto& [from, to] : selection.renames.patterns) {
+    digest.Update(fmt::format("rename pattern {}{}\n", Delimited(from), Delimited(to)));
   }
   const CheckedStrategy* source_strategy = source.rule().source();
   const CheckedStrategy* target_strategy = source.rule().target();

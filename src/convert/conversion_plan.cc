@@ -368,7 +368,8 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.source_is_whole = source.is_whole_folder();
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
-    RESHARD_RETURN_IF_ERROR(CheckReference(reference, findings, told.warnings));
+    RESHARD_RETURN_IF_ERROR(
+        CheckReference(reference, source.tensors().files().key(), findings, told.warnings));
   }
   if (!selection.unmatched) {
     RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), RanksOf(target, ranks), findings,

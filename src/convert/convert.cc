@@ -79,6 +79,14 @@ std::vector<std::string> OthersRead(const ConvertOptions& options) {
   return FilesRead(used);
 }
 
+// Says that a call begins to plan.
+void ReportPlanning(const RunOptions& run) {
+  if (!run.progress) return;
+  Progress progress;
+  progress.phase = Phase::kPlan;
+  run.progress(progress);
+}
+
 // What is known once a conversion is planned and checked.
 struct Conversion {
   OpenedSource& source;
@@ -166,7 +174,9 @@ struct Work {
   Written written;
 };
 
-Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share) {
+// `counted` gets what there is to do.
+Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share,
+                           std::optional<CountedWork>& counted) {
   const auto& [source, target, plan, options, budget, timeline] = conversion;
   const WorkList& list = plan.work;
   const bool check_staged = share.staged && options.resume == Resume::kVerify;
@@ -181,8 +191,11 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   RESHARD_ASSIGN_OR_RETURN(
       const SourceChecks checks,
       FindChecks(source, share.source_ranks, RanksOf(target, files), options.checks));
-  const CountedWork count(options.run.jobs, options.run.stop, options.run.progress,
-                          checks.bytes + bytes);
+  Progress all;
+  all.total_bytes = checks.bytes + bytes;
+  all.phase = Phase::kCheck;
+  if (!share.staged || check_staged) all.total_files = share.parts.size();
+  const CountedWork& count = counted.emplace(options.run, all);
   RESHARD_ASSIGN_OR_RETURN(
       done.replicas, RunChecks(source, checks, target.choice(), options.checks, count.work()));
   done.checked = checks.crc;
@@ -191,6 +204,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   }
   if (share.staged) return done;
   timeline.Begin("write");
+  count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written, WriteTargets(source, target, list, share.parts, job.sink(), job.storage(),
                                  job.spec().fingerprint, options, budget, count.work(), timeline));
@@ -278,9 +292,11 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   const Share share =
       job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
   if (share.published) return ReportOfNothing(conversion);
-  auto done = CheckAndWrite(conversion, job, share);
+  std::optional<CountedWork> counted;
+  auto done = CheckAndWrite(conversion, job, share, counted);
   if (!done.ok()) return WithHint(done.status(), job);
   conversion.timeline.Begin("publish");
+  counted->Enter(Phase::kPublish);
   // Before anything says that the files are finished: others would publish them.
   RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
   if (job.worker) RESHARD_RETURN_IF_ERROR(job.worker->FinishShare());
@@ -353,6 +369,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
+    ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
     RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
@@ -368,6 +385,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
 
 Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
+    ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     CheckChoice checks = options.checks;
     if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
@@ -397,6 +415,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
 Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<RecodeReport> {
     TimelineRecorder timeline(false);
+    ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
@@ -413,7 +432,8 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
       paths.push_back(path.substr(0, path.size() - ExtensionOf(from).size()));
       paths.back() += ExtensionOf(to);
     }
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenEachFile(files, from, LimitsOf(all, first)));
+    RESHARD_ASSIGN_OR_RETURN(const auto source,
+                             OpenEachFile(files, from, LimitsOf(all, first), options.key));
     const EachFileTarget target(source->tensors(), ParameterChoice({}, {}, options.renames), to,
                                 std::move(paths), options.unmatched == UnmatchedPolicy::kError);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan, PlanConversion(*source, target, all.selection, {},

@@ -21,9 +21,9 @@ constexpr uint64_t kProgram = 10 * kMiB;
 // What threads, open files and many small things take while files are written, and what the
 // allocator does not find room for in between.
 constexpr uint64_t kSlack = 4 * kMiB;
-// What the kernel takes beside for files and pages, where a control group counts it. It is left
-// free where less than all is enough.
-constexpr uint64_t kOfKernel = 10 * kMiB;
+// What the kernel takes beside for files and pages, those of libraries too, where a control group
+// counts it. It is left free where less than all is enough.
+constexpr uint64_t kOfKernel = 12 * kMiB;
 constexpr uint64_t kBetweenLooks = kMiB;  // taken while files are planned, and not seen
 constexpr uint64_t kMostWindows = 64 * kMiB;
 constexpr uint64_t kPlanningWindows = 16 * kMiB;  // headers are read once

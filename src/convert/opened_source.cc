@@ -123,8 +123,11 @@ std::string SourceName(const SourceSpec& spec) {
 
 }  // namespace
 
-OpenedSource::OpenedSource(const SourceLimits& limits)
-    : files_({.window_budget = limits.window_bytes, .access = limits.access, .stop = limits.stop}),
+OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key)
+    : files_({.window_budget = limits.window_bytes,
+              .access = limits.access,
+              .stop = limits.stop,
+              .key = std::move(key)}),
       memory_([this, memory = limits.memory](uint64_t more) {
         return CheckMemory(memory, more + files_.Held());
       }),
@@ -132,7 +135,7 @@ OpenedSource::OpenedSource(const SourceLimits& limits)
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {
-  std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
+  std::unique_ptr<OpenedSource> source(new OpenedSource(limits, spec.key));
   RESHARD_ASSIGN_OR_RETURN(source->source_strategy_,
                            StrategyOf(spec, "source", limits.memory, source->notes_));
   RESHARD_ASSIGN_OR_RETURN(source->target_strategy_,
@@ -172,14 +175,15 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
     source->placement_ = std::make_unique<ListedPlacement>(std::move(rank_files));
   }
   source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
+  source->WarnOfUnusedKey();
   if (source->folder_) RESHARD_RETURN_IF_ERROR(source->CheckFolder());
   return source;
 }
 
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
-                                                   Container container,
-                                                   const SourceLimits& limits) {
-  std::unique_ptr<OpenedSource> source(new OpenedSource(limits));
+                                                   Container container, const SourceLimits& limits,
+                                                   std::shared_ptr<const EncryptionKey> key) {
+  std::unique_ptr<OpenedSource> source(new OpenedSource(limits, std::move(key)));
   source->each_alone_ = true;
   source->container_ = container;
   source->rule_.emplace(nullptr, nullptr);
@@ -194,7 +198,19 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
   }
   source->placement_ = std::make_unique<ListedPlacement>(ids);
   source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
+  source->WarnOfUnusedKey();
   return source;
+}
+
+void OpenedSource::WarnOfUnusedKey() {
+  if (files_.key() == nullptr || chosen_.empty()) return;
+  const FileId first = chosen_.front().id;
+  const Result<SourceReader> reader = files_.OpenReader(first);
+  // Whoever reads the file says what is wrong with it.
+  if (!reader.ok() || reader->decryption() != Decryption::kNone) return;
+  warnings_.push_back(
+      {WarningCode::kKeyNotUsed, fmt::format("{}: is not encrypted; the key is not used for it",
+                                             Escape(files_.path(first)))});
 }
 
 Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_map) {

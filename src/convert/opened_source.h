@@ -62,7 +62,8 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
 // rank is its place here. Errors: those of IdentityOf.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
                                                    Container container,
-                                                   const SourceLimits& limits = {});
+                                                   const SourceLimits& limits = {},
+                                                   std::shared_ptr<const EncryptionKey> key = {});
 
 class OpenedSource {
  public:
@@ -112,10 +113,10 @@ class OpenedSource {
   friend Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec,
                                                           const SourceUse& use,
                                                           const SourceLimits& limits);
-  friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
-                                                            Container container,
-                                                            const SourceLimits& limits);
-  explicit OpenedSource(const SourceLimits& limits);
+  friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(
+      const std::vector<LoneFile>& files, Container container, const SourceLimits& limits,
+      std::shared_ptr<const EncryptionKey> key);
+  OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
   Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                      const RankFolder& folder);
   // Says which container the file of rank `first` is.
@@ -125,6 +126,8 @@ class OpenedSource {
   // `told_by`: the index that names the file, if one does.
   Status AddFolderFile(const std::string& path, const std::string& name,
                        const std::string& told_by);
+  // Says so where a key was given and the first file is not encrypted.
+  void WarnOfUnusedKey();
   // Looks into each file of the folder and says what does not fit.
   Status CheckFolder();
   Status TakeNames(const std::map<std::string, std::string>& name_map);

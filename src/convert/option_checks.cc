@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,10 +18,19 @@
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
+#include "src/os/system_call.h"
 #include "src/plan/parameter_choice.h"
 
 namespace reshard {
 namespace {
+
+// For what is refused before the source is opened: a source that does not exist is the first thing
+// to say.
+Status CheckSourceExists(const SourceSpec& source) {
+  if (source.path.empty() || IsRankPattern(source.path)) return {};
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(source.path));
+  return kind == PathKind::kMissing ? ErrnoStatus(ENOENT, "open", source.path) : Status();
+}
 
 Status CheckResume(Resume resume, bool checksum) {
   if (resume != Resume::kVerify || checksum) return {};
@@ -60,6 +70,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
   if (!options.source.has_strategy() && !options.target.has_strategy() &&
       !IsWholeFolder(options.target.format)) {
+    RESHARD_RETURN_IF_ERROR(CheckSourceExists(options.source));
     return InvalidArgumentError(
         "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
         "source strategy the source holds full tensors, without a target strategy full tensors are "
@@ -113,8 +124,7 @@ UsedPaths v0_1::PathsOf(const ConvertOptions& options) {
   return used;
 }
 
-Result<std::map<std::string, std::string>> v0_1::ReadRenames(const std::string& path) {
-  using Renames = std::map<std::string, std::string>;
+Result<Renames> v0_1::ReadRenames(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Renames> {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxRenameMapBytes));
     RESHARD_ASSIGN_OR_RETURN(Renames renames, ParseRenameMap(path, bytes));

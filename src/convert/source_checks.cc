@@ -97,9 +97,9 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }
 
-Status CheckReference(const std::string& file, const PlanFindings& findings,
-                      std::vector<Warning>& warnings) {
-  SourceFiles files(1);
+Status CheckReference(const std::string& file, const std::shared_ptr<const EncryptionKey>& key,
+                      const PlanFindings& findings, std::vector<Warning>& warnings) {
+  SourceFiles files({.max_open = 1, .key = key});
   RESHARD_ASSIGN_OR_RETURN(const IndexedFile reference, ReadFileTable(files, files.Add(file)));
   std::vector<std::string> unknown;
   FirstFew differing;

@@ -40,8 +40,8 @@ Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWo
 // which holds full tensors under the names of the source. Only its headers are read. Adds a warning
 // where it does not have all of them. Errors: kMismatch, naming the first that differ and how many;
 // those of ReadFileTable.
-Status CheckReference(const std::string& file, const PlanFindings& findings,
-                      std::vector<Warning>& warnings);
+Status CheckReference(const std::string& file, const std::shared_ptr<const EncryptionKey>& key,
+                      const PlanFindings& findings, std::vector<Warning>& warnings);
 
 // Returns the source stages that these target ranks need, ascending. Ranks that there are not need
 // none.

@@ -114,6 +114,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
     }
     if (shared.progress) shared.progress(bytes);
   };
+  work.part_done = shared.file_done;
   LaneOptions lanes = LanesFor(budget, storage, lengths);
   lanes.most_open = MostOpen(budget, list);
   RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, sink, lanes, counts, shared.stop));
@@ -132,6 +133,7 @@ Status CheckPublication(const WorkList& list, const TargetJob& job, const Shared
     const TargetFileSummary& file = list.targets[i];
     RESHARD_ASSIGN_OR_RETURN(const bool as_recorded, job.IsAsRecorded(file.path, stop));
     if (shared.progress) shared.progress(file.size);
+    if (shared.file_done) shared.file_done();
     if (as_recorded) return {};
     return CorruptError(fmt::format(
         "{}: {} was damaged after it was written, before it was published; remove the folder "

@@ -9,12 +9,12 @@
 
 namespace reshard {
 
-Result<ByteSource> ByteSource::Open(const std::string& path) {
+Result<LocalFile> LocalFile::Open(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(InputFile file, OpenInputFile(path));
-  return ByteSource(path, std::move(file));
+  return LocalFile(path, std::move(file));
 }
 
-Result<FileIdentity> ByteSource::CurrentIdentity() const {
+Result<FileIdentity> LocalFile::CurrentIdentity() const {
   return IdentityOfOpen(file_.descriptor.get(), path_);
 }
 
@@ -22,10 +22,10 @@ Status ByteSource::CheckRange(uint64_t offset, uint64_t length) const {
   if (offset <= size() && length <= size() - offset) return {};
   return CorruptError(fmt::format(
       "{}: expected {} bytes at offset {}, found {}: the file ends at {}; is it cut off?",
-      Escape(path_), length, offset, offset < size() ? size() - offset : 0, size()));
+      Escape(path()), length, offset, offset < size() ? size() - offset : 0, size()));
 }
 
-Status ByteSource::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
+Status LocalFile::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   RESHARD_RETURN_IF_ERROR(CheckRange(offset, destination.size()));
   RESHARD_ASSIGN_OR_RETURN(const size_t count,
                            ReadInputFile(file_.descriptor.get(), path_, offset, destination));
@@ -36,13 +36,13 @@ Status ByteSource::ReadAt(uint64_t offset, std::span<std::byte> destination) con
       Escape(path_), size(), offset + count));
 }
 
-bool ByteSource::ReadPastCache(const FileDescriptor& opened, uint64_t offset,
-                               std::span<std::byte> destination) const {
+bool LocalFile::ReadPastCache(const FileDescriptor& opened, uint64_t offset,
+                              std::span<std::byte> destination) const {
   const Result<size_t> count = ReadInputFile(opened.get(), path_, offset, destination);
   return count.ok() && *count == destination.size();
 }
 
-void ByteSource::Prefetch(ByteRange range) const {
+void LocalFile::Prefetch(ByteRange range) const {
   if (map_) {
     reshard::Prefetch(map_->data() + range.offset, range.length);
   } else {
@@ -50,38 +50,38 @@ void ByteSource::Prefetch(ByteRange range) const {
   }
 }
 
-bool ByteSource::IsRemote() const {
+bool LocalFile::IsRemote() const {
   return StorageOf(file_.descriptor.get()) == StorageKind::kRemote;
 }
 
-bool ByteSource::HasCheapReads() const { return reshard::HasCheapReads(file_.descriptor.get()); }
+bool LocalFile::HasCheapReads() const { return reshard::HasCheapReads(file_.descriptor.get()); }
 
-Status ByteSource::Map() {
+Status LocalFile::Map() {
   RESHARD_ASSIGN_OR_RETURN(map_, FileMap::Make(file_.descriptor.get(), size(), path_));
   return {};
 }
 
-void ByteSource::AdviseRandom() const { reshard::AdviseRandom(map_->data(), size()); }
+void LocalFile::AdviseRandom() const { reshard::AdviseRandom(map_->data(), size()); }
 
-Status ByteSource::Populate(ByteRange range) const {
+Status LocalFile::Populate(ByteRange range) const {
   const std::optional<size_t> fault = reshard::Populate(map_->data() + range.offset, range.length);
   return fault ? ExplainFault(range.offset + *fault) : Status();
 }
 
-void ByteSource::Unmap(ByteRange range) const {
+void LocalFile::Unmap(ByteRange range) const {
   DropPages(map_->data() + range.offset, range.length);
 }
 
-Residency ByteSource::FindUncached(ByteRange range,
-                                   const std::function<void(ByteRange)>& visit) const {
+Residency LocalFile::FindUncached(ByteRange range,
+                                  const std::function<void(ByteRange)>& visit) const {
   return reshard::FindUncached(file_.descriptor.get(), size(), map(), range, visit);
 }
 
-bool ByteSource::DropCached(ByteRange range) const {
+bool LocalFile::DropCached(ByteRange range) const {
   return reshard::DropCached(file_.descriptor.get(), size(), range);
 }
 
-Status ByteSource::ExplainFault(uint64_t offset) const {
+Status LocalFile::ExplainFault(uint64_t offset) const {
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity now, CurrentIdentity());
   if (now != identity()) {
     return ChangedError(fmt::format(
@@ -97,7 +97,7 @@ Status ByteSource::ExplainFault(uint64_t offset) const {
 }
 
 Result<std::string> ReadFile(const std::string& path, uint64_t limit) {
-  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > limit) {
     return CorruptError(
         fmt::format("{}: expected at most {} bytes, found {}; is it the right file?", Escape(path),

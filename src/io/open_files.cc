@@ -31,7 +31,7 @@ Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
   return change;
 }
 
-Result<FileIdentity> IdentityIn(const Result<ByteSource>& source) {
+Result<FileIdentity> IdentityIn(const Result<LocalFile>& source) {
   if (!source.ok()) return source.status();
   return source->identity();
 }
@@ -69,6 +69,11 @@ std::optional<FileIdentity> OpenFiles::PinnedIdentity(FileId id) const {
   return entries_[id].used ? entries_[id].pinned : std::nullopt;
 }
 
+std::optional<uint64_t> OpenFiles::KnownSize(FileId id) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[id].used ? std::optional(entries_[id].size) : std::nullopt;
+}
+
 SourceAccessCounts OpenFiles::access_counts() const {
   const std::lock_guard lock(mutex_);
   SourceAccessCounts counts;
@@ -80,10 +85,10 @@ SourceAccessCounts OpenFiles::access_counts() const {
 
 // Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
 // that it cannot be opened is no change.
-Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
-                                                        const std::optional<FileIdentity>& pinned,
-                                                        bool used) const {
-  Result<ByteSource> source = ByteSource::Open(path);
+Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
+    const std::string& path, const std::optional<FileIdentity>& pinned, bool used,
+    std::shared_ptr<EncryptedBlocks>& blocks) const {
+  Result<LocalFile> source = LocalFile::Open(path);
   if (pinned && (used || source.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
                              Compare(*pinned, IdentityIn(source)));
@@ -93,6 +98,16 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
     }
   }
   if (!source.ok()) return source.status();
+  if (key_ != nullptr && blocks == nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<EncryptionMode> mode, EncryptionModeOf(*source));
+    if (mode) {
+      RESHARD_ASSIGN_OR_RETURN(blocks, EncryptedBlocks::Read(*source, *mode, key_));
+    }
+  }
+  if (blocks != nullptr) {
+    return std::make_unique<OpenFile>(std::make_unique<DecryptedFile>(std::move(*source), blocks),
+                                      windows_);
+  }
   if (source->size() > 0 &&
       (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote()))) {
     // Without a map, for want of address space or because this file system has none, pread serves.
@@ -103,7 +118,7 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
       return mapped;
     }
   }
-  return std::make_unique<OpenFile>(std::move(*source), windows_);
+  return std::make_unique<OpenFile>(std::make_unique<LocalFile>(std::move(*source)), windows_);
 }
 
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
@@ -121,7 +136,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     const bool used = entry.used;
     lock.unlock();
     Result<std::unique_ptr<OpenFile>> file =
-        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used); });
+        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used, entry.blocks); });
     lock.lock();
     entry.changing = false;
     changed_.notify_all();
@@ -133,6 +148,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     if (!entry.pinned) entry.pinned = entry.file->source.identity();
     entry.used = true;
     entry.mapped = entry.file->source.map() != nullptr;
+    entry.size = entry.file->source.size();
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }

@@ -21,8 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "src/io/byte_source.h"
+#include "src/io/decrypted_file.h"
 #include "src/io/window_cache.h"
 #include "src/os/paths.h"
 
@@ -46,10 +48,11 @@ struct SourceAccessCounts {
 
 // An open source file.
 struct OpenFile {
-  OpenFile(ByteSource opened, WindowCache& cache)
-      : source(std::move(opened)), windows(cache, source) {}
+  OpenFile(std::unique_ptr<const ByteSource> opened, WindowCache& cache)
+      : owned(std::move(opened)), source(*owned), windows(cache, source) {}
 
-  const ByteSource source;  // not mapped where it is read, or empty
+  const std::unique_ptr<const ByteSource> owned;
+  const ByteSource& source;  // not mapped where it is read or decrypted, or empty
   FileWindows windows;
 };
 
@@ -81,9 +84,11 @@ class OpenFiles {
     OpenFile* file_;
   };
 
-  // `windows` outlives it.
-  OpenFiles(size_t max_open, SourceAccess access, WindowCache& windows)
-      : max_open_(max_open), access_(access), windows_(windows) {}
+  // Encrypted files are decrypted with `key`; without one they are read as they are. `windows`
+  // outlives it.
+  OpenFiles(size_t max_open, SourceAccess access, std::shared_ptr<const EncryptionKey> key,
+            WindowCache& windows)
+      : max_open_(max_open), access_(access), key_(std::move(key)), windows_(windows) {}
   ~OpenFiles();
   OpenFiles(const OpenFiles&) = delete;
   OpenFiles& operator=(const OpenFiles&) = delete;
@@ -95,37 +100,45 @@ class OpenFiles {
   Status VerifyUnchanged() const;
   Status VerifyUnchanged(std::span<const FileId> ids) const;
   SourceAccessCounts access_counts() const;
+  const std::shared_ptr<const EncryptionKey>& key() const { return key_; }
 
   // The identity of the file when it was first opened, if it was.
   std::optional<FileIdentity> PinnedIdentity(FileId id) const;
+  // The bytes that are read of the file, if it was opened.
+  std::optional<uint64_t> KnownSize(FileId id) const;
 
   // Opens the file unless it is open.
-  // Errors: those of ByteSource::Open; kChanged when it is not what it was at the first opening.
+  // Errors: those of LocalFile::Open and EncryptedBlocks::Read; kChanged when it is not what it was
+  // at the first opening.
   Result<Lease> Acquire(FileId id);
 
  private:
   struct Entry {
     std::string path;
     std::optional<FileIdentity> pinned;
-    bool used = false;               // opened at least once; then it is pinned
-    std::unique_ptr<OpenFile> file;  // null while closed
-    bool mapped = false;             // when it was opened last
-    bool changing = false;           // a thread opens or closes it, outside the lock
+    bool used = false;                        // opened at least once; then it is pinned
+    std::unique_ptr<OpenFile> file;           // null while closed
+    bool mapped = false;                      // when it was opened last
+    uint64_t size = 0;                        // of the source, once used
+    std::shared_ptr<EncryptedBlocks> blocks;  // of an encrypted file that was used
+    bool changing = false;                    // a thread opens or closes it, outside the lock
     size_t leases = 0;
     std::list<FileId>::iterator use;  // place in uses_ while open
   };
 
   Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
+  // `blocks` are those of the file where they are known, and become so where it is encrypted.
   Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
-                                               const std::optional<FileIdentity>& pinned,
-                                               bool used) const;
+                                               const std::optional<FileIdentity>& pinned, bool used,
+                                               std::shared_ptr<EncryptedBlocks>& blocks) const;
   // Closes the file that was not used for longest, if there are too many; gives up the lock
   // meanwhile.
   void CloseSurplus(std::unique_lock<std::mutex>& lock);
 
   const size_t max_open_;
   const SourceAccess access_;
+  const std::shared_ptr<const EncryptionKey> key_;  // null: none
   WindowCache& windows_;
   mutable std::mutex mutex_;         // guards what follows
   std::condition_variable changed_;  // a file is no longer `changing`

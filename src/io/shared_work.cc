@@ -51,17 +51,28 @@ size_t Workers(int jobs) {
                    : static_cast<size_t>(jobs);
 }
 
-CountedWork::CountedWork(int jobs, const std::stop_token& stop,
-                         const std::function<void(const Progress&)>& progress, uint64_t total_bytes)
-    : sum_{0, total_bytes} {
-  work_.workers = Workers(jobs);
-  work_.stop = stop;
-  if (!progress) return;
-  work_.progress = [this, &progress](uint64_t bytes) {
+CountedWork::CountedWork(const RunOptions& run, const Progress& all)
+    : report_(run.progress), sum_(all) {
+  work_.workers = Workers(run.jobs);
+  work_.stop = run.stop;
+  if (!report_) return;
+  work_.progress = [this](uint64_t bytes) {
     const std::scoped_lock lock(mutex_);
     sum_.done_bytes += bytes;
-    progress(sum_);
+    report_(sum_);
   };
+  work_.file_done = [this] {
+    const std::scoped_lock lock(mutex_);
+    ++sum_.done_files;
+    report_(sum_);
+  };
+}
+
+void CountedWork::Enter(Phase phase) const {
+  if (!report_) return;
+  const std::scoped_lock lock(mutex_);
+  sum_.phase = phase;
+  report_(sum_);
 }
 
 }  // namespace reshard

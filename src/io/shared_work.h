@@ -17,9 +17,11 @@
 namespace reshard {
 
 struct SharedWork {
-  size_t workers = 1;                            // threads, the calling one included
-  std::stop_token stop;                          // a request ends the work with kCancelled
-  std::function<void(uint64_t bytes)> progress;  // called from any of the threads; may be empty
+  size_t workers = 1;    // threads, the calling one included
+  std::stop_token stop;  // a request ends the work with kCancelled
+  // Called from any of the threads; may be empty.
+  std::function<void(uint64_t bytes)> progress = {};
+  std::function<void()> file_done = {};
 };
 
 // Deals with the bytes `piece` of the thing number `index`.
@@ -45,17 +47,22 @@ size_t Workers(int jobs);
 
 // CountedWork: the options of a call that reads, as SharedWork.
 //
-// Adds up the bytes that any number of threads report. `progress` and this must outlive the work.
+// Adds up the bytes and files that any number of threads report. `run` and this must outlive the
+// work.
 class CountedWork {
  public:
-  CountedWork(int jobs, const std::stop_token& stop,
-              const std::function<void(const Progress&)>& progress, uint64_t total_bytes);
+  // `all` says what there is to do, and in which phase it begins.
+  CountedWork(const RunOptions& run, const Progress& all);
   CountedWork(const CountedWork&) = delete;
   CountedWork& operator=(const CountedWork&) = delete;
 
   const SharedWork& work() const { return work_; }
 
+  // Says that another phase begins.
+  void Enter(Phase phase) const;
+
  private:
+  const std::function<void(const Progress&)>& report_;
   // Mutable: a const object counts too.
   mutable std::mutex mutex_;  // guards sum_, and that calls do not overlap
   mutable Progress sum_;

@@ -69,8 +69,9 @@ Result<OpenFiles::Lease> SourceFiles::Acquire(FileId id) {
 }
 
 Result<uint64_t> SourceFiles::Size(FileId id) {
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, Identity(id));
-  return identity.size;
+  if (const std::optional<uint64_t> size = files_.KnownSize(id)) return *size;
+  RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
+  return file->source.size();
 }
 
 Result<FileIdentity> SourceFiles::Identity(FileId id) {

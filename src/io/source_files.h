@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "reshard/byte_range.h"
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "src/io/open_files.h"
 #include "src/io/window_cache.h"
@@ -86,8 +87,9 @@ class Window {
 class SourceReader {
  public:
   uint64_t size() const { return file_->source.size(); }
-  // As ByteSource::IsRemote.
+  // As ByteSource::IsRemote, and the next one.
   bool IsRemote() const { return is_remote_; }
+  Decryption decryption() const { return file_->source.decryption(); }
 
   // Copies exactly `destination.size()` bytes at `offset`; touches only their pages, without
   // read-ahead. Of remote files, as many as the kernel asks a server for in several requests are
@@ -124,10 +126,11 @@ class SourceFiles {
     uint64_t window_budget = uint64_t{64} << 20;
     SourceAccess access = SourceAccess::kAuto;
     std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
+    std::shared_ptr<const EncryptionKey> key = {};  // of encrypted files; null: none is decrypted
   };
   explicit SourceFiles(const Options& options)
       : windows_(options.window_budget),
-        files_(options.max_open, options.access, windows_),
+        files_(options.max_open, options.access, options.key, windows_),
         stop_(options.stop) {}
   explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
 
@@ -181,6 +184,8 @@ class SourceFiles {
   uint64_t FilledBytes() const { return windows_.Filled(); }
   // How the files that were opened are reached.
   SourceAccessCounts access_counts() const { return files_.access_counts(); }
+  // As in Options.
+  const std::shared_ptr<const EncryptionKey>& key() const { return files_.key(); }
 
   // Compares every file that was used with its pinned identity. Nothing else notices when the end
   // of a file's last page became zeros, or when bytes were overwritten.

@@ -40,11 +40,16 @@ void WarnOfPatterns(std::string_view option, const std::vector<std::string>& pat
                    unused.size() == 1 ? "es" : "", FirstOf(unused))});
 }
 
-void WarnOfRenames(const std::map<std::string, std::string>& renames, const Names& names,
-                   std::vector<Warning>& warnings) {
+void WarnOfRenames(const Renames& renames, const Names& names, std::vector<Warning>& warnings) {
   std::vector<std::string> unused;
-  for (const auto& [from, to] : renames) {
+  for (const auto& [from, to] : renames.names) {
     if (!names.contains(from)) unused.push_back(Quote(from));
+  }
+  for (const auto& [pattern, to] : renames.patterns) {
+    const auto fits = [pattern = pattern, to = to](std::string_view name) {
+      return NameByPattern(pattern, to, name).has_value();
+    };
+    if (std::none_of(names.begin(), names.end(), fits)) unused.push_back(Quote(pattern));
   }
   if (unused.empty()) return;
   warnings.push_back(
@@ -65,10 +70,8 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
   const bool others_are_left = std::any_of(
       names.begin(), names.end(), [&](std::string_view name) { return choice.Takes(name); });
   if (findings.parameters.empty() && !findings.left_out.empty() && !others_are_left) {
-    return InvalidArgumentError(fmt::format(
-        "nothing is left to be written: `include` and `exclude` leave out all {} parameters; a "
-        "pattern has to match a whole name, such as {}",
-        findings.left_out.size(), Quote(*findings.left_out.begin())));
+    return ParameterChoice::NothingTaken(findings.left_out.size(), *findings.left_out.begin(),
+                                         "written");
   }
   found.left_out = findings.left_out.size();
   names.insert(findings.left_out.begin(), findings.left_out.end());

@@ -62,7 +62,7 @@ Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroup
 }
 
 Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
-  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > kMaxGroupInfoBytes) {
     return CorruptError(fmt::format("{}: expected a group_info file of at most {} bytes, found {}",
                                     Escape(path), kMaxGroupInfoBytes, file.size()));

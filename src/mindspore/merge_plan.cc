@@ -66,6 +66,8 @@ class MergedFile {
   Status AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy);
   // Takes a parameter that is the same in all of these, once.
   Status AddEqual(const std::vector<Slice>& slices);
+  // Whether the parameter is merged.
+  bool Takes(const StoredArray& parameter);
   // Returns the number of one of the files.
   int64_t NumberOf(const TableHandle& index) const { return &index - files_.tables.data(); }
   // Plans what was added.
@@ -92,7 +94,15 @@ class MergedFile {
   std::vector<Parameter> parameters_;
   ListedPlacement placement_;  // of the slices
   std::vector<EqualContents> equal_;
+  uint64_t left_out_ = 0;
+  std::string first_left_out_;
 };
+
+bool MergedFile::Takes(const StoredArray& parameter) {
+  if (files_.choice.Takes(parameter.name)) return true;
+  if (left_out_++ == 0) first_left_out_ = parameter.name;
+  return false;
+}
 
 Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
   std::vector<Slice> slices;
@@ -217,6 +227,9 @@ Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& a
 }
 
 Result<MergePlan> MergedFile::Plan() && {
+  if (parameters_.empty() && left_out_ > 0) {
+    return ParameterChoice::NothingTaken(left_out_, first_left_out_, "merged");
+  }
   const Source source(files_.files, files_.cache, placement_);
   const TargetFile file{
       .path = files_.target,
@@ -250,6 +263,7 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* str
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& parameter : index->arrays()) {
       if (&*index != &first && first.Find(parameter.name) != nullptr) continue;
+      if (!merged.Takes(parameter)) continue;
       RESHARD_RETURN_IF_ERROR(merged.AddSlices(parameter, strategy));
     }
   }
@@ -261,7 +275,7 @@ Result<MergePlan> PlanSegments(const MergeFiles& files) {
   std::unordered_set<std::string_view> seen;
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& parameter : index->arrays()) {
-      if (!seen.insert(parameter.name).second) continue;
+      if (!seen.insert(parameter.name).second || !merged.Takes(parameter)) continue;
       std::vector<Slice> holders;
       for (const TableHandle& other : files.tables) {
         if (const StoredArray* found = other->Find(parameter.name)) {

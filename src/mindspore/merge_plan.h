@@ -15,6 +15,7 @@
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/checked_strategy.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/target_plan.h"
 #include "src/source/table_cache.h"
 
@@ -43,22 +44,24 @@ struct MergeFiles {
   SourceFiles& files;
   TableCache& cache;
   std::string target;  // path of the file to write
+  ParameterChoice choice = {};
 };
 
-// Plans the slices' merge. Scalars, text entries and MapTensors have to be equal in all files and
-// are taken once. Every other parameter: without a `strategy`, concatenated along axis 0; with one,
-// as its layout says, that of NAME for the optimizer's copies of NAME (optimizer_copy.h); in no
-// layout, it has to be equal in all files.
+// Plans the merge of the slices of the parameters that are chosen. Scalars, text entries and
+// MapTensors have to be equal in all files and are taken once. Every other parameter: without a
+// `strategy`, concatenated along axis 0; with one, as its layout says, that of NAME for the
+// optimizer's copies of NAME (optimizer_copy.h); in no layout, it has to be equal in all files.
 //   - `param_split_shape`: rows of each part of the grid, parts row-major;
 //   - else `field` F > 0: each slice (rows, cols) becomes (F, rows / F, cols), these are
 //     concatenated on axis 1, in the order of the files, and the result has two dimensions again;
 //   - else the boxes of the grid, equal ones being replicas.
 // Errors: kMismatch when files and strategy do not fit one another, when a parameter is not in
-// every file, or when slices do not fit together.
+// every file, or when slices do not fit together; kInvalidArgument where none is chosen.
 Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy);
 
-// Plans the union of the files' parameters, as first seen. Errors: kMismatch when two files hold
-// one parameter with another dtype, shape or size.
+// Plans the union of the files' parameters that are chosen, as first seen. Errors: kMismatch when
+// two files hold one parameter with another dtype, shape or size; kInvalidArgument where none is
+// chosen.
 Result<MergePlan> PlanSegments(const MergeFiles& files);
 
 }  // namespace reshard

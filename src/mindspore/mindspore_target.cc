@@ -221,7 +221,10 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().Describe(name, rule_.CopyRank(rank)));
     // Before the target's layout is asked, whose words on another full shape would say less. What
     // is new is noted behind all these, so that findings and recipe do not lie in the same pages.
-    if (findings.Find(choice().TargetName(tensor.name)) != nullptr) {
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* target_name,
+                             choice().TargetName(tensor.name, made));
+    if (findings.Find(*target_name) != nullptr) {
       RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
     }
     const ParameterLayout* layout = FindLayout(rule_.target(), stage, name);
@@ -270,7 +273,9 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
 
 Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor& tensor,
                                                              PlanFindings& findings) const {
-  const std::string& target_name = choice().TargetName(tensor.name);
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* named, choice().TargetName(tensor.name, made));
+  const std::string& target_name = *named;
   const PlanFindings::Parameter* known = findings.Find(target_name);
   if (known == nullptr) {
     known = &findings.parameters.emplace(target_name, NoteOf(tensor)).first->second;
@@ -306,7 +311,9 @@ Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_
   if (tensor.kind != ArrayKind::kTensor) {
     return MakeCopied(recipe, std::string(tensor.name), rank, findings, array);
   }
-  array.name = choice().TargetName(tensor.name);
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(tensor.name, made));
+  array.name = *target_name;
   array.dtype = tensor.dtype;
   SetBox(recipe.converted.grid(place).BoxOf(rule_.TargetLocalRank(rank),
                                             recipe.converted.shard_shape(place)),
@@ -341,7 +348,9 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
                                    PlanFindings& findings, TargetArray& array) const {
   RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor,
                            source().FindWhole(name, recipe.selection.stages, rule_.CopyRank(rank)));
-  array.name = choice().TargetName(name);
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(name, made));
+  array.name = *target_name;
   array.dtype = tensor.dtype;
   if (!findings.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, findings).status());

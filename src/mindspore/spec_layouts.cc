@@ -311,7 +311,7 @@ class SpecReader {
 };
 
 Result<StrategySpec> ReadSpec(const std::string& path) {
-  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > kMaxSpecBytes) {
     return InvalidArgumentError(fmt::format(
         "{}: expected the specification of a strategy, of at most {} bytes, found {} bytes",

@@ -59,7 +59,7 @@ Result<std::string> MergeJson(const std::vector<const StageFile*>& stages) {
 }
 
 Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck& memory) {
-  RESHARD_ASSIGN_OR_RETURN(const ByteSource file, ByteSource::Open(path));
+  RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > kMaxStrategyFileBytes) {
     std::string head(kForeignHeadBytes, '\0');
     RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(head))));

@@ -7,8 +7,10 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -20,7 +22,9 @@
 #include "src/mindspore/strategy_json.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/mindspore/strategy_wire.h"
+#include "src/os/paths.h"
 #include "src/os/write_file.h"
+#include "src/plan/parameter_choice.h"
 
 namespace reshard {
 namespace {
@@ -358,6 +362,31 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
   return recoded;
 }
 
+// Gives the parameters new names, and writes what WriteStrategy does.
+Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& options) {
+  RESHARD_RETURN_IF_ERROR(CheckRenames(options.renames));
+  const ParameterChoice choice({}, {}, options.renames);
+  RESHARD_ASSIGN_OR_RETURN(Strategy strategy, ReadStrategy(options.input));
+  std::map<std::pair<int64_t, std::string>, std::string> old_names;  // by stage and new name
+  for (StrategyParameter& parameter : strategy.parameters) {
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* found, choice.TargetName(parameter.name, made));
+    std::string name = *found;
+    const auto [other, is_new] =
+        old_names.emplace(std::pair(parameter.stage, name), parameter.name);
+    if (!is_new && other->second != parameter.name) {
+      return InvalidArgumentError(fmt::format(
+          "{}: the parameters {} and {} would both be called {}; rename one of them otherwise",
+          Escape(options.input), Quote(other->second), Quote(parameter.name), Quote(name)));
+    }
+    parameter.name = std::move(name);
+  }
+  RESHARD_RETURN_IF_ERROR(WriteStrategy(strategy, options.output, options.force));
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity written, IdentityOf(options.output));
+  return StrategyConversionReport{
+      .layouts = strategy.parameters.size(), .bytes = written.size, .notes = strategy.notes};
+}
+
 }  // namespace
 
 Status StrategyWriter::Add(const ParallelStrategyItem& item) {
@@ -429,10 +458,12 @@ Result<RecodedStrategy> RecodeStrategy(const std::string& path, const std::strin
   return encoding == StrategyEncoding::kJson ? ToJson(path, bytes) : ToProtobuf(path, bytes);
 }
 
-Result<StrategyConversionReport> v0_1::ConvertStrategyFile(const std::string& input,
-                                                           const std::string& output, bool force) {
+Result<StrategyConversionReport> v0_1::ConvertStrategyFile(
+    const StrategyConversionOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
+    const auto& [input, output, renames, force] = options;
     RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {input}}));
+    if (!renames.empty()) return WriteRenamed(options);
     StrategyConversionReport report;
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyBytes(input, report.notes));
     RESHARD_ASSIGN_OR_RETURN(RecodedStrategy recoded,

@@ -1,4 +1,4 @@
-// Regular files that are open for reading, and maps of them: the system calls of ByteSource
+// Regular files that are open for reading, and maps of them: the system calls of LocalFile
 // (src/io/byte_source.h).
 //
 // Any number of threads may read from one.
@@ -27,7 +27,7 @@ struct InputFile {
   FileIdentity identity;  // when it was opened
 };
 
-// As ByteSource::Open.
+// As LocalFile::Open.
 Result<InputFile> OpenInputFile(const std::string& path);
 
 // In what follows, `path` is for messages.

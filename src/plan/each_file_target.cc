@@ -29,9 +29,11 @@ constexpr uint64_t kOfName = 64;
 Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>& names,
                   const std::string& path) {
   if (choice.renames().empty()) return {};
-  std::map<std::string_view, std::string_view> taken;  // by the name in the target
+  std::map<std::string, std::string_view> taken;  // by the name in the target
   for (const std::string& name : names) {
-    const auto [other, is_new] = taken.emplace(choice.TargetName(name), name);
+    std::string made;
+    RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice.TargetName(name, made));
+    const auto [other, is_new] = taken.emplace(*target_name, name);
     if (is_new) continue;
     return MismatchError(
         fmt::format("{}: the parameters {} and {} would both be written as {}; rename one of them "
@@ -92,7 +94,9 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
                                  TargetArray& array) const {
   constexpr std::array<int64_t, 1> kStages = {0};
   RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().FindWhole(name, kStages, file));
-  array.name = choice().TargetName(name);
+  std::string made;
+  RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(name, made));
+  array.name = *target_name;
   array.dtype = tensor.dtype;
   if (!findings.silent) {
     PlanFindings::Parameter& noted = findings.parameters[array.name];

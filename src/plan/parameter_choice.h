@@ -5,19 +5,25 @@
 #ifndef RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_
 #define RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_
 
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reshard/options.h"
 #include "reshard/status.h"
 
 namespace reshard {
 
 // Returns whether names may be replaced so, in any checkpoint.
-// Errors: kInvalidArgument for a name that is empty or longer than a tag may be, and for two
-// parameters of one new name.
-Status CheckRenames(const std::map<std::string, std::string>& renames);
+// Errors: kInvalidArgument for a name that is empty or longer than a tag may be, for two parameters
+// of one new name, and for a pattern without `*`, or with another number of them than its new name.
+Status CheckRenames(const Renames& renames);
+
+// Returns the new name of `name` by one of Renames::patterns, or nothing where it does not fit.
+std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
+                                         std::string_view name);
 
 class ParameterChoice {
  public:
@@ -27,21 +33,29 @@ class ParameterChoice {
   // Those that a pattern of `include` matches (all, where there is none) and none of `exclude`.
   // `renames`, which CheckRenames has passed, maps names of the source to names of the target.
   ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
-                  std::map<std::string, std::string> renames);
+                  Renames renames);
 
   bool Takes(std::string_view name) const;
+  // Whether there are no patterns.
+  bool TakesAll() const { return include_.empty() && exclude_.empty(); }
 
-  // Returns the name in the target of the parameter `name`: one of `renames`, or `name` itself.
-  const std::string& TargetName(const std::string& name) const;
+  // Returns the failure where the patterns take none of `parameters` parameters, one of which is
+  // `name`; `what` would have become of them, such as "read". kInvalidArgument.
+  static Status NothingTaken(uint64_t parameters, std::string_view name, std::string_view what);
+
+  // Returns the name in the target of the parameter `name`: that one itself, one of `renames`, or
+  // `made`, where a pattern makes it. It is good as long as both, and this.
+  // Errors: kInvalidArgument where two patterns fit, or the new name is longer than a tag may be.
+  Result<const std::string*> TargetName(const std::string& name, std::string& made) const;
 
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
-  const std::map<std::string, std::string>& renames() const { return renames_; }
+  const Renames& renames() const { return renames_; }
 
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
-  std::map<std::string, std::string> renames_;
+  Renames renames_;
 };
 
 }  // namespace reshard

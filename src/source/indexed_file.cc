@@ -1,5 +1,7 @@
 #include "src/source/indexed_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -41,13 +43,23 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path) {
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
-  RESHARD_ASSIGN_OR_RETURN(TableOfFile read, ReadTable(bytes, memory));
-  return IndexedFile(file, bytes.size, std::move(read));
+  Result<TableOfFile> read = ReadTable(bytes, memory);
+  if (reader.decryption() == Decryption::kUnproven &&
+      (read.status().code() == StatusCode::kCorrupt ||
+       read.status().code() == StatusCode::kUnsupported)) {
+    return CorruptError(
+        fmt::format("{}; that is what it decrypts to: is the key the one of this file?",
+                    read.status().message()));
+  }
+  RESHARD_RETURN_IF_ERROR(read.status());
+  return IndexedFile(file, bytes.size, *std::move(read));
 }
 
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
+  if (reader.decryption() != Decryption::kNone)
+    return std::optional<ByteRange>();  // no trailer is encrypted
   // Before the container, which is told by another place of the file: most files have no trailer.
   Result<std::optional<ByteRange>> trailer = CoveredByTrailer(bytes);
   if (trailer.ok() && !*trailer) return trailer;

@@ -73,7 +73,7 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path);
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
 // table. Reads headers only. Any thread.
 // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
-// file, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
+// file without a key, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
 // `memory`, which is asked now and then.
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
 

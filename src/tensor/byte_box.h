@@ -18,8 +18,9 @@
 
 namespace reshard {
 
-// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits. All sizes but 0
-// count, wherever a 0 stands, so that the last dimension fits in bytes too.
+// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits. Sizes are
+// multiplied from the last one on, as strides are: [2^62, 0] has none, and [0, 2^62] of Float32
+// does not fit, nor does its last dimension in bytes.
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to

@@ -228,18 +228,13 @@ std::string v0_1::ToString(const Box& box) {
 
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
   int64_t bytes = Signed(ItemBytes(dtype));
-  bool has_zero = false;
-  for (const int64_t size : shape) {
-    if (size < 0) return std::nullopt;
-    if (size == 0) {
-      has_zero = true;
-      continue;
-    }
-    const auto product = CheckedMul(bytes, size);
+  for (auto size = shape.rbegin(); size != shape.rend(); ++size) {
+    if (*size < 0) return std::nullopt;
+    const auto product = CheckedMul(bytes, *size);
     if (!product) return std::nullopt;
     bytes = *product;
   }
-  return has_zero ? 0 : Unsigned(bytes);
+  return Unsigned(bytes);
 }
 
 Shape ToByteShape(Shape shape, DType dtype) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -78,8 +79,12 @@ bool IsCut(const SourceTensor& parameter, const CheckedStrategy& strategy) {
 class ContentsReader {
  public:
   ContentsReader(const Source& source, const CheckedStrategy* strategy,
-                 const std::vector<SourceTensor>& parameters)
-      : source_(source), strategy_(strategy), parameters_(parameters), own_(parameters.size()) {
+                 const std::vector<SourceTensor>& parameters, const ParameterChoice& choice)
+      : source_(source),
+        strategy_(strategy),
+        parameters_(parameters),
+        choice_(choice),
+        own_(parameters.size()) {
     for (size_t i = 0; i < parameters.size(); ++i) {
       by_name_.emplace(parameters[i].name, i);
       cut_.push_back(!parameters[i].rank && IsCut(parameters[i], *strategy));
@@ -90,7 +95,7 @@ class ContentsReader {
     const std::vector<int64_t> stages = source_.placement().Stages();
     if (strategy_ != nullptr) {
       for (const int64_t stage : stages) {
-        stages_.try_emplace(stage, source_, *strategy_, everything_, stage);
+        stages_.try_emplace(stage, source_, *strategy_, choice_, stage);
       }
     }
     const DigestUse use = {[&](const auto& rank, const auto& info) { return Places(rank, info); },
@@ -103,6 +108,7 @@ class ContentsReader {
   // When all is read.
   Result<CheckpointContents> Finish() {
     CheckpointContents contents;
+    contents.bytes = bytes_;
     contents.values.resize(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
       std::vector<HeldValue>& values = contents.values[i];
@@ -176,6 +182,11 @@ class ContentsReader {
   }
 
   Status Take(const RankFileOfStage& rank, const StoredArray& info, const Digest128& digest) {
+    const std::vector<ByteRange>& content =
+        info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
+    uint64_t bytes = 0;
+    for (const ByteRange& range : content) bytes += range.length;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
     if (StageShards* const stage = CuttingStage(rank, info)) {
       return stage->Add(*stage->Find(info.name), rank, info, digest);
     }
@@ -184,9 +195,7 @@ class ContentsReader {
     value.digest = digest;
     if (info.kind != ArrayKind::kMapTensor) value.dtype = info.dtype;
     if (info.kind == ArrayKind::kTensor) value.shape = info.shape;
-    for (const ByteRange& range : info.kind == ArrayKind::kMapTensor ? info.framed : info.content) {
-      value.bytes += range.length;
-    }
+    value.bytes = bytes;
     const std::scoped_lock lock(mutex_);
     own_[by_name_.at(info.name)][value].Add(source_.RankOf(rank.stage, rank.local));
     return {};
@@ -223,10 +232,11 @@ class ContentsReader {
   const Source& source_;
   const CheckedStrategy* strategy_;  // null: none
   const std::vector<SourceTensor>& parameters_;
-  const ParameterChoice everything_;
+  const ParameterChoice& choice_;
   std::unordered_map<std::string_view, size_t> by_name_;  // places in parameters_
   std::vector<bool> cut_;                                 // by a layout, as parameters_
   std::map<int64_t, StageShards> stages_;                 // none without a strategy
+  std::atomic<uint64_t> bytes_ = 0;                       // that were read
   std::mutex mutex_;
   // The values of what no layout cuts, and the ranks that hold them, as parameters_; guarded by
   // mutex_.
@@ -285,8 +295,8 @@ bool HeldValue::Less::operator()(const HeldValue& a, const HeldValue& b) const {
 
 Result<CheckpointContents> ReadAllRanks(const Source& source, const CheckedStrategy* strategy,
                                         const std::vector<SourceTensor>& parameters,
-                                        const SharedWork& work) {
-  ContentsReader reader(source, strategy, parameters);
+                                        const ParameterChoice& choice, const SharedWork& work) {
+  ContentsReader reader(source, strategy, parameters, choice);
   RESHARD_RETURN_IF_ERROR(reader.Read(work));
   return reader.Finish();
 }

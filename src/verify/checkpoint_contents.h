@@ -17,6 +17,7 @@
 #include "src/io/shared_work.h"
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
 #include "src/source/source.h"
 
@@ -58,15 +59,16 @@ struct CheckpointContents {
   ReplicaReport replicas;
   // Accumulated gradients whose replicas differ, as they may: each rank has its own.
   std::vector<std::string> own_gradients;
+  uint64_t bytes = 0;  // that were read
 };
 
-// Reads all of `parameters`, which are all of a checkpoint, in the files of all ranks. Work is
-// counted in bytes of the files. `strategy` is the source's, null for none.
+// Reads all of `parameters`, which are those of a checkpoint that `choice` takes, in the files of
+// all ranks. Work is counted in bytes of the files. `strategy` is the source's, null for none.
 // Errors: kMismatch when no file holds a shard, or where a layout does not fit; those of
 // SourceFiles; kCancelled.
 Result<CheckpointContents> ReadAllRanks(const Source& source, const CheckedStrategy* strategy,
                                         const std::vector<SourceTensor>& parameters,
-                                        const SharedWork& work);
+                                        const ParameterChoice& choice, const SharedWork& work);
 
 }  // namespace reshard
 

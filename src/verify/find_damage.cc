@@ -186,6 +186,7 @@ class FileComparison {
     if (!damage.path.empty()) task_.damages.push_back(std::move(damage));
     // What there was nothing to read of.
     if (work_.progress && task_.bytes < file.size) work_.progress(file.size - task_.bytes);
+    if (work_.file_done) work_.file_done();
     return {};
   }
 

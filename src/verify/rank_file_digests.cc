@@ -80,8 +80,11 @@ class PieceReader {
     ReadUnit unit;
     for (const StoredArray& parameter : index->arrays()) {
       const ByteRange span = SpanOf(parameter);
-      if (span.offset >= piece.end()) break;
-      if (span.end() <= piece.offset) continue;
+      // One without bytes is of the piece that it begins in, or, at the end of the file, of the
+      // last.
+      const bool at_end = span.offset == index->file_size() && piece.end() == span.offset;
+      if (span.offset >= piece.end() && !at_end) break;
+      if (span.end() <= piece.offset && span.offset < piece.offset) continue;
       RESHARD_ASSIGN_OR_RETURN(auto copies, use_.places(rank, parameter));
       if (!copies) continue;
       WantedArray wanted{.array = &parameter, .copies = std::move(*copies)};

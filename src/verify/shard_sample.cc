@@ -105,7 +105,7 @@ void FindEqualRanks(const StageSample& stage, ShardSample& sample) {
 
 SampleLimits SampleLimitsFor(const std::string& path) {
   const SampleLimits most;
-  const auto file = ByteSource::Open(path);
+  const auto file = LocalFile::Open(path);
   if (file.ok() && file->HasCheapReads()) return most;
   return {most.reads / 4, most.files / 4};
 }
@@ -118,7 +118,8 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
   const auto start = std::chrono::steady_clock::now();
   SourceFiles others({.max_open = std::max<size_t>(work.workers, 1),
                       .window_budget = kOtherWindows,
-                      .stop = work.stop});
+                      .stop = work.stop,
+                      .key = source.files().key()});
   SampleBudget budget{.reads = static_cast<int64_t>(limits.reads),
                       .files = static_cast<int64_t>(limits.files)};
   for (size_t i = 0; i < stages.size(); ++i) {

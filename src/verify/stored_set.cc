@@ -126,6 +126,12 @@ Result<ManifestSet> ManifestSet::Open(const std::string& path) {
   return set;
 }
 
+uint64_t ManifestSet::files() const {
+  uint64_t files = 0;
+  for (const Manifest& manifest : manifests) files += manifest.files.size();
+  return files;
+}
+
 uint64_t ManifestSet::bytes() const {
   uint64_t sum = 0;
   for (const Manifest& manifest : manifests) {

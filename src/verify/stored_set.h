@@ -32,7 +32,8 @@ struct ManifestSet {
   // Errors: kNotFound when there is none; kUnsupported for another schema version; kIo.
   static Result<ManifestSet> Open(const std::string& path);
 
-  // Of all files that they list.
+  // How many files they list, and their bytes.
+  uint64_t files() const;
   uint64_t bytes() const;
 };
 

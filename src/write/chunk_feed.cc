@@ -167,6 +167,7 @@ Result<std::unique_ptr<TargetPart>> ChunkFeed::OpenPart(const FilePart& part) {
   if (is_kept) {
     ++counts_.kept;
     if (work_.progress) work_.progress(part.range.length, true);
+    if (work_.part_done) work_.part_done();
     return std::unique_ptr<TargetPart>();
   }
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, work_.plan(part.file));
@@ -189,7 +190,9 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
         EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest));
     return out(blocks);
   };
-  return sink_.Finish(part, std::move(written.file), record);
+  RESHARD_RETURN_IF_ERROR(sink_.Finish(part, std::move(written.file), record));
+  if (work_.part_done) work_.part_done();
+  return {};
 }
 
 // Returns null where there is nothing to hand out: a part that is not written, or an empty one.

@@ -39,6 +39,7 @@ struct PartWork {
   WriteOptions write = {};  // how files are written
   // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
   std::function<void(uint64_t bytes, bool kept)> progress = {};
+  std::function<void()> part_done = {};  // that is whole, or kept; may be empty
 };
 
 // What has been done so far; may be looked at meanwhile.

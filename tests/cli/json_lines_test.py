@@ -15,8 +15,8 @@ import tempfile
 import unittest
 
 RESHARD = GEN = None
-STATUS = {"schema_version", "command", "message_type", "percent_done", "bytes_done", "total_bytes",
-          "seconds_elapsed", "seconds_remaining"}
+STATUS = {"schema_version", "command", "message_type", "phase", "percent_done", "bytes_done",
+          "total_bytes", "files_done", "total_files", "seconds_elapsed", "seconds_remaining"}
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [^\x00-\x1f\x7f-\x9f]+$")
 
 
@@ -54,12 +54,14 @@ class JsonLinesTest(unittest.TestCase):
             if line["message_type"] == "status":
                 self.assertEqual(set(line), STATUS)
                 self.assertLessEqual(line["bytes_done"], line["total_bytes"])
+                self.assertLessEqual(line["files_done"], line["total_files"])
                 self.assertTrue(0 <= line["percent_done"] <= 100)
         return found
 
     def test_the_summary_has_the_fields_of_json(self):
         strategy = ("--src-strategy", "small/strategy")
         for name, arguments in (
+            ("plan", ("plan", "small", "new", *strategy)),
             ("convert", ("convert", "small", "full", "--force", *strategy)),
             ("verify", ("verify", "full")),
             ("verify", ("verify", "full", "--against", "small", *strategy)),
@@ -82,6 +84,44 @@ class JsonLinesTest(unittest.TestCase):
                 self.assertEqual(set(lines[-1]), set(document))
                 quiet = self.lines(self.run_reshard(*arguments, "--json-lines", "-q").stdout)
                 self.assertEqual([line["message_type"] for line in quiet], ["summary"])
+
+    def test_phases_come_in_order(self):
+        done = self.run_reshard("convert", "small", "phases", "--src-strategy", "small/strategy",
+                                "--json-lines", "--check-replicas")
+        lines = [line for line in self.lines(done.stdout) if line["message_type"] == "status"]
+        self.assertEqual([line["phase"] for line in lines], ["plan", "check", "write", "publish"])
+        self.assertEqual([line["files_done"] for line in lines], [0, 0, 0, 1])
+        self.assertEqual(lines[0]["percent_done"], 0)
+        self.assertEqual(lines[-1]["percent_done"], 100)
+        done = self.run_reshard("verify", "phases", "--json-lines")
+        self.assertEqual(self.lines(done.stdout)[0]["phase"], "read")
+
+    def test_commands_without_progress_have_a_summary(self):
+        self.run_reshard("convert", "small", "whole", "--src-strategy", "small/strategy")
+        self.run_reshard("convert", "small", "shards", "--src-strategy", "small/strategy",
+                         "--shard", "0/1")
+        for arguments in (
+            ("report", "small", "-o", "report.html", "--force"),
+            ("strategy", "infer", "small", "inferred.json", "--reference",
+             "whole/rank_0/checkpoint_0.ckpt", "--force"),
+            ("commit", "shards"),
+        ):
+            with self.subTest(arguments):
+                done = self.run_reshard(*arguments, "--json-lines", "-q")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.lines(done.stdout)[-1]["message_type"], "summary")
+
+    def test_inspect_has_a_line_for_each_checkpoint(self):
+        document = json.loads(self.run_reshard("inspect", "small", "nowhere", "--json").stdout)
+        done = self.run_reshard("inspect", "small", "nowhere", "--json-lines")
+        self.assertEqual(done.returncode, 3)
+        lines = self.lines(done.stdout)
+        self.assertEqual([line["message_type"] for line in lines],
+                         ["checkpoint", "checkpoint", "error", "summary"])
+        for line, checkpoint in zip(lines, document["checkpoints"]):
+            self.assertEqual({**line, **checkpoint}, line)
+        self.assertEqual({**lines[-1], "checkpoints": document["checkpoints"]},
+                         {**document, "message_type": "summary"})
 
     def test_differences_are_in_the_summary(self):
         self.run_reshard("convert", "small", "damaged", "--src-strategy", "small/strategy")

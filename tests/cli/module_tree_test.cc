@@ -20,7 +20,7 @@ TEST(ModuleTreeTest, LayersAreOneRow) {
     tree.Add("step", "Int32", 4);
   }
   EXPECT_EQ(tree.ToText(12),
-            "  MODULE                   PARAMETERS       SIZE  DTYPE\n"
+            "  MODULE                   PARAMETERS  ALL FILES  DTYPE\n"
             "  model                            73  112.0 KiB  BFloat16, Float32\n"
             "    layers.* x 36                  72  108.0 KiB  BFloat16, Float32\n"
             "      attention.wq.weight          36   72.0 KiB  BFloat16\n"
@@ -28,7 +28,7 @@ TEST(ModuleTreeTest, LayersAreOneRow) {
             "    embedding.weight                1    4.0 KiB  BFloat16\n"
             "  step                              1        8 B  Int32\n");
   EXPECT_EQ(tree.ToText(4),
-            "  MODULE              PARAMETERS       SIZE  DTYPE\n"
+            "  MODULE              PARAMETERS  ALL FILES  DTYPE\n"
             "  model                       73  112.0 KiB  BFloat16, Float32\n"
             "    layers.* x 36             72  108.0 KiB  BFloat16, Float32\n"
             "    embedding.weight           1    4.0 KiB  BFloat16\n"
@@ -39,11 +39,11 @@ TEST(ModuleTreeTest, OptimizersStayOneRow) {
   ModuleTree tree;
   for (const char* name : {"a.w", "a.b", "adam_m.a.w", "adam_m.a.b"}) tree.Add(name, "Float32", 8);
   EXPECT_EQ(tree.ToText(12),
-            "  MODULE    PARAMETERS  SIZE  DTYPE\n"
-            "  a                  2  16 B  Float32\n"
-            "    w                1   8 B  Float32\n"
-            "    b                1   8 B  Float32\n"
-            "  adam_m.a           2  16 B  Float32\n");
+            "  MODULE    PARAMETERS  ALL FILES  DTYPE\n"
+            "  a                  2       16 B  Float32\n"
+            "    w                1        8 B  Float32\n"
+            "    b                1        8 B  Float32\n"
+            "  adam_m.a           2       16 B  Float32\n");
 }
 
 TEST(ModuleTreeTest, NamesWithoutModulesAreCounted) {
@@ -51,10 +51,10 @@ TEST(ModuleTreeTest, NamesWithoutModulesAreCounted) {
   for (int i = 0; i < 100; ++i) tree.Add("p" + std::to_string(i) + "\n", "Float32", 8);
   const std::string text = tree.ToText(3);
   EXPECT_EQ(text,
-            "  MODULE  PARAMETERS  SIZE  DTYPE\n"
-            "  p0\\n             1   8 B  Float32\n"
-            "  p1\\n             1   8 B  Float32\n"
-            "  p2\\n             1   8 B  Float32\n"
+            "  MODULE  PARAMETERS  ALL FILES  DTYPE\n"
+            "  p0\\n             1        8 B  Float32\n"
+            "  p1\\n             1        8 B  Float32\n"
+            "  p2\\n             1        8 B  Float32\n"
             "  and 97 parameters more\n");
 }
 

@@ -6,6 +6,7 @@ Usage: terminal_test.py --reshard BIN --gen BIN
 
 import argparse
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -19,13 +20,14 @@ import termios
 import time
 import unittest
 
-PROGRESS = re.compile(rb"\rreshard: \d+%, [\d.]+ \w+ of [\d.]+ \w+[^\r]*\x1b\[K")
+PROGRESS = re.compile(rb"\rreshard: (?:check|write|publish) \d+%, [\d.]+ \w+ of [\d.]+ \w+[^\r]*\x1b\[K")
 ERASE = b"\r\x1b[K"
 RESHARD = GEN = None
 
 
-def run_on_terminal(arguments, folder, on_output=None, columns=0, **variables):
-    """Runs reshard with standard error on a terminal; returns the exit code and all that was written.
+def run_on_terminal(arguments, folder, on_output=None, columns=0, data_too=False, **variables):
+    """Runs reshard with standard error on a terminal, and with `data_too` standard output; returns the exit code and
+    all that was written there, and elsewhere.
 
     `on_output` is called with the process and the output so far, whenever there is more of it.
     """
@@ -36,7 +38,8 @@ def run_on_terminal(arguments, folder, on_output=None, columns=0, **variables):
     if "NO_COLOR" not in variables:
         environment.pop("NO_COLOR", None)
     process = subprocess.Popen([RESHARD, *arguments], cwd=folder, env=environment,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=follower)
+                               stdin=subprocess.DEVNULL, stderr=follower,
+                               stdout=follower if data_too else subprocess.PIPE)
     os.close(follower)
     output = b""
     while True:
@@ -48,8 +51,10 @@ def run_on_terminal(arguments, folder, on_output=None, columns=0, **variables):
         if on_output:
             on_output(process, output)
     os.close(leader)
-    data = process.stdout.read()
-    process.stdout.close()
+    data = b""
+    if process.stdout:
+        data = process.stdout.read()
+        process.stdout.close()
     return process.wait(), output, data
 
 
@@ -92,10 +97,12 @@ class TerminalTest(unittest.TestCase):
                 code, output, _ = self.convert("small", f"wide{columns}", columns=columns)
                 self.assertEqual(code, 0)
                 lines = [piece.split(b"\x1b")[0] for piece in output.split(b"\r")]
-                lines = [line for line in lines if b"%" in line]
-                self.assertTrue(lines[-1].startswith(b"reshard: 100%"), lines)
-                self.assertEqual(b"finishing" in lines[-1], columns == 80)
-                if columns > len("reshard: 100%"):
+                lines = [line for line in lines if re.match(rb"reshard: (plan|write|publish)", line)]
+                self.assertEqual(lines[0], b"reshard: plan")
+                self.assertTrue(lines[-1].startswith(b"reshard: publish"), lines)
+                self.assertEqual(b"100%" in lines[-1], columns >= 40)
+                self.assertEqual(b"1 of 1 file" in lines[-1], columns == 80)
+                if columns >= 40:
                     self.assertLess(max(map(len, lines)), columns)
 
     def test_progress_comes_at_most_ten_times_a_second(self):
@@ -110,8 +117,24 @@ class TerminalTest(unittest.TestCase):
         self.convert("large", "rate", on_output=stop_after_some)
         elapsed = time.monotonic() - before
         self.assertGreaterEqual(len(seen), 6)
-        self.assertLessEqual(len(seen), 10 * elapsed + 1)
+        self.assertLessEqual(len(seen), 10 * elapsed + 3)  # and where phases begin
         self.assertRegex(seen[-1], rb", [\d.]+ \w+/s, \d+:\d\d left")
+
+    def test_digests_of_many_fit_a_screen(self):
+        self.make("many", "--layers", "6", "--hidden", "8", "--ffn", "8", "--vocab", "8")
+        digest = ["digest", "many", "--strategy", "many/strategy", "-q"]
+        _, _, piped = run_on_terminal(digest, self.folder)
+        _, _, document = run_on_terminal([*digest, "--json"], self.folder)
+        lines = len(piped.splitlines())
+        self.assertGreater(lines, 41)
+        _, shown, _ = run_on_terminal(digest, self.folder, data_too=True)
+        self.assertLess(len(shown.splitlines()), 10)
+        self.assertIn(json.loads(document)["digest"].encode(), shown)
+        for all_of_them in (["--long"], ["--include", "*.wq.*"]):
+            _, _, expected = run_on_terminal([*digest, *all_of_them], self.folder)
+            _, shown, _ = run_on_terminal([*digest, *all_of_them], self.folder, data_too=True)
+            self.assertEqual(shown.splitlines()[-3:], expected.splitlines()[-3:])
+            self.assertEqual(shown.count(b"\n"), expected.count(b"\n"))
 
     def test_no_progress_where_none_is_wanted(self):
         for name, options, variables in (("quiet", ["-q"], {}), ("dumb", [], {"TERM": "dumb"})):

@@ -136,6 +136,14 @@ TEST_F(ShardedCheckpointTest, KnowsTheLogicalTensorsAndWhoHoldsThem) {
   EXPECT_THAT((*shards)[0].ranks, ElementsAre(0, 1));
   EXPECT_THAT((*shards)[1].ranks, ElementsAre(2, 3));
   EXPECT_THAT((*checkpoint->Shards("step"))[0].ranks, ElementsAre(0));
+
+  ASSERT_EQ(checkpoint->files().size(), 4u);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const RankFileSummary& file = checkpoint->files()[rank];
+    EXPECT_EQ(file.rank, static_cast<int64_t>(rank));
+    EXPECT_EQ(file.path,
+              (folder_.path() / "src/rank_").string() + std::to_string(rank) + "/net-1_1.ckpt");
+  }
 }
 
 Strategy QuartersAndHalves() {

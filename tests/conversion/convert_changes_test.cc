@@ -10,6 +10,7 @@
 #include "reshard/convert.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/with_bytes.h"
 
 namespace reshard {
 namespace {
@@ -34,7 +35,7 @@ TEST(ConvertChangesTest, AreNamedAsWhatTheyAre) {
   });
   for (int i = 0; i < 5; ++i) {
     folder.options().force = true;
-    folder.options().run.progress = [&](const Progress&) { overwrite('x'); };
+    folder.options().run.progress = WithBytes([&] { overwrite('x'); });
     const Status status = Convert(folder.options()).status();
     EXPECT_EQ(status.code(), StatusCode::kChanged) << status.message();
     EXPECT_THAT(status.message(), Not(HasSubstr("`resume`"))) << "which would refuse it";

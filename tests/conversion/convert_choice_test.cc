@@ -122,7 +122,7 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   SampleFolder folder;
   ConvertOptions& options = folder.options();
   options.selection.exclude = {"step"};
-  options.selection.renames = {{"w", "adam_m.w"}, {"adam_m.w", "w"}, {"step", "global_step"}};
+  options.selection.renames.names = {{"w", "adam_m.w"}, {"adam_m.w", "w"}, {"step", "global_step"}};
   const ConvertReport report = RunConvert(options);
   EXPECT_THAT(folder.Target(0), ElementsAre(Named(kMoment, "w"), Named(kWeight, "adam_m.w")));
   EXPECT_EQ(report.renamed, 2U);
@@ -141,10 +141,30 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_EQ(proof->renamed, 2U);
   EXPECT_EQ(proof->left_out, 1U);
   AgainstOptions other = ProofOf(options);
-  other.selection.renames.clear();
+  other.selection.renames = {};
   const auto refuted = VerifyAgainst(other);
   ASSERT_TRUE(refuted.ok()) << refuted.status().message();
   EXPECT_FALSE(refuted->equal());
+}
+
+TEST(ConvertChoiceTest, PatternsRenameWhatTheyFit) {
+  SampleFolder folder;
+  ConvertOptions& options = folder.options();
+  options.selection.exclude = {"step"};
+  options.selection.renames = {{{"w", "weight"}}, {{"adam_m.*", "m.*"}, {"none.*", "n.*"}}};
+  const ConvertReport report = RunConvert(options);
+  EXPECT_THAT(folder.Target(0), ElementsAre(Named(kMoment, "m.w"), Named(kWeight, "weight")));
+  EXPECT_EQ(report.renamed, 2U);
+  EXPECT_THAT(report.warnings,
+              ElementsAre(Says(WarningCode::kUnusedRenames, HasSubstr("\"none.*\""))));
+  const auto proof = VerifyAgainst(ProofOf(options));
+  ASSERT_TRUE(proof.ok()) << proof.status().message();
+  EXPECT_TRUE(proof->equal());
+  // A name that is another one's is an error like any other.
+  options.force = true;
+  options.selection.renames = {{{"w", "m.w"}}, {{"adam_m.*", "m.*"}}};
+  EXPECT_THAT(Convert(options).status().message(),
+              HasSubstr("\"adam_m.w\" and \"w\" would both be written as \"m.w\""));
 }
 
 // A text, an empty text, a MapTensor of two Values and one without entries, then a tensor.
@@ -172,7 +192,7 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     // Longer than 127 bytes in all: lengths take other numbers of bytes than before.
     const std::string prefix(200, 'x');
     for (const char* name : {"note", "hollow", "map", "none", "w"}) {
-      options.selection.renames.emplace(name, prefix + name);
+      options.selection.renames.names.emplace(name, prefix + name);
     }
     const ConvertReport report = RunConvert(options);
     EXPECT_EQ(report.renamed, 5U);
@@ -214,13 +234,13 @@ TEST(ConvertChoiceTest, RefusesNamesThatCannotBe) {
   };
   for (const Row& row : rows) {
     SampleFolder folder;
-    folder.options().selection.renames = row.renames;
+    folder.options().selection.renames.names = row.renames;
     EXPECT_THAT(Refused(folder, row.code), HasSubstr(row.message));
     EXPECT_THAT(Plan(folder.options()).status().message(), HasSubstr(row.message));
     EXPECT_EQ(VerifyAgainst(ProofOf(folder.options())).ok(), false);
   }
   SampleFolder folder;
-  folder.options().selection.renames = {{"w", std::string(65536, 'x')}, {"adam_m.w", "w"}};
+  folder.options().selection.renames.names = {{"w", std::string(65536, 'x')}, {"adam_m.w", "w"}};
   EXPECT_EQ(RunConvert(folder.options()).renamed, 2U);
   EXPECT_EQ(folder.Target(0)[1].name, std::string(65536, 'x'));
 }
@@ -239,7 +259,7 @@ TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
   ConvertOptions& options = folder.options();
   options.selection.include = {"w", "adam_v.*", "step"};
   options.selection.exclude = {"accu_grads*", "ada?_m.w"};
-  options.selection.renames = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
+  options.selection.renames.names = {{"weight", "x"}, {"adam_m.w", "y"}, {"step", "z"}};
   EXPECT_THAT(
       RunConvert(options).warnings,
       ElementsAre(Says(WarningCode::kUnusedPatterns,
@@ -283,7 +303,10 @@ TEST(ConvertChoiceTest, AnotherChoiceIsAnotherPlan) {
            [](ConvertOptions& changed) { changed.selection.include = {"w"}; },
            [](ConvertOptions& changed) { changed.selection.exclude = {"step"}; },
            [](ConvertOptions& changed) {
-             changed.selection.renames = {{"w", "x"}};
+             changed.selection.renames.names = {{"w", "x"}};
+           },
+           [](ConvertOptions& changed) {
+             changed.selection.renames.patterns = {{"w*", "x*"}};
            }}) {
     ConvertOptions changed = options;
     change(changed);
@@ -300,7 +323,7 @@ TEST(ConvertChoiceTest, ShardsWriteTheSame) {
   SampleFolder folder;
   ConvertOptions options = folder.options();
   options.selection.exclude = {"step"};
-  options.selection.renames = {{"w", "model.w"}};
+  options.selection.renames.names = {{"w", "model.w"}};
   for (const uint64_t shard : {uint64_t{0}, uint64_t{1}}) {
     options.shard = WorkerShare{shard, 2};
     const ConvertReport report = RunConvert(options);
@@ -319,7 +342,7 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   ConvertOptions& options = folder.options();
   options.checks.reference = folder.folder().Write(
       "full.ckpt", EncodeCheckpoint({kWeight, kStep, MakeTensor("other", DType::kInt8, {})}));
-  options.selection.renames = {{"w", "model.w"}};  // the reference has the source's names
+  options.selection.renames.names = {{"w", "model.w"}};  // the reference has the source's names
   EXPECT_THAT(RunConvert(options).warnings,
               ElementsAre(Says(WarningCode::kNotInReference,
                                AllOf(HasSubstr("1 of 3 parameters are not in the reference "),

@@ -16,6 +16,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/with_bytes.h"
 
 namespace reshard {
 namespace {
@@ -114,6 +115,7 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   std::stop_source stop;
   folder_.options().run.stop = stop.get_token();
   folder_.options().run.progress = [&](const Progress& progress) {
+    if (progress.done_bytes == 0) return;
     EXPECT_GT(progress.total_bytes, progress.done_bytes);
     stop.request_stop();
   };
@@ -140,7 +142,7 @@ TEST_F(ConvertRanksTest, ResumesWithWhatIsAsRecorded) {
     ConvertOptions options = folder_.options();
     options.run.jobs = 1;
     options.run.stop = stop.get_token();
-    options.run.progress = [&](const Progress&) { stop.request_stop(); };
+    options.run.progress = WithBytes([&] { stop.request_stop(); });
     EXPECT_EQ(Convert(options).status().code(), StatusCode::kCancelled);
     const FolderContents staged = Target();
     const auto first = std::find_if(staged.begin(), staged.end(), [](const auto& file) {
@@ -166,9 +168,8 @@ TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
     for (const bool moved : {true, false}) {
       fs::remove_all(target);
       ConvertOptions options = folder_.options();
-      options.run.progress = [&](const Progress&) {
-        fs::create_directories(target / RankPath(1) / "in the way");
-      };
+      options.run.progress =
+          WithBytes([&] { fs::create_directories(target / RankPath(1) / "in the way"); });
       EXPECT_EQ(Convert(options).status().code(), StatusCode::kIo);
       fs::remove_all(target / RankPath(1));
       const FolderContents left = Target();
@@ -208,11 +209,11 @@ TEST_F(ConvertRanksTest, ASetThatWasPublishedIsAsRecorded) {
   const fs::path target = folder_.options().target.folder;
   std::string journal;
   ConvertOptions options = folder_.options();
-  options.run.progress = [&](const Progress&) {
+  options.run.progress = WithBytes([&] {
     for (const auto& [path, bytes] : Target()) {
       if (path.ends_with("/job")) journal = bytes;
     }
-  };
+  });
   ASSERT_TRUE(Convert(options).ok());
   const auto manifest = ParseManifest(ReadFile(target / "manifest.json"), "");
   ASSERT_TRUE(manifest.ok());
@@ -251,6 +252,9 @@ TEST_F(ConvertRanksTest, ProgressEndsWithAllBytes) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(last.done_bytes, report->bytes_written);
   EXPECT_EQ(last.total_bytes, report->bytes_written);
+  EXPECT_EQ(last.phase, Phase::kPublish);
+  EXPECT_EQ(last.done_files, 4U);
+  EXPECT_EQ(last.total_files, 4U);
 }
 
 TEST_F(ConvertRanksTest, TheReportTellsWhatWasDone) {

@@ -12,6 +12,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/with_bytes.h"
 
 namespace reshard {
 namespace {
@@ -203,7 +204,7 @@ TEST_F(ConvertReplicasTest, AStopWhileComparingLeavesNothing) {
   std::stop_source stop;
   folder_.options().run.stop = stop.get_token();
   folder_.options().run.jobs = 1;
-  folder_.options().run.progress = [&](const Progress&) { stop.request_stop(); };
+  folder_.options().run.progress = WithBytes([&] { stop.request_stop(); });
   EXPECT_EQ(Convert(folder_.options()).status().code(), StatusCode::kCancelled);
   EXPECT_FALSE(std::filesystem::exists(folder_.options().target.folder));
 }

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "reshard/compare.h"
+#include "src/digest/digest128.h"
 #include "src/digest/logical_digest.h"
+#include "src/digest/xxh3.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
@@ -103,6 +105,73 @@ TEST_F(DigestDiffTest, DigestsAreThoseOfTheFullTensors) {
   }
 }
 
+TEST_F(DigestDiffTest, PatternsChooseWhatIsRead) {
+  digest_.include = {"w", "v"};
+  digest_.exclude = {"v*"};
+  for (const bool one_replica : {false, true}) {
+    digest_.one_replica = one_replica;
+    const auto report = DigestCheckpoint(digest_);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_THAT(report->parameters, SizeIs(1));
+    EXPECT_EQ(report->parameters[0].name, "w");
+    EXPECT_EQ(report->parameters[0].digest, DigestOf(tensors_[0].content));
+    EXPECT_EQ(report->bytes, 12U * 5 * 4);
+    EXPECT_EQ(report->bytes_read, 12U * 5 * 4);  // cut over all ranks, without replicas
+  }
+  digest_.include = {"x"};
+  EXPECT_EQ(DigestCheckpoint(digest_).status().message(),
+            "nothing is left to be read: `include` and `exclude` leave out all 4 parameters; a "
+            "pattern has to match a whole name, such as \"w\"");
+}
+
+TEST_F(DigestDiffTest, PatternsChooseWhatIsCompared) {
+  std::vector<TestTensor> other = tensors_;
+  other[1].content[0] ^= 1;
+  WriteFull(other);
+  for (const bool one_replica : {false, true}) {
+    diff_.one_replica = one_replica;
+    diff_.exclude = {};
+    EXPECT_THAT(Relations(), ElementsAre("w =", "v !", "nothing =", "step ="));
+    diff_.exclude = {"v", "n*"};
+    EXPECT_THAT(Relations(), ElementsAre("w =", "step ="));
+  }
+  diff_.include = {"x"};
+  EXPECT_EQ(Diff(diff_).status().code(), StatusCode::kInvalidArgument);
+}
+
+// Replicas of what is left out are not looked at.
+TEST_F(DigestDiffTest, ReplicasOfWhatIsLeftOutMayDiffer) {
+  std::vector<TestTensor> rank =
+      ReadTensors(std::filesystem::path(digest_.source.path) / RankPath(3));
+  for (TestTensor& tensor : rank) {
+    if (tensor.name == "step") tensor.content[0] ^= 1;
+  }
+  folder_.WriteRank(3, rank);
+  const auto all = DigestCheckpoint(digest_);
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_THAT(all->ranks->own_values, ElementsAre("step"));
+  digest_.exclude = {"step"};
+  const auto some = DigestCheckpoint(digest_);
+  ASSERT_TRUE(some.ok()) << some.status().message();
+  EXPECT_THAT(some->ranks->own_values, IsEmpty());
+}
+
+// The least of its bytes is the end of the file, and of the last piece that is read.
+TEST_F(DigestDiffTest, ATensorWithoutBytesMayEndAFile) {
+  std::string header = R"({"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                       R"("w":{"dtype":"F32","shape":[4,0],"data_offsets":[8,8]}})";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  bytes += header + std::string(8, 'x');
+  const auto report =
+      DigestCheckpoint(OptionsFor(folder_.folder().Write("end.safetensors", bytes)));
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_THAT(report->parameters, SizeIs(2));
+  EXPECT_EQ(report->parameters[1].name, "w");
+  EXPECT_EQ(report->parameters[1].digest, std::string(32, '0'));
+}
+
 TEST_F(DigestDiffTest, AFileOfFullTensorsGivesTheSame) {
   const auto cut = DigestCheckpoint(digest_);
   const auto full = DigestCheckpoint(OptionsFor(full_));
@@ -113,6 +182,25 @@ TEST_F(DigestDiffTest, AFileOfFullTensorsGivesTheSame) {
     EXPECT_EQ(cut->parameters[i].name, full->parameters[i].name);
     EXPECT_EQ(cut->parameters[i].digest, full->parameters[i].digest);
   }
+  EXPECT_EQ(cut->digest, full->digest);
+}
+
+TEST_F(DigestDiffTest, TheDigestOfAllIsOfTheSortedLines) {
+  const std::string a = TensorValue("a", "Int8", {1}, "1");
+  const std::string b = TensorValue("b", "Int8", {}, "2");
+  const auto digest_of = [&](const std::string& bytes) {
+    const auto report = DigestCheckpoint(OptionsFor(folder_.folder().Write("some.ckpt", bytes)));
+    return report.ok() ? report->digest : report.status().message();
+  };
+  Xxh3 hash;
+  hash.Update(
+      "a\tInt8\t[1]\t1\t00000000000000000000000000000031\n"
+      "b\tInt8\t[]\t1\t00000000000000000000000000000032\n");
+  EXPECT_EQ(digest_of(a + b), ToHex(hash.Digest()));
+  EXPECT_EQ(digest_of(b + a), digest_of(a + b));
+  EXPECT_NE(digest_of(a), digest_of(a + b));
+  EXPECT_NE(digest_of(TensorValue("a", "UInt8", {1}, "1") + b), digest_of(a + b));
+  EXPECT_NE(digest_of(TensorValue("a", "Int8", {1}, "3") + b), digest_of(a + b));
 }
 
 TEST_F(DigestDiffTest, NotesAndMapsAreDigestedToo) {

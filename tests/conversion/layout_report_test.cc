@@ -179,7 +179,7 @@ TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
   options_.parameters = {"net.w", "adam_m.w", "step"};
   const auto before = MakeLayoutReport(options_);
   ASSERT_TRUE(before.ok()) << before.status().message();
-  options_.conversion.selection.renames = {
+  options_.conversion.selection.renames.names = {
       {"net.w", "step2"}, {"adam_m.w", "net.w"}, {"step", "adam_m.w"}};
   options_.parameters = {"step2", "net.w", "adam_m.w"};
   const auto report = MakeLayoutReport(options_);

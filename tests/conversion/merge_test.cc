@@ -75,6 +75,29 @@ class MergeTest : public testing::Test {
   MergeOptions options_;
 };
 
+TEST_F(MergeTest, PatternsChooseWhatIsMerged) {
+  AddFile({Rows(w_, 0, 2), step_});
+  AddFile({Rows(w_, 2, 9), step_});
+  options_.include = {"*"};
+  options_.exclude = {"st*"};
+  EXPECT_THAT(Merged(), ElementsAre(w_));
+  std::filesystem::remove(options_.output);
+  options_.include = {"x"};
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument),
+              HasSubstr("nothing is left to be merged: `include` and `exclude` leave out all 2"));
+  options_.kind = MergeKind::kSegments;
+  options_.include = {"step"};
+  options_.exclude = {};
+  EXPECT_THAT(Merged(), ElementsAre(step_));
+}
+
+TEST_F(MergeTest, ALimitBelowTheLeastIsRefused) {
+  AddFile({w_});
+  options_.memory_limit = 1 << 20;
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument),
+              HasSubstr("a memory limit of 1M is too small"));
+}
+
 TEST_F(MergeTest, SlicesAreConcatenatedInTheOrderOfTheFiles) {
   const TestTensor v = MakeTensor("v", DType::kInt8, {4});
   AddFile({Rows(w_, 0, 2), step_, Rows(v, 0, 1)});

@@ -112,12 +112,12 @@ TEST_F(RecodeTest, RenamesWithinEachFile) {
   AddFile("rank_0/n.ckpt",
           {MakeTensor("a", DType::kFloat32, {2}), MakeTensor("c", DType::kFloat32, {2})});
   AddFile("rank_1/n.ckpt", {MakeTensor("b", DType::kFloat32, {2})});
-  options_.renames = {{"a", "b"}};
+  options_.renames.names = {{"a", "b"}};
   Recoded();
   EXPECT_THAT(NamesOf("rank_0/n.safetensors"), ElementsAre("b", "c"));
   EXPECT_THAT(NamesOf("rank_1/n.safetensors"), ElementsAre("b"));
   fs::remove_all(options_.target_folder);
-  options_.renames = {{"a", "c"}};
+  options_.renames.names = {{"a", "c"}};
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"a\" and \"c\" would both be written"));
 }
 
@@ -129,7 +129,7 @@ TEST_F(RecodeTest, OrdersCheckpointsByTheOldNames) {
   options_.source = options_.target_folder;
   options_.target_folder = folder_.path() / "back";
   options_.format = TargetFormat::kCkpt;
-  options_.renames = {{"a", "z"}};
+  options_.renames.names = {{"a", "z"}};
   Recoded();
   EXPECT_THAT(NamesOf("../back/n.ckpt"), ElementsAre("z", "b", "x"));
 }

@@ -17,6 +17,7 @@
 #include "tests/support/naive_reshard.h"
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/with_bytes.h"
 
 namespace reshard {
 namespace {
@@ -167,7 +168,7 @@ TEST(StrategyCheckTest, RanksThatAreEqualAgainstTheStrategyAreAWarning) {
   SaidFolder folder({2, false}, {4, false}, LayoutsOf(2, false));
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(Says(WarningCode::kReplicasEqual,
-                               AllOf(HasSubstr("the ranks 0 and 2, 1 and 3, "),
+                               AllOf(HasSubstr("the ranks 0 and 2, 0 and 6, 1 and 3 "),
                                      HasSubstr("hold the same bytes wherever they were sampled"),
                                      HasSubstr("are the two swapped?")))));
 }
@@ -287,7 +288,7 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
                                                         HasSubstr(RankPath(6))))));
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
-  folder.options().run.progress = [&](const Progress&) { folder.RemoveRank(7); };
+  folder.options().run.progress = WithBytes([&] { folder.RemoveRank(7); });
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("is missing: 6"))));
 }

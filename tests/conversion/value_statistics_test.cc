@@ -205,7 +205,7 @@ TEST_F(ValueStatisticsTest, WhatHasNoValuesHasNone) {
   const std::string note = TensorValue("note", "str", {0}, std::string("n\0\0\0", 4));
   options_ = {};
   options_.source.path = folder_.folder().Write("full.ckpt", EncodeCheckpoint(tensors_) + note);
-  options_.select = [](std::string_view name) { return name != "w"; };
+  options_.exclude = {"w"};
   const auto report = MeasureValues(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_THAT(report->parameters, SizeIs(3));

@@ -208,6 +208,13 @@ TEST_F(VerifyAgainstTest, ExtraRankFoldersAreWarnedOf) {
               ElementsAre(Says(WarningCode::kRanksBeyondStrategy, HasSubstr("rank_4"))));
 }
 
+TEST_F(VerifyAgainstTest, ASetOfSeveralRanksIsNotComparedWithFullTensors) {
+  options_.target.strategy = "";
+  const Status status = VerifyAgainst(options_).status();
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("3 more rank folders lie beside it"));
+}
+
 TEST_F(VerifyAgainstTest, AnotherStrategyIsNoProof) {
   options_.target.strategy = folder_.folder().Write(
       "swapped.ckpt",

@@ -6,18 +6,14 @@ of segments with load_segmented_checkpoints, and saves what came of it: the file
 has to be that of reshard, byte for byte.
 """
 
-import argparse
-import random
-import secrets
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import mindspore
 import numpy as np
 from mindspore.parallel import checkpoint_transform
 
+import case_loop
 import layouts
 import writers
 
@@ -147,43 +143,23 @@ def merge_segments(rng, folder, out):
     return ["--segments", parts]
 
 
-def check(number, seed, reshard):
+def check(rng, reshard, folder):
     """Runs one case; returns what is wrong with it, if anything."""
-    rng = random.Random(f"{seed}/{number}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        expected, found = folder / "expected.ckpt", folder / "found.ckpt"
-        if rng.random() < 0.2:
-            arguments = merge_segments(rng, folder, expected)
-        else:
-            files, strategy = Slices(rng).write(folder)
-            merge_slices(files, strategy, expected)
-            arguments = files + (["--strategy", strategy] if strategy else [])
-        done = subprocess.run([reshard, "merge", *arguments, found, "-q"],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return done.stderr
-        if found.read_bytes() != expected.read_bytes():
-            return "other bytes"
-        return None
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reshard", required=True, type=Path)
-    parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--seed", help="a seed printed by an earlier run")
-    arguments = parser.parse_args()
-    seed = arguments.seed or secrets.token_hex(4)
-    failed = 0
-    for number in range(arguments.cases):
-        wrong = check(number, seed, arguments.reshard.resolve())
-        if wrong:
-            failed += 1
-            print(f"FAILED case {number}: {wrong}", flush=True)
-    print(f"seed {seed}: {arguments.cases - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    expected, found = folder / "expected.ckpt", folder / "found.ckpt"
+    if rng.random() < 0.2:
+        arguments = merge_segments(rng, folder, expected)
+    else:
+        files, strategy = Slices(rng).write(folder)
+        merge_slices(files, strategy, expected)
+        arguments = files + (["--strategy", strategy] if strategy else [])
+    done = subprocess.run([reshard, "merge", *arguments, found, "-q"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return done.stderr
+    if found.read_bytes() != expected.read_bytes():
+        return "other bytes"
+    return None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(case_loop.run(__doc__, check))

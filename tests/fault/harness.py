@@ -152,6 +152,14 @@ def unified_job(reshard, case):
                "unified", "--part-size", str(description["part_size"]), "--jobs", "1")
 
 
+def hugging_face_job(reshard, case):
+    """One of Hugging Face's folders: shards, and an index of them."""
+    folder = SAFETENSORS_CASES / "hf" / case
+    description = json.loads((folder / "case.json").read_text())
+    return Job(reshard, folder / "src", folder / description["src_strategy"], None, "--format",
+               "huggingface", "--shard-size", str(description["shard_size"]), "--jobs", "1")
+
+
 class RecodeJob(Job):
     """Files in another format."""
 

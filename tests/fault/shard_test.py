@@ -17,6 +17,7 @@ import harness
 import kill_points
 
 GOLDEN = "case_037"
+FOLDER = "case_000"  # of those that become a folder of whole tensors
 # One target file of 80 MiB, which two shards split at 64 MiB.
 SPLIT = ("--matrices", "5", "--rows", "2048", "--columns", "2048", "--dtype", "Float32",
          "--no-optimizer", "--tp", "2", "--cut", "columns")
@@ -178,6 +179,15 @@ def main():
         whole = Shards(harness.golden_job(options.reshard, GOLDEN), folder / "whole")
         split = Shards(harness.Job(options.reshard, folder / "sample", strategy, None,
                                    "--jobs", "1"), folder / "split")
+        unified = Shards(harness.unified_job(options.reshard, FOLDER), folder / "unified")
+        hugging_face = Shards(harness.hugging_face_job(options.reshard, FOLDER),
+                              folder / "hugging_face")
+        for shards, kind in ((unified, "unified"), (hugging_face, "hf")):
+            for name, content in harness.safetensors_outputs(kind, FOLDER).items():
+                assert shards.finished[name] == content, f"{kind}: {name} is not as it should be"
+            shards.kill_everywhere(options)
+            for count in (2, 3):
+                shards.race(count, 0)
         for shards in (whole, split):
             shards.kill_everywhere(options)
             for round_ in range(8 if shards is whole else 2):

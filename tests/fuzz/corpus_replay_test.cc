@@ -23,6 +23,7 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
+    {"encrypted_blocks", FuzzEncryptedBlocks},
     {"file_table", FuzzFileTable},
     {"group_info", FuzzGroupInfo},
     {"manifest", FuzzManifest},

@@ -16,6 +16,9 @@ namespace reshard {
 // A checkpoint file: its Values and its index, against libprotobuf.
 std::string FuzzFileTable(std::string_view bytes);
 
+// An encrypted file, made and damaged as the bytes say, against the plain bytes.
+std::string FuzzEncryptedBlocks(std::string_view bytes);
+
 // A strategy file, against libprotobuf and against a tree of JSON; its layouts against their
 // definition; merging it.
 std::string FuzzStrategyProtobuf(std::string_view bytes);

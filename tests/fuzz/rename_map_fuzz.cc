@@ -1,7 +1,6 @@
 // Rename maps against a tree of the same JSON, and their names against the rules that SPEC.md has.
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,8 +13,6 @@
 namespace reshard {
 namespace {
 
-using Renames = std::map<std::string, std::string>;
-
 constexpr size_t kLongestName = 64 << 10;
 
 std::optional<Renames> Expected(std::string_view bytes) {
@@ -23,17 +20,30 @@ std::optional<Renames> Expected(std::string_view bytes) {
   if (!tree || !tree->is_object()) return std::nullopt;
   Renames renames;
   for (const auto& [name, value] : tree->items()) {
+    if (name == "patterns" && value.is_object()) {
+      for (const auto& [pattern, made] : value.items()) {
+        if (!made.is_string()) return std::nullopt;
+        renames.patterns.emplace(pattern, made.get<std::string>());
+      }
+      continue;
+    }
     if (!value.is_string()) return std::nullopt;
-    renames.emplace(name, value.get<std::string>());
+    renames.names.emplace(name, value.get<std::string>());
   }
   return renames;
 }
 
+bool IsName(const std::string& name) { return !name.empty() && name.size() <= kLongestName; }
+
 bool MayBeNames(const Renames& renames) {
   std::set<std::string> values;
-  return std::all_of(renames.begin(), renames.end(), [&](const auto& rename) {
+  for (const auto& [from, to] : renames.names) {
+    if (from.empty() || !IsName(to) || !values.insert(to).second) return false;
+  }
+  return std::all_of(renames.patterns.begin(), renames.patterns.end(), [](const auto& rename) {
     const auto& [from, to] = rename;
-    return !from.empty() && !to.empty() && to.size() <= kLongestName && values.insert(to).second;
+    const auto stars = std::count(from.begin(), from.end(), '*');
+    return IsName(to) && stars > 0 && stars == std::count(to.begin(), to.end(), '*');
   });
 }
 

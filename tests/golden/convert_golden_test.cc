@@ -120,7 +120,7 @@ TEST_P(ConvertGoldenTest, ChosenAndRenamedParametersAreThoseOfItsOutputs) {
     }
   }
   for (auto name = names.begin(); name != names.end(); ++name) {
-    options.selection.renames.emplace(*name, "model." + *name);
+    options.selection.renames.names.emplace(*name, "model." + *name);
     if (++name == names.end()) break;
     options.selection.exclude.push_back(*name);
   }
@@ -128,8 +128,8 @@ TEST_P(ConvertGoldenTest, ChosenAndRenamedParametersAreThoseOfItsOutputs) {
   for (const auto& file : Expected()) {
     std::vector<TestTensor> tensors;
     for (TestTensor& tensor : ReadTensors(folder_ / "expected" / file.first)) {
-      const auto renamed = options.selection.renames.find(tensor.name);
-      if (renamed == options.selection.renames.end()) continue;
+      const auto renamed = options.selection.renames.names.find(tensor.name);
+      if (renamed == options.selection.renames.names.end()) continue;
       tensor.name = renamed->second;
       tensors.push_back(std::move(tensor));
     }

@@ -5,13 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "reshard/checkpoint.h"
 #include "reshard/convert.h"
 #include "reshard/verify.h"
 #include "tests/support/folder_contents.h"
@@ -243,6 +247,30 @@ TEST_F(HuggingFaceFolderTest, ATensorThatTheIndexLacksIsLeftOutWithAWarning) {
   EXPECT_NE(made.find("\"" + other + "\""), std::string::npos);
 }
 
+// Listing has parsed all headers, for the check against the index.
+TEST_F(HuggingFaceFolderTest, ListedFilesAreIndexedOnce) {
+  const auto listed = ListRankFiles(options_.source.path, "");
+  ASSERT_TRUE(listed.ok()) << listed.status().message();
+  ASSERT_GT(listed->files.size(), 1U);
+  for (size_t place = 0; place < listed->files.size(); ++place) {
+    const auto first = Checkpoint::Open(*listed, place);
+    const auto again = Checkpoint::Open(*listed, place);
+    const auto alone = Checkpoint::Open(listed->files[place].path);
+    ASSERT_TRUE(first.ok() && again.ok() && alone.ok());
+    EXPECT_EQ(&first->parameters(), &again->parameters());
+    EXPECT_NE(&first->parameters(), &alone->parameters());
+    ASSERT_EQ(first->parameters().size(), alone->parameters().size());
+    const std::string& name = alone->parameters().front().name;
+    EXPECT_EQ(first->path(), alone->path());
+    EXPECT_EQ(first->file_size(), alone->file_size());
+    const std::span<const std::byte> found = first->View(name)->front();
+    const std::span<const std::byte> expected = alone->View(name)->front();
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+  }
+  const auto beyond = Checkpoint::Open(*listed, listed->files.size());
+  EXPECT_EQ(beyond.status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(HuggingFaceFolderTest, NeverAnIndexBesideALoneFile) {
   options_.target.format = TargetFormat::kHuggingFace;
   ASSERT_TRUE(Convert(options_).ok());
@@ -263,7 +291,7 @@ TEST_F(HuggingFaceFolderTest, NeverAnIndexBesideALoneFile) {
 
 TEST_F(HuggingFaceFolderTest, RenamesCountInFilesAndIndex) {
   const std::string name = index_["weight_map"].begin().key();
-  options_.selection.renames = {{name, "\u00e9"}};
+  options_.selection.renames.names = {{name, "\u00e9"}};
   options_.selection.include = {name};
   const auto report = Convert(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();

@@ -13,6 +13,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/with_bytes.h"
 
 namespace reshard {
 namespace {
@@ -133,7 +134,7 @@ TEST(ConvertCrcTest, StopsWhileItChecks) {
   std::stop_source stop;
   folder.options().run.stop = stop.get_token();
   folder.options().run.jobs = 1;
-  folder.options().run.progress = [&](const Progress&) { stop.request_stop(); };
+  folder.options().run.progress = WithBytes([&] { stop.request_stop(); });
   const auto converted = Convert(folder.options());
   EXPECT_EQ(converted.status().code(), StatusCode::kCancelled);
   EXPECT_FALSE(fs::exists(folder.path() / "target" / "rank_0"));

@@ -16,15 +16,28 @@ using testing::StartsWith;
 
 TEST(RenameMapTest, Reads) {
   const TemporaryFolder folder(MemoryFolder());
-  const std::string path = folder.Write(
-      "map.json", R"( {"a.b": "x", "caf\u00e9": "\ud83d\ude00", "back\\slash": "a.b"} )");
+  const std::string path =
+      folder.Write("map.json", R"( {"a.b": "x", "caf\u00e9": "\ud83d\ude00", "back\\slash": "a.b",
+          "*": "star", "patterns": "a name like others"} )");
   const auto renames = ReadRenames(path);
   ASSERT_TRUE(renames.ok()) << renames.status().message();
-  EXPECT_EQ(*renames, (std::map<std::string, std::string>{
-                          {"a.b", "x"}, {"caf\u00e9", "\U0001f600"}, {"back\\slash", "a.b"}}));
+  EXPECT_EQ(*renames, (Renames{{{"a.b", "x"},
+                                {"caf\u00e9", "\U0001f600"},
+                                {"back\\slash", "a.b"},
+                                {"*", "star"},
+                                {"patterns", "a name like others"}},
+                               {}}));
   const auto none = ReadRenames(folder.Write("none.json", "{}"));
   ASSERT_TRUE(none.ok()) << none.status().message();
   EXPECT_TRUE(none->empty());
+}
+
+TEST(RenameMapTest, ReadsPatterns) {
+  const TemporaryFolder folder(MemoryFolder());
+  const auto renames = ReadRenames(folder.Write(
+      "map.json", R"({"patterns": {"a.*": "x.*", "b.*": "x.*", "*.*": "*/*"}, "a.b": "c"})"));
+  ASSERT_TRUE(renames.ok()) << renames.status().message();
+  EXPECT_EQ(*renames, (Renames{{{"a.b", "c"}}, {{"a.*", "x.*"}, {"b.*", "x.*"}, {"*.*", "*/*"}}}));
 }
 
 TEST(RenameMapTest, RefusesEverythingElse) {
@@ -54,6 +67,18 @@ TEST(RenameMapTest, RefusesEverythingElse) {
       {R"({"a\n": "b", "a\u000a": "b"})", StatusCode::kInvalidArgument,
        "the name \"a\\n\" stands there twice"},
       {std::string(100'000, '['), StatusCode::kInvalidArgument, "expected an object"},
+      {R"({"patterns": {"a": "b"}})", StatusCode::kInvalidArgument,
+       "renaming by the pattern \"a\" to \"b\": expected one * or more"},
+      {R"({"patterns": {"a.*": "b.*.*"}})", StatusCode::kInvalidArgument, "found 1 and 2"},
+      {R"({"patterns": {"*": ""}})", StatusCode::kInvalidArgument, "renaming \"*\" to \"\""},
+      {R"({"patterns": {"a.*": {"b": "c"}}})", StatusCode::kInvalidArgument,
+       "the new name of \"a.*\": expected a string, found an object"},
+      {R"({"patterns": {"a*": "b*", "a*": "c*"}})", StatusCode::kInvalidArgument,
+       "the name \"a*\" stands there twice"},
+      {R"({"patterns": "a", "patterns": {}})", StatusCode::kInvalidArgument,
+       "the name \"patterns\" stands there twice"},
+      {R"({"patterns": {}, "patterns": {}})", StatusCode::kInvalidArgument,
+       "the name \"patterns\" stands there twice"},
       {R"({"a": ""})", StatusCode::kInvalidArgument, "renaming \"a\" to \"\""},
       {R"({"": "a"})", StatusCode::kInvalidArgument, "renaming \"\" to \"a\""},
       {R"({"a": "c", "b": "c"})", StatusCode::kInvalidArgument,

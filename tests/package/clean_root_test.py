@@ -102,7 +102,8 @@ class CleanRootTest(unittest.TestCase):
         for file in ("/usr/include/reshard/convert.h", "/libreshard.a", "/reshardConfig.cmake"):
             self.assertIn(file, files)
         depends = run("dpkg-deb", "--field", self.library, "Depends")
-        for package in ("libfmt-dev", "libprotobuf-dev", "libxxhash-dev", "libdeflate-dev"):
+        for package in ("libfmt-dev", "libprotobuf-dev", "libxxhash-dev", "libdeflate-dev",
+                        "libssl-dev"):
             self.assertIn(package, depends)
 
     def test_lintian(self):

@@ -24,7 +24,7 @@ namespace {
 struct Choice {
   std::vector<std::string> include;
   std::vector<std::string> exclude;
-  std::map<std::string, std::string> renames;
+  Renames renames;
   std::set<std::string> taken;
 };
 
@@ -48,11 +48,11 @@ Choice AnyChoice(const Model& model) {
   if (includes && choice.include.empty()) choice.include.emplace_back("no such parameter");
   // Some take the name of the next one, so that names are swapped and handed on.
   for (size_t i = 0; i < names.size(); ++i) {
-    if (PickBool()) choice.renames.emplace(names[i], fmt::format("model.{}.{}", i, names[i]));
+    if (PickBool()) choice.renames.names.emplace(names[i], fmt::format("model.{}.{}", i, names[i]));
   }
   if (names.size() > 1 && PickBool()) {
-    choice.renames[names[0]] = names[1];
-    choice.renames[names[1]] = names[0];
+    choice.renames.names[names[0]] = names[1];
+    choice.renames.names[names[1]] = names[0];
   }
   return choice;
 }
@@ -62,8 +62,8 @@ std::vector<TestTensor> Chosen(const std::vector<TestTensor>& tensors, const Cho
   for (const TestTensor& tensor : tensors) {
     if (!choice.taken.contains(tensor.name)) continue;
     chosen.push_back(tensor);
-    const auto renamed = choice.renames.find(tensor.name);
-    if (renamed != choice.renames.end()) chosen.back().name = renamed->second;
+    const auto renamed = choice.renames.names.find(tensor.name);
+    if (renamed != choice.renames.names.end()) chosen.back().name = renamed->second;
   }
   return chosen;
 }

@@ -12,8 +12,8 @@
 namespace reshard {
 
 // Fails the test where it cannot be mapped.
-inline ByteSource MappedSource(const std::string& path) {
-  Result<ByteSource> source = ByteSource::Open(path);
+inline LocalFile MappedSource(const std::string& path) {
+  Result<LocalFile> source = LocalFile::Open(path);
   const Status status = source.ok() ? source->Map() : source.status();
   EXPECT_TRUE(status.ok()) << status.message();
   return std::move(*source);

@@ -36,7 +36,7 @@ void MakeSocket(const std::string& path) {
   ASSERT_EQ(bind(socket_end.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
 }
 
-TEST(ByteSource, OnlyRegularFilesAndNeverWaits) {
+TEST(LocalFile, OnlyRegularFilesAndNeverWaits) {
   const TemporaryFolder folder;
   const std::string pipe = folder.path() / "pipe";
   const std::string socket_path = folder.path() / "socket";
@@ -60,23 +60,23 @@ TEST(ByteSource, OnlyRegularFilesAndNeverWaits) {
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
-    const Status status = ByteSource::Open(row.path).status();
+    const Status status = LocalFile::Open(row.path).status();
     EXPECT_EQ(status.code(), row.code);
     EXPECT_THAT(status.message(), HasSubstr(row.message));
   }
 }
 
-TEST(ByteSource, NeedsPermissionAndNoMore) {
+TEST(LocalFile, NeedsPermissionAndNoMore) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("a", "abc");
   fs::permissions(folder.path(), fs::perms::all);
   ASSERT_EQ(chmod(path.c_str(), 0400), 0);
-  EXPECT_TRUE(ByteSource::Open(path).ok());
+  EXPECT_TRUE(LocalFile::Open(path).ok());
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   // In a child without root's privileges, to whom permissions mean nothing.
   const auto open_as_nobody = [&path] {
     if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(2);
-    const Status status = ByteSource::Open(path).status();
+    const Status status = LocalFile::Open(path).status();
     fprintf(stderr, "%s\n", status.message().c_str());
     _exit(status.code() == StatusCode::kIo ? 0 : 1);
   };
@@ -84,9 +84,9 @@ TEST(ByteSource, NeedsPermissionAndNoMore) {
               "/a: cannot open: Permission denied; check the permissions");
 }
 
-TEST(ByteSource, ReadsExactlyOrSaysWhatIsMissing) {
+TEST(LocalFile, ReadsExactlyOrSaysWhatIsMissing) {
   const TemporaryFolder folder;
-  const auto file = ByteSource::Open(folder.Write("a.ckpt", "0123456789"));
+  const auto file = LocalFile::Open(folder.Write("a.ckpt", "0123456789"));
   ASSERT_TRUE(file.ok());
   struct {
     const char* name;
@@ -120,10 +120,10 @@ TEST(ByteSource, ReadsExactlyOrSaysWhatIsMissing) {
   }
 }
 
-TEST(ByteSource, SaysThatItShrank) {
+TEST(LocalFile, SaysThatItShrank) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("a.ckpt", std::string(10000, 'x'));
-  const auto file = ByteSource::Open(path);
+  const auto file = LocalFile::Open(path);
   ASSERT_TRUE(file.ok());
   fs::resize_file(path, 9000);
   EXPECT_EQ(file->size(), 10000U);
@@ -134,14 +134,14 @@ TEST(ByteSource, SaysThatItShrank) {
   EXPECT_THAT(status.message(), HasSubstr("shrank from 10000 to at most 9000 bytes"));
 }
 
-TEST(ByteSource, IsNotInherited) {
+TEST(LocalFile, IsNotInherited) {
   const TemporaryFolder folder;
   const auto file = OpenInputFile(folder.Write("a", ""));
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(fcntl(file->descriptor.get(), F_GETFD), FD_CLOEXEC);
 }
 
-TEST(ByteSource, WholeSmallFiles) {
+TEST(LocalFile, WholeSmallFiles) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("s.ckpt", std::string("a\0b", 3));
   EXPECT_EQ(*ReadFile(path, 3), std::string("a\0b", 3));
@@ -183,7 +183,7 @@ TEST(FileIdentity, SameThroughPathLinkAndDescriptor) {
   ASSERT_TRUE(identity.ok());
   EXPECT_EQ(identity->size, 3U);
   EXPECT_EQ(*IdentityOf(link), *identity);
-  EXPECT_EQ(ByteSource::Open(path)->identity(), *identity);
+  EXPECT_EQ(LocalFile::Open(path)->identity(), *identity);
   EXPECT_EQ(IdentityOf(path + "x").status().code(), StatusCode::kNotFound);
 }
 

@@ -36,7 +36,7 @@ class ShrunkMap {
   size_t size() const { return source_->size(); }
 
  private:
-  std::optional<ByteSource> source_;
+  std::optional<LocalFile> source_;
 };
 
 char Touch(const std::byte* byte) {

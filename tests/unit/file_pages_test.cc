@@ -18,7 +18,7 @@ TEST(FilePagesTest, PopulatesExactlyThePagesAskedFor) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const ByteSource source = MappedSource(path);
+  const LocalFile source = MappedSource(path);
   const std::byte* const map = source.map();
   AdviseRandom(map, source.size());
   ASSERT_EQ(CachedPages(path), 0U);
@@ -34,7 +34,7 @@ TEST(FilePagesTest, RandomReadsNothingAroundATouchedPage) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const ByteSource source = MappedSource(path);
+  const LocalFile source = MappedSource(path);
   const std::byte* const map = source.map();
   AdviseRandom(map, source.size());
   EXPECT_EQ(map[500 * page], std::byte{0});
@@ -45,7 +45,7 @@ TEST(FilePagesTest, PopulateTellsWhatIsGone) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(4 * page, 'x'));
-  const ByteSource source = MappedSource(path);
+  const LocalFile source = MappedSource(path);
   const std::byte* const map = source.map();
   std::filesystem::resize_file(path, 2 * page);
   EXPECT_EQ(Populate(map + 1, 2 * page - 1), std::nullopt);
@@ -59,7 +59,7 @@ TEST(FilePagesTest, DropsWholePagesOnly) {
   const TemporaryFolder folder;
   const size_t page = PageSize();
   const std::string path = folder.Write("a", std::string(64 * page, 'x'));
-  const ByteSource source = MappedSource(path);
+  const LocalFile source = MappedSource(path);
   const std::byte* const map = source.map();
   ASSERT_EQ(Populate(map, source.size()), std::nullopt);
   ASSERT_EQ(MappedPages(path), 64U);

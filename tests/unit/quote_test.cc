@@ -23,6 +23,8 @@ TEST(QuoteTest, NothingThatATerminalObeysIsLeft) {
 TEST(QuoteTest, ListsShowTheFirstThreeNames) {
   EXPECT_EQ(FirstOf({}), "");
   EXPECT_EQ(FirstOf({"a", "b"}), "a, b");
+  EXPECT_EQ(FirstOf({"rank_0", "rank_1", "rank_10", "rank_11", "rank_2"}),
+            "rank_0, rank_1, rank_2 and 2 more");
   const std::string list = FirstOf(std::vector<std::string>(23, "x"));
   EXPECT_EQ(list, "x, x, x and 20 more");
   EXPECT_EQ(FirstNumbers({}), "[]");

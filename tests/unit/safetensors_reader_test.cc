@@ -56,6 +56,22 @@ TEST(SafetensorsReaderTest, ArraysAreInTheOrderOfTheirBytes) {
   EXPECT_EQ(arrays[2].content.front().offset, arrays[0].content.front().offset + 6);
 }
 
+// Bytes are counted from the last dimension on, elements without sizes of 0.
+TEST(SafetensorsReaderTest, AHugeSizeBeforeOneOf0HasNoBytes) {
+  const auto read = Read(WithHeader(R"({"w":{"dtype":"F32","shape":[4611686018427387904,0],)"
+                                    R"("data_offsets":[0,0]}})",
+                                    0));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->table.arrays().front().shape, (Shape{int64_t{1} << 62, 0}));
+  EXPECT_EQ(read->table.arrays().front().bytes, 0U);
+  for (const char* shape :
+       {"[4611686018427387904,4,0]", "[4611686018427387904,8,0]", "[0,4611686018427387904]"}) {
+    const auto refused = Read(WithHeader(
+        fmt::format(R"({{"w":{{"dtype":"F32","shape":{},"data_offsets":[0,0]}}}})", shape), 0));
+    EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt) << shape;
+  }
+}
+
 TEST(SafetensorsReaderTest, MarksMakeInt4OfI8) {
   const std::string tensor = R"("q":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})";
   const auto read = Read(WithHeader(R"({"__metadata__":{"q":"Int4","gone":"Int4"},)" + tensor, 2));

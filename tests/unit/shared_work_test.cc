@@ -74,7 +74,11 @@ TEST(SharedWorkTest, ProgressOfAllThreadsIsOneSum) {
     EXPECT_EQ(sum.total_bytes, 800U);
     done.push_back(sum.done_bytes);
   };
-  const CountedWork counted(2, {}, progress, 800);
+  RunOptions run;
+  run.progress = progress;
+  Progress all;
+  all.total_bytes = 800;
+  const CountedWork counted(run, all);
   const std::vector<uint64_t> sizes(4, 200);
   EXPECT_TRUE(ForEachPiece(sizes, 100, counted.work(),
                            [&](size_t, ByteRange piece, const std::stop_token&) {
@@ -83,7 +87,29 @@ TEST(SharedWorkTest, ProgressOfAllThreadsIsOneSum) {
                            })
                   .ok());
   EXPECT_THAT(done, ElementsAre(100, 200, 300, 400, 500, 600, 700, 800));
-  EXPECT_FALSE(CountedWork(1, {}, {}, 0).work().progress);
+  run.progress = {};
+  EXPECT_FALSE(CountedWork(run, all).work().progress);
+}
+
+TEST(SharedWorkTest, PhasesAndFilesAreCounted) {
+  std::vector<std::string> said;
+  RunOptions run;
+  run.progress = [&](const Progress& sum) {
+    said.push_back(std::string(PhaseName(sum.phase)) + ' ' + std::to_string(sum.done_bytes) + ' ' +
+                   std::to_string(sum.done_files) + '/' + std::to_string(sum.total_files));
+  };
+  Progress all;
+  all.total_bytes = 8;
+  all.phase = Phase::kCheck;
+  all.total_files = 1;
+  const CountedWork counted(run, all);
+  counted.work().progress(3);
+  counted.Enter(Phase::kWrite);
+  counted.work().progress(5);
+  counted.work().file_done();
+  counted.Enter(Phase::kPublish);
+  EXPECT_THAT(said, ElementsAre("check 3 0/1", "write 3 0/1", "write 8 0/1", "write 8 1/1",
+                                "publish 8 1/1"));
 }
 
 TEST(SharedWorkTest, JobsStandForThreads) {

@@ -183,7 +183,7 @@ class KeptPage {
   }
 
  private:
-  const ByteSource source_;
+  const LocalFile source_;
 };
 
 TEST_P(SourcePages, APageThatStaysIsTriedAgain) {

@@ -45,6 +45,7 @@ class Command {
   CLI::App& app() { return app_; }
   // Whether data is to be JSON: the one document, or the summary among JSON lines.
   bool json() const { return json_ || json_lines_; }
+  bool json_lines() const { return json_lines_; }
   bool quiet() const { return quiet_; }
   bool verbose() const { return verbose_ && !quiet_; }
   ProgressStyle progress_style() const;

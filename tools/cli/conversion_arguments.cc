@@ -70,74 +70,6 @@ ParsedIo ParseIo(std::string_view text) {
   return parsed;
 }
 
-// Adds the ranks of "0-7,9" to `ranks`.
-void AddRanks(std::string_view list, std::vector<int64_t>& ranks) {
-  constexpr int64_t kMostRanks = int64_t{1} << 20;
-  constexpr size_t kMostDigits = 18;
-  const auto number = [](std::string_view digits) -> std::optional<int64_t> {
-    if (digits.empty() || digits.size() > kMostDigits) return std::nullopt;
-    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-    return std::stoll(std::string(digits));
-  };
-  for (bool more = true; more;) {
-    const size_t comma = list.find(',');
-    const std::string_view range = list.substr(0, comma);
-    more = comma != std::string_view::npos;
-    if (more) list.remove_prefix(comma + 1);
-    const size_t dash = range.find('-');
-    const std::optional<int64_t> first = number(range.substr(0, dash));
-    const std::optional<int64_t> last =
-        dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    if (!first || !last || *last < *first || *last - *first >= kMostRanks) {
-      throw CLI::ValidationError(
-          "--rank",
-          fmt::format("has to be ranks such as 3 or 0-7,9; found {}", PrintableName(range)));
-    }
-    for (int64_t rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
-  }
-}
-
-// Whether KB is 1024 bytes, as K and KiB are, or 1000.
-enum class SizeUnits { kBinary, kBytesDecimal };
-
-// A number of bytes with one of the suffixes K, M, G, T, also as KB or KiB; with a suffix it may
-// have decimals.
-CLI::Validator ByteSize(SizeUnits units = SizeUnits::kBinary) {
-  const auto check = [units](std::string& text) -> std::string {
-    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    std::string decimals;
-    if (digits > 0 && digits < text.size() && text[digits] == '.') {
-      decimals = text.substr(digits + 1);
-      decimals.resize(std::min(decimals.find_first_not_of("0123456789"), decimals.size()));
-    }
-    std::string unit = text.substr(digits + (decimals.empty() ? 0 : decimals.size() + 1));
-    for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
-    const bool decimal = units == SizeUnits::kBytesDecimal && unit.size() == 2;
-    if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
-    if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
-    const bool bare = unit.empty() || unit == "B";
-    const size_t power = bare ? 0 : std::string_view("KMGT").find(unit) + 1;
-    const size_t most_digits = bare ? 15 : 6;  // never an overflow
-    constexpr size_t kMostDecimals = 9;
-    if (digits == 0 || digits > most_digits || unit.size() > 1 || (!bare && power == 0) ||
-        decimals.size() > kMostDecimals || (bare && !decimals.empty())) {
-      return "has to be a size such as 200M or 1.5G; found " + text;
-    }
-    uint64_t unit_bytes = 1;
-    for (size_t i = 0; i < power; ++i) unit_bytes *= decimal ? 1000 : 1024;
-    uint64_t bytes = std::stoull(text.substr(0, digits)) * unit_bytes;
-    if (!decimals.empty()) {
-      uint64_t scale = 1;
-      for (size_t i = 0; i < decimals.size(); ++i) scale *= 10;
-      bytes += static_cast<uint64_t>(static_cast<double>(std::stoull(decimals)) /
-                                     static_cast<double>(scale) * static_cast<double>(unit_bytes));
-    }
-    text = std::to_string(bytes);
-    return text == "0" ? "has to be more than 0" : "";
-  };
-  return {check, ""};
-}
-
 }  // namespace
 
 void MindFormersSpelling::AddTo(CLI::App& app) {
@@ -245,30 +177,18 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.parse_complete_callback([this] { Complete(); });
   AddSourceFilesOption(app, options_.source.files);
   AddGroupInfoOption(app, options_.source.group_info);
+  AddKeyOptions(app, options_.source.key);
   AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
   AddFormatOptions(app, options_.target);
-  app.add_option("--name-map", name_map_file_,
-                 "Names in the source, where they are not those in the strategies and outputs: a "
-                 "JSON object {\"name\": \"name in the source\", ...}")
-      ->type_name("MAP.json");
+  name_map_.AddTo(app);
   app.add_option("--prefix", options_.target.prefix, "Begin output names with P (checkpoint_)")
       ->type_name("P");
   AddSuffixOption(app, options_.source.suffix);
-  app.add_option_function<std::vector<std::string>>(
-         "--rank",
-         [this](const std::vector<std::string>& lists) {
-           for (const std::string& list : lists) AddRanks(list, options_.selection.ranks);
-         },
-         "Write only these target ranks, as in 3 or 0-7,9; may be given several times")
-      ->type_name("N")
-      ->allow_extra_args(false);
+  AddRankOption(app, options_.selection.ranks,
+                "Write only these target ranks, as in 3 or 0-7,9; may be given several times");
   AddJobsOption(app, options_.run.jobs,
                 "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
-  app.add_option("--memory-limit", options_.memory_limit,
-                 "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
-                 "1024 (256M, or a quarter of the memory where that is less)")
-      ->type_name("SIZE")
-      ->transform(ByteSize());
+  AddMemoryLimitOption(app, options_.memory_limit);
   app.add_option("--io", io_,
                  "How files are reached: map or pread for sources, direct or buffered for targets, "
                  "or one of each as in map,buffered (auto)")
@@ -345,11 +265,9 @@ ConvertOptions ConversionArguments::WithoutChoice() const {
 Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = WithoutChoice();
   if (Status status = choice_.Fill(options.selection); !status.ok()) return status;
-  if (!name_map_file_.empty()) {
-    Result<std::map<std::string, std::string>> names = ReadRenames(name_map_file_);
-    if (!names.ok()) return Status(names.status().code(), "--name-map " + names.status().message());
-    options.source.name_map = *std::move(names);
-    const Status stays = CheckOutput(name_map_file_, {.targets = {options.target.folder}});
+  if (Status status = name_map_.Fill(options.source); !status.ok()) return status;
+  if (!name_map_.file().empty()) {
+    const Status stays = CheckOutput(name_map_.file(), {.targets = {options.target.folder}});
     if (!stays.ok()) return Status(stays.code(), "--name-map " + stays.message());
   }
   // It is not among the options, so that the library cannot know that an output would replace it.
@@ -361,7 +279,7 @@ Result<ConvertOptions> ConversionArguments::Options() const {
 UsedPaths ConversionArguments::Paths() const {
   UsedPaths used = PathsOf(WithoutChoice());
   used.files.push_back(choice_.rename_file());
-  if (!name_map_file_.empty()) used.files.push_back(name_map_file_);
+  if (!name_map_.file().empty()) used.files.push_back(name_map_.file());
   return used;
 }
 

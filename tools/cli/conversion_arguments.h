@@ -82,7 +82,7 @@ class ConversionArguments {
   ChoiceOptions choice_;
   MindFormersSpelling mindformers_;
   std::string resume_;  // "true" for --resume alone, "verify", or nothing
-  std::string name_map_file_;
+  NameMapOption name_map_;
   std::string io_ = "auto";
   std::string expected_parameters_;
   bool no_checksum_ = false;

@@ -256,6 +256,7 @@ CommitCommand::CommitCommand(CLI::App& parent)
               "Publish what the shards of a conversion have staged, if the last one was killed",
               {"reshard commit ckpt_4"}) {
   AddPositional(app(), "DST", target_, "Target folder of the shards");
+  AddJsonLinesOption();
   AddWaitOption(app(), waiting_);
 }
 

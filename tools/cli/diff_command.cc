@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
+#include "tools/cli/parameter_table.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -38,6 +41,26 @@ std::string DigestTable(const DigestReport& report) {
     table.AddRow(std::move(row));
   }
   return table.ToText();
+}
+
+// A row for each dtype, and the digest of all.
+std::string DigestTotals(const DigestReport& report) {
+  struct Total {
+    uint64_t values = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string_view, Total> by_dtype;
+  for (const ParameterDigest& parameter : report.parameters) {
+    Total& total = by_dtype[TypeName(parameter.kind, parameter.dtype)];
+    ++total.values;
+    total.bytes += parameter.bytes;
+  }
+  Table table({{"DTYPE"}, {"VALUES", Align::kRight}, {"SIZE", Align::kRight}});
+  for (const auto& [dtype, total] : by_dtype) {
+    table.AddRow({std::string(dtype), fmt::format("{}", total.values), FormatBytes(total.bytes)});
+  }
+  return fmt::format("{}  digest of all: {}\n  a line for each: --long, or into a file or a pipe\n",
+                     table.ToText(), report.digest);
 }
 
 // Of several values of one parameter the first counts.
@@ -120,6 +143,7 @@ std::string OwnRanksText(const std::string& name, const std::vector<int64_t>& ra
 DigestCommand::DigestCommand(CLI::App& parent)
     : Command(parent, "digest", "Print digests of parameters, the same in every layout",
               {"reshard digest ckpt_8 --strategy s8.ckpt",
+               "reshard digest ckpt_8 --strategy s8.ckpt -q > before   # then diff before after",
                "reshard digest full/rank_0/model.ckpt --json"}) {
   AddPositional(
       app(), "PATH", options_.source.path,
@@ -130,6 +154,10 @@ DigestCommand::DigestCommand(CLI::App& parent)
                   "Strategy file, or folder of stage files; without it PATH holds full tensors")
       ->type_name("S");
   AddSuffixOption(app(), options_.source.suffix);
+  AddKeyOptions(app(), options_.source.key);
+  filter_.AddTo(app());
+  app().add_flag("--long", long_,
+                 "A line for every parameter on a terminal too, however many there are");
   app().add_flag(
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and of what no layout cuts the lowest rank's "
@@ -143,11 +171,14 @@ UsedPaths DigestCommand::Paths() const {
 }
 
 int DigestCommand::Run() {
+  filter_.Fill(options_);
   const auto print = [this](const DigestReport& report, double seconds) {
     if (json()) {
       PrintReport(report, seconds);
     } else {
-      PrintData(DigestTable(report));
+      const bool fold =
+          !long_ && StdoutIsTerminal() && report.parameters.size() > ParameterTable::kScreenRows;
+      PrintData(fold ? DigestTotals(report) : DigestTable(report));
       if (report.ranks) PrintData(ReplicaLines(report.ranks->replicas, ""));
     }
     if (!quiet()) {
@@ -176,6 +207,7 @@ void DigestCommand::PrintReport(const DigestReport& report, double seconds) cons
   nlohmann::ordered_json document = JsonDocument();
   document["path"] = options_.source.path;
   document["parameters"] = std::move(parameters);
+  document["digest"] = report.digest;
   document["bytes"] = report.bytes;
   document["bytes_read"] = report.bytes_read;
   document["replicas"] = nullptr;
@@ -210,6 +242,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
   };
   add_side(options_.a, "a", "A");
   add_side(options_.b, "b", "B");
+  AddKeyOptions(app(), options_.a.key);
+  filter_.AddTo(app());
   app().add_flag("--values", options_.values,
                  "Of different Float16, BFloat16, Float32 and Float64: how many elements differ, "
                  "by how much at most, and how many are NaN on one side or NaN of other bits");
@@ -227,6 +261,8 @@ UsedPaths DiffCommand::Paths() const {
 }
 
 int DiffCommand::Run() {
+  options_.b.key = options_.a.key;
+  filter_.Fill(options_);
   const auto print = [this](const DiffReport& report, double seconds) {
     if (json()) {
       PrintReport(report, seconds);

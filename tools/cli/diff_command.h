@@ -4,6 +4,7 @@
 
 #include "reshard/compare.h"
 #include "tools/cli/command.h"
+#include "tools/cli/shared_options.h"
 
 namespace reshard {
 
@@ -17,6 +18,8 @@ class DigestCommand : public Command {
   void PrintReport(const DigestReport& report, double seconds) const;
 
   DigestOptions options_;
+  NameFilter filter_;
+  bool long_ = false;
 };
 
 class DiffCommand : public Command {
@@ -31,6 +34,7 @@ class DiffCommand : public Command {
   void PrintText(const DiffReport& report) const;
 
   DiffOptions options_;
+  NameFilter filter_;
 };
 
 }  // namespace reshard

@@ -15,6 +15,7 @@
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
+#include "tools/cli/parameter_table.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
@@ -365,9 +366,12 @@ InspectCommand::InspectCommand(CLI::App& parent)
       app(), "PATH", paths_,
       "Checkpoint file, folder with rank_N/*.ckpt or pattern with {rank}, strategy file or folder "
       "of stage files");
-  app().add_flag("--long", long_, "Of a folder every parameter of every file, not sums");
-  filter_.AddTo(app());
+  AddJsonLinesOption();
+  app().add_flag("--long", long_,
+                 "A line for every parameter, of a folder for those of every file");
+  filter_.AddTo(app(), "--include,--filter");
   AddSuffixOption(app(), suffix_);
+  AddKeyOptions(app(), key_);
   app()
       .add_option("--strategy", strategy_,
                   "Strategy file of the checkpoint at PATH, or folder of stage files: lists the "
@@ -391,9 +395,9 @@ Status InspectCommand::CheckOptions() const {
   if (!parameter_.empty() && strategy_.empty()) {
     return InvalidArgumentError("--param takes the checkpoint's --strategy");
   }
-  if (long_ && (values_ || !parameter_.empty() || !strategy_.empty())) {
+  if (long_ && (values_ || !parameter_.empty())) {
     return InvalidArgumentError(
-        "--long lists what each file holds; --values, --param and --strategy say other things");
+        "--long lists every parameter; --values and --param say other things");
   }
   return {};
 }
@@ -406,8 +410,9 @@ UsedPaths InspectCommand::Paths() const {
 
 int InspectCommand::Run() {
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
-  // The document begins as JsonDocument() without its closing brace.
-  if (json()) {
+  // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
+  // its own.
+  if (json() && !json_lines()) {
     std::string head = ToJsonText(JsonDocument());
     head.pop_back();
     PrintData(head + ",\"checkpoints\":[");
@@ -425,7 +430,13 @@ int InspectCommand::Run() {
                                    {"warnings", WarningsAsJson(warnings_)},
                                    {"errors", std::move(errors_)}};
     if (!strategy_.empty()) rest["sharded"] = std::move(sharded_);
-    PrintData("]," + ToJsonText(rest).substr(1) + '\n');
+    if (json_lines()) {
+      nlohmann::ordered_json document = JsonDocument();
+      document.update(rest);
+      PrintData(ToJsonText(document) + '\n');
+    } else {
+      PrintData("]," + ToJsonText(rest).substr(1) + '\n');
+    }
   } else if (checkpoints_ > 0) {
     PrintData(only_folders_ ? totals_.ToShortText() : totals_.ToText());
   }
@@ -447,7 +458,7 @@ void InspectCommand::InspectPath(const std::string& path) {
 }
 
 void InspectCommand::InspectFile(const std::string& path) {
-  const Result<Checkpoint> checkpoint = Checkpoint::Open(path);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(path, key_);
   if (checkpoint.ok()) {
     ShowCheckpoint(*checkpoint, std::nullopt);
     return;
@@ -471,9 +482,10 @@ void InspectCommand::InspectFolder(const std::string& path) {
   PrintWarnings(ranks->warnings);
   warnings_.insert(warnings_.end(), ranks->warnings.begin(), ranks->warnings.end());
   BeginFolder(path, ranks->files.size());
-  for (const RankFileSummary& file : ranks->files) {
+  for (size_t place = 0; place < ranks->files.size(); ++place) {
     if (cancelled_) break;
-    const Result<Checkpoint> checkpoint = Checkpoint::Open(file.path);
+    const RankFileSummary& file = ranks->files[place];
+    const Result<Checkpoint> checkpoint = Checkpoint::Open(*ranks, place, key_);
     if (checkpoint.ok()) {
       ShowCheckpoint(*checkpoint, file.rank);
     } else {
@@ -510,16 +522,12 @@ void InspectCommand::EndFolder() {
 }
 
 void InspectCommand::InspectTensors(const std::string& path) {
-  const Result<ShardedCheckpoint> checkpoint = ShardedCheckpoint::Open(path, strategy_, suffix_);
+  const Result<ShardedCheckpoint> checkpoint =
+      ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   PrintWarnings(checkpoint->warnings());
   warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
-  Table table({{"NAME"},
-               {"DTYPE"},
-               {"FULL SHAPE"},
-               {"SIZE", Align::kRight},
-               {"CUT"},
-               {"STAGE", Align::kRight}});
+  ParameterTable table({{"DTYPE"}, {"FULL SHAPE"}, {"SIZE", Align::kRight}, {"CUT"}});
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const LogicalTensor& tensor : checkpoint->tensors()) {
     if (!filter_.Takes(tensor.name)) continue;
@@ -529,17 +537,19 @@ void InspectCommand::InspectTensors(const std::string& path) {
     if (json()) {
       parameters.push_back(ShardsAsJson(tensor, *shards));
     } else {
-      table.AddRow({PrintableName(tensor.name), std::string(DTypeName(tensor.dtype)),
-                    FormatList(tensor.shape), FormatBytes(tensor.bytes), CutText(tensor, *shards),
-                    fmt::format("{}", tensor.stage)});
+      table.Add(tensor.name,
+                {std::string(DTypeName(tensor.dtype)), FormatList(tensor.shape),
+                 FormatBytes(tensor.bytes), CutText(tensor, *shards)},
+                tensor.stage);
     }
   }
-  if (!json()) return PrintData(table.ToText());
+  if (!json()) return PrintData(table.ToText(long_));
   sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
 }
 
 void InspectCommand::InspectShards(const std::string& path) {
-  const Result<ShardedCheckpoint> checkpoint = ShardedCheckpoint::Open(path, strategy_, suffix_);
+  const Result<ShardedCheckpoint> checkpoint =
+      ShardedCheckpoint::Open(path, strategy_, suffix_, key_);
   if (!checkpoint.ok()) return Report(path, checkpoint.status());
   PrintWarnings(checkpoint->warnings());
   warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
@@ -557,11 +567,10 @@ Result<StatisticsReport> InspectCommand::Measure(const std::string& path) const 
   StatisticsOptions options;
   options.source.path = path;
   options.source.strategy = strategy_;
+  options.source.key = key_;
   options.source.suffix = IsFolder(path) ? suffix_ : "";
   options.run.jobs = jobs_;
-  if (filter_.given()) {
-    options.select = [this](std::string_view name) { return filter_.Takes(name); };
-  }
+  filter_.Fill(options);
   return CallStoppable(options, progress_style(), MeasureValues);
 }
 
@@ -599,7 +608,11 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     for (size_t i = 0; i < statistics.size(); ++i) {
       document["parameters"][i]["statistics"] = ValuesAsJson(statistics[i].statistics);
     }
-    PrintData(separator + ToJsonText(document));
+    if (json_lines()) {
+      PrintJsonLine("checkpoint", document);
+    } else {
+      PrintData(separator + ToJsonText(document));
+    }
   } else if (folder_) {
     folder_->Add(checkpoint, rank, parameters);
   } else {
@@ -617,7 +630,9 @@ void InspectCommand::ShowStrategy(const Strategy& strategy) {
   if (json()) {
     strategies_.push_back(StrategyAsJson(strategy, filter_));
   } else {
-    PrintData(StrategyAsText(strategy, filter_, verbose()) + '\n');
+    PrintData(
+        StrategyAsText(strategy, filter_, {.every_parameter = long_, .every_field = verbose()}) +
+        '\n');
   }
 }
 

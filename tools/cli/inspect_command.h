@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
@@ -103,6 +105,7 @@ class InspectCommand : public Command {
   std::vector<std::string> paths_;
   NameFilter filter_;
   std::string suffix_;
+  std::shared_ptr<const EncryptionKey> key_;
   std::string strategy_;
   std::string parameter_;
   bool values_ = false;

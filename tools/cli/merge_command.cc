@@ -7,6 +7,7 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/text_format.h"
 
@@ -30,6 +31,9 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "FILES, or the checkpoints of folders, hold parameters of their own; those in "
                  "several have to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  filter_.AddTo(app());
+  AddKeyOptions(app(), options_.key);
+  AddMemoryLimitOption(app(), options_.memory_limit);
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs,
                 "Threads that read and write; 0 is all cores (the cores, up to 4)");
@@ -46,6 +50,7 @@ UsedPaths MergeCommand::Paths() const {
 int MergeCommand::Run() {
   options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();
+  filter_.Fill(options_);
   options_.kind = segments_ ? MergeKind::kSegments : MergeKind::kSlices;
   const auto print = [this](const MergeReport& report, double seconds) {
     if (json()) PrintReport(report, seconds);

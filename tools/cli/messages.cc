@@ -97,21 +97,27 @@ std::optional<double> TimeLeft(const Progress& progress, double seconds) {
 }
 
 double PercentDone(const Progress& progress) {
+  if (progress.phase == Phase::kPlan) return 0;
   return progress.total_bytes == 0 ? 100.0
                                    : 100 * (static_cast<double>(progress.done_bytes) /
                                             static_cast<double>(progress.total_bytes));
 }
 
-// "34%, 1.0 GiB of 3.0 GiB, 512.0 MiB/s, 0:04 left", of which the last parts are left out where
-// there are more than `columns`. When all bytes are dealt with, the call is not over yet.
+// "write 34%, 1.0 GiB of 3.0 GiB, 2 of 8 files, 512.0 MiB/s, 0:04 left", of which the last parts
+// are left out where there are more than `columns`. When all bytes are dealt with, the call is not
+// over yet.
 std::string ProgressText(const Progress& progress, double seconds, std::optional<double> left,
                          size_t columns) {
-  std::string line = fmt::format("reshard: {}%", static_cast<int>(PercentDone(progress)));
-  std::vector<std::string> parts = {fmt::format(", {} of {}", FormatBytes(progress.done_bytes),
+  std::string line = fmt::format("reshard: {}", PhaseName(progress.phase));
+  if (progress.phase == Phase::kPlan) return line;
+  std::vector<std::string> parts = {fmt::format(" {}%", static_cast<int>(PercentDone(progress))),
+                                    fmt::format(", {} of {}", FormatBytes(progress.done_bytes),
                                                 FormatBytes(progress.total_bytes))};
-  if (progress.done_bytes >= progress.total_bytes) {
-    parts.emplace_back(", finishing");
-  } else if (left) {
+  if (progress.total_files > 0) {
+    parts.push_back(
+        fmt::format(", {} of {}", progress.done_files, FormatCount(progress.total_files, "file")));
+  }
+  if (progress.done_bytes < progress.total_bytes && left) {
     parts.push_back(fmt::format(", {}", FormatRate(progress.done_bytes, seconds)));
     parts.push_back(fmt::format(", {} left", FormatClock(*left)));
   }
@@ -133,9 +139,12 @@ size_t Columns() {
 void PrintStatus(const Progress& progress, double seconds, std::optional<double> left) {
   nlohmann::ordered_json remaining = nullptr;
   if (left) remaining = *left;
-  PrintJsonLine("status", {{"percent_done", PercentDone(progress)},
+  PrintJsonLine("status", {{"phase", PhaseName(progress.phase)},
+                           {"percent_done", PercentDone(progress)},
                            {"bytes_done", progress.done_bytes},
                            {"total_bytes", progress.total_bytes},
+                           {"files_done", progress.done_files},
+                           {"total_files", progress.total_files},
                            {"seconds_elapsed", seconds},
                            {"seconds_remaining", remaining}});
 }
@@ -147,6 +156,8 @@ nlohmann::ordered_json AsJson(const Warning& warning) {
 }  // namespace
 
 bool StderrIsTerminal() { return isatty(STDERR_FILENO) == 1 && Variable("TERM") != "dumb"; }
+
+bool StdoutIsTerminal() { return isatty(STDOUT_FILENO) == 1; }
 
 bool StderrTakesColor() { return StderrIsTerminal() && Variable("NO_COLOR").empty(); }
 
@@ -226,12 +237,17 @@ int Fail(const Status& status) {
 void PrintProgressLine(std::string_view text) { WriteToStderr(fmt::format("\r{}\x1b[K", text)); }
 
 ProgressOutput::~ProgressOutput() {
-  if (shown_ && style_ == ProgressStyle::kLine) PrintProgressLine("");
+  if (phase_ && style_ == ProgressStyle::kLine) PrintProgressLine("");
 }
 
 void ProgressOutput::Update(const Progress& progress) {
-  const Clock::time_point now = Clock::now();
-  if (!shown_) start_ = last_logged_ = now;
+  const Clock::time_point now = now_();
+  const bool first = !phase_;
+  if (first) last_logged_ = now;
+  // The time that planning takes says nothing of the rate.
+  if (first || phase_ == Phase::kPlan) start_ = now;
+  const bool begins = phase_ != progress.phase;
+  phase_ = progress.phase;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::optional<double> left = TimeLeft(progress, seconds);
   const bool log_due = now - last_logged_ >= kLogInterval;
@@ -242,10 +258,8 @@ void ProgressOutput::Update(const Progress& progress) {
     Log(line);
   }
   const bool line = style_ == ProgressStyle::kLine;
-  const bool at_end = progress.done_bytes >= progress.total_bytes;  // says so at once
   const Clock::duration interval = line ? kLineInterval : kStatusInterval;
-  if (shown_ && now - last_shown_ < interval && !(line && at_end)) return;
-  shown_ = true;
+  if (!begins && now - last_shown_ < interval) return;
   last_shown_ = now;
   if (line) {
     PrintProgressLine(ProgressText(progress, seconds, left, Columns()));

@@ -7,9 +7,12 @@
 #define RESHARD_TOOLS_CLI_MESSAGES_H_
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reshard/options.h"
@@ -20,6 +23,9 @@ namespace reshard {
 // Returns whether a line on standard error can be written again: it is a terminal and TERM is not
 // "dumb".
 bool StderrIsTerminal();
+
+// Returns whether somebody reads standard output as it comes.
+bool StdoutIsTerminal();
 
 // Returns whether words on standard error may have colour: as above, and NO_COLOR is empty or
 // unset.
@@ -72,16 +78,21 @@ void PrintProgressLine(std::string_view text);
 // line every 30 s as well.
 enum class ProgressStyle {
   kNone,
-  kLine,       // on stderr: percent, bytes, rate and time left; at most 10 times a second
+  kLine,       // on stderr: phase, percent, bytes, files, rate and time left; at most 10 times a
+               // second, and where a phase begins
   kLog,        // on stderr: the same, a line every 30 s
-  kJsonLines,  // on stdout: a `status` at most once a second
+  kJsonLines,  // on stdout: a `status` at most once a second, and where a phase begins
 };
 
 // The destructor clears the line. Update calls must not overlap; they may come from different
 // threads.
 class ProgressOutput {
  public:
-  explicit ProgressOutput(ProgressStyle style) : style_(style) {}
+  using Clock = std::chrono::steady_clock;
+
+  // `now` tells the time.
+  explicit ProgressOutput(ProgressStyle style, std::function<Clock::time_point()> now = Clock::now)
+      : style_(style), now_(std::move(now)) {}
   ~ProgressOutput();
   ProgressOutput(const ProgressOutput&) = delete;
   ProgressOutput& operator=(const ProgressOutput&) = delete;
@@ -89,11 +100,10 @@ class ProgressOutput {
   void Update(const Progress& progress);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   const ProgressStyle style_;
-  bool shown_ = false;
-  Clock::time_point start_;  // of the first update
+  const std::function<Clock::time_point()> now_;
+  std::optional<Phase> phase_;  // of the last update
+  Clock::time_point start_;     // of the first update, or of the first after planning
   Clock::time_point last_shown_;
   Clock::time_point last_logged_;
 };

@@ -93,7 +93,7 @@ std::string ModuleTree::ToText(size_t most_rows) const {
     if (rows.size() + next->node->children.size() > most_rows) continue;
     open(*next->node, next->depth + 1, std::next(next));
   }
-  Table table({{"MODULE"}, {"PARAMETERS", Align::kRight}, {"SIZE", Align::kRight}, {"DTYPE"}});
+  Table table({{"MODULE"}, {"PARAMETERS", Align::kRight}, {"ALL FILES", Align::kRight}, {"DTYPE"}});
   size_t shown = 0;
   uint64_t left = 0;
   for (const Row& row : rows) {

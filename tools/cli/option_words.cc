@@ -31,6 +31,7 @@ constexpr OptionWords kOptionWords[] = {
     {"include", "--include"},
     {"io.target", "--io"},
     {"io.target=", "--io "},
+    {"key", "--key-file or --key-env"},
     {"kind=segments", "--segments"},
     {"name_map", "--name-map"},
     {"names", "--names"},

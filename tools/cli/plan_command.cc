@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,27 +25,93 @@
 namespace reshard {
 namespace {
 
-std::string SourceTable(const PlanReport& report) {
-  Table table({{"RANK", Align::kRight}, {"SOURCE FILE"}, {"SIZE", Align::kRight}});
-  for (const SourceFileSummary& file : report.sources) {
-    table.AddRow({fmt::format("{}", file.rank), PrintableName(file.path), FormatBytes(file.size)});
+// Files that a table has one row for: each one, or where there are more than kMostFiles those that
+// look alike, which are then told by the first.
+template <typename File>
+struct AlikeFiles {
+  std::vector<const File*> files;
+
+  const File& first() const { return *files.front(); }
+  std::vector<int64_t> Ranks() const {
+    std::vector<int64_t> ranks;
+    for (const File* file : files) ranks.push_back(file->rank);
+    return ranks;
+  }
+  // "5", or "5 to 8" where they differ in what `number` returns.
+  template <typename Number>
+  std::string Range(Number number) const {
+    uint64_t least = number(first());
+    uint64_t most = least;
+    for (const File* file : files) {
+      least = std::min<uint64_t>(least, number(*file));
+      most = std::max<uint64_t>(most, number(*file));
+    }
+    return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+  }
+};
+
+// `look` returns what is equal in alike files.
+template <typename File, typename Look>
+std::vector<AlikeFiles<File>> GroupAlike(const std::vector<File>& files, bool all, Look look) {
+  constexpr size_t kMostFiles = 16;
+  std::vector<AlikeFiles<File>> groups;
+  std::map<decltype(look(files.front())), size_t> places;
+  for (const File& file : files) {
+    if (all || files.size() <= kMostFiles) {
+      groups.push_back({{&file}});
+      continue;
+    }
+    const auto [place, added] = places.try_emplace(look(file), groups.size());
+    if (added) groups.emplace_back();
+    groups[place->second].files.push_back(&file);
+  }
+  return groups;
+}
+
+std::string Each(const std::string& text, size_t files) {
+  return files > 1 ? text + " each" : text;
+}
+
+std::string SourceTable(const PlanReport& report, bool all) {
+  const auto groups = GroupAlike(
+      report.sources, all, [](const SourceFileSummary& file) { return FormatBytes(file.size); });
+  const bool folded = groups.size() < report.sources.size();
+  Table table({{folded ? "RANKS" : "RANK", Align::kRight},
+               {folded ? "FIRST SOURCE FILE" : "SOURCE FILE"},
+               {"SIZE", Align::kRight}});
+  for (const auto& group : groups) {
+    table.AddRow({FormatRanks(group.Ranks()), PrintableName(group.first().path),
+                  Each(FormatBytes(group.first().size), group.files.size())});
   }
   return table.ToText();
 }
 
-std::string TargetTable(const PlanReport& report) {
-  Table table({{"RANK", Align::kRight},
-               {"TARGET FILE"},
+std::string TargetTable(const PlanReport& report, bool all) {
+  const auto groups = GroupAlike(report.targets, all, [](const TargetFileSummary& file) {
+    return std::pair(FormatBytes(file.size), file.parameters);
+  });
+  const bool folded = groups.size() < report.targets.size();
+  Table table({{folded ? "RANKS" : "RANK", Align::kRight},
+               {folded ? "FIRST TARGET FILE" : "TARGET FILE"},
                {"SIZE", Align::kRight},
                {"PARAMETERS", Align::kRight},
                {"RUNS", Align::kRight},
                {"FROM RANKS"}});
-  for (const TargetFileSummary& file : report.targets) {
-    table.AddRow({fmt::format("{}", file.rank), PrintableName(file.path), FormatBytes(file.size),
-                  fmt::format("{}", file.parameters), fmt::format("{}", file.runs),
-                  FormatRanks(file.source_ranks)});
+  for (const auto& group : groups) {
+    const TargetFileSummary& first = group.first();
+    const size_t files = group.files.size();
+    table.AddRow({FormatRanks(group.Ranks()), PrintableName(first.path),
+                  Each(FormatBytes(first.size), files), fmt::format("{}", first.parameters),
+                  group.Range([](const TargetFileSummary& file) { return file.runs; }),
+                  files == 1 ? FormatRanks(first.source_ranks)
+                             : Each(group.Range([](const TargetFileSummary& file) {
+                                 return file.source_ranks.size();
+                               }),
+                                    files)});
   }
-  return table.ToText();
+  std::string text = table.ToText();
+  if (folded) text += "  alike files are one line; --long has them all\n";
+  return text;
 }
 
 // In bytes; 0 when there is no run.
@@ -61,6 +132,8 @@ PlanCommand::PlanCommand(CLI::App& parent)
               {"reshard plan ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard plan ckpt_8 full --src-strategy s8.ckpt --json"}) {
   arguments_.AddTo(app());
+  AddJsonLinesOption();
+  app().add_flag("--long", long_, "A line for every file, alike ones too");
 }
 
 UsedPaths PlanCommand::Paths() const { return arguments_.Paths(); }
@@ -69,10 +142,7 @@ int PlanCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());
-  ConvertOptions& options = *given;
-  const StopOnSignal stop;
-  options.run.stop = stop.token();
-  const Result<PlanReport> report = Plan(options);
+  const Result<PlanReport> report = CallStoppable(*given, progress_style(), Plan);
   if (!report.ok()) return Fail(report.status());
   if (!quiet()) PrintNotes(report->notes);
   PrintWarnings(report->warnings);
@@ -129,8 +199,8 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
 }
 
 void PlanCommand::PrintText(const PlanReport& report) const {
-  std::string out = SourceTable(report);
-  out += '\n' + TargetTable(report) + '\n';
+  std::string out = SourceTable(report, long_);
+  out += '\n' + TargetTable(report, long_) + '\n';
   Table totals({{""}, {""}});
   const std::vector<int64_t> ranks = SourceRanksOf(report);
   totals.AddRow({report.source_is_whole ? "source files" : "source ranks",
@@ -158,15 +228,20 @@ void PlanCommand::PrintText(const PlanReport& report) const {
 }
 
 RanksCommand::RanksCommand(CLI::App& parent)
-    : Command(parent, "ranks", "List the source ranks that a target rank needs, ascending",
+    : Command(parent, "ranks", "List the source ranks that target ranks need, ascending",
               {"reshard ranks 3 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard ranks 0 --src-strategy s8/      # for full tensors",
+               "reshard ranks 0-7,9 --src-strategy s8/ --dst-strategy s16/",
                "reshard ranks --all --src-strategy s8/ --dst-strategy s4/"}) {
-  CLI::Option* const rank =
-      AddPositional(app(), "RANK", rank_, "Target rank")->transform(WholeNumber());
+  CLI::Option* const ranks =
+      app()
+          .add_option_function<std::string>(
+              "RANK", [this](const std::string& list) { AddRanks("RANK", list, ranks_); },
+              "Target rank, or several, as in 0-7,9, each with its list")
+          ->type_name("");
   CLI::Option* const all =
-      app().add_flag("--all", all_, "All target ranks, each with its list, instead of one");
-  rank->required(false)->excludes(all);
+      app().add_flag("--all", all_, "All target ranks, each with its list, instead of some");
+  ranks->excludes(all);
   AddStrategyOptions(app(), source_strategy_, target_strategy_);
   FindOption(app(), "--dst-strategy")
       ->description(
@@ -177,26 +252,35 @@ RanksCommand::RanksCommand(CLI::App& parent)
 UsedPaths RanksCommand::Paths() const { return {.files = {source_strategy_, target_strategy_}}; }
 
 int RanksCommand::Run() {
-  if (all_) return RunAll();
-  if (rank_ < 0) return Fail(InvalidArgumentError("RANK is required, or --all"));
-  const Result<std::vector<int64_t>> ranks = SourceRanks(rank_, source_strategy_, target_strategy_);
+  if (!all_ && ranks_.empty()) return Fail(InvalidArgumentError("RANK is required, or --all"));
+  return ranks_.size() == 1 ? RunOne(ranks_.front()) : RunSeveral();
+}
+
+int RanksCommand::RunOne(int64_t rank) {
+  const Result<std::vector<int64_t>> ranks = SourceRanks(rank, source_strategy_, target_strategy_);
   if (!ranks.ok()) return Fail(ranks.status());
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document["rank"] = rank_;
+    document["rank"] = rank;
     document["source_ranks"] = *ranks;
     PrintData(ToJsonText(document) + '\n');
   } else {
-    for (const int64_t rank : *ranks) PrintData(fmt::format("{}\n", rank));
+    for (const int64_t source_rank : *ranks) PrintData(fmt::format("{}\n", source_rank));
   }
   if (verbose()) {
     PrintWords(
-        fmt::format("target rank {} needs {}", rank_, FormatCount(ranks->size(), "source rank")));
+        fmt::format("target rank {} needs {}", rank, FormatCount(ranks->size(), "source rank")));
   }
   return 0;
 }
 
-int RanksCommand::RunAll() {
+int RanksCommand::RunSeveral() {
+  const std::set<int64_t> wanted(ranks_.begin(), ranks_.end());
+  if (!wanted.empty()) {
+    // Refuses what is no target rank before anything is printed.
+    const auto last = SourceRanks(*wanted.rbegin(), source_strategy_, target_strategy_);
+    if (!last.ok()) return Fail(last.status());
+  }
   // The document begins as JsonDocument() without its closing brace.
   std::string begin;
   if (json()) {
@@ -208,6 +292,7 @@ int RanksCommand::RunAll() {
   const Status status = ForEachSourceRanks(
       source_strategy_, target_strategy_,
       [&](int64_t rank, const std::vector<int64_t>& source_ranks) {
+        if (!all_ && !wanted.contains(rank)) return;
         ++count;
         if (json()) {
           const nlohmann::ordered_json entry = {{"rank", rank}, {"source_ranks", source_ranks}};

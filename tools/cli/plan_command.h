@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
@@ -23,6 +24,7 @@ class PlanCommand : public Command {
   void PrintText(const PlanReport& report) const;
 
   ConversionArguments arguments_;
+  bool long_ = false;
 };
 
 class RanksCommand : public Command {
@@ -32,9 +34,11 @@ class RanksCommand : public Command {
   UsedPaths Paths() const override;
 
  private:
-  int RunAll();
+  int RunOne(int64_t rank);
+  // Of `ranks_`, or of all.
+  int RunSeveral();
 
-  int64_t rank_ = -1;  // until it is given
+  std::vector<int64_t> ranks_;
   bool all_ = false;
   std::string source_strategy_;
   std::string target_strategy_;

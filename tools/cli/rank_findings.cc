@@ -13,8 +13,6 @@
 namespace reshard {
 namespace {
 
-constexpr size_t kNamed = 5;
-
 nlohmann::ordered_json ReplicaAsJson(const ReplicaDifference& difference) {
   nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
   for (const ReplicaPair& pair : difference.pairs) {
@@ -76,10 +74,8 @@ std::string ReplicaLines(const ReplicaReport& replicas, std::string_view side) {
 std::vector<std::string> OwnValueNotes(const RankFindings& findings, std::string_view side) {
   const std::vector<std::string>& names = findings.own_values;
   if (names.empty()) return {};
-  const std::vector<std::string> first(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, names.size())));
   return {fmt::format("ranks{} hold values of their own of {}: {}", side,
-                      FormatCount(names.size(), "parameter"), PrintableNames(first, names.size()))};
+                      FormatCount(names.size(), "parameter"), PrintableNames(names, names.size()))};
 }
 
 nlohmann::ordered_json ReplicasAsJson(const ReplicaReport& replicas) {

@@ -54,6 +54,7 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
           "warning (copy), or refused")
       ->type_name("copy|error")
       ->check(CLI::IsMember({"copy", "error"}).description(""));
+  AddKeyOptions(app(), options_.key);
   app().add_flag("--force", options_.force, "Replace existing outputs");
   app().add_flag("--no-checksum", no_checksum_,
                  "Neither check nor write checksums; see reshard verify");
@@ -76,7 +77,7 @@ UsedPaths RecodeCommand::Paths() const {
 
 int RecodeCommand::Run() {
   if (!rename_file_.empty()) {
-    Result<std::map<std::string, std::string>> renames = ReadRenames(rename_file_);
+    Result<Renames> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return Fail(renames.status());
     options_.renames = *std::move(renames);
     // It is not among the options, so that the library cannot know that an output would replace it.

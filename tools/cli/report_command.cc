@@ -24,6 +24,8 @@ ReportCommand::ReportCommand(CLI::App& parent)
       "strategy");
   AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
   AddSuffixOption(app(), conversion.source.suffix);
+  AddKeyOptions(app(), conversion.source.key);
+  filter_.AddTo(app());
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; may be given several times (the largest one "
@@ -32,6 +34,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
       ->allow_extra_args(false);
   app().add_option("-o,--output", output_, "HTML file to write")->required()->type_name("FILE");
   app().add_flag("--force", force_, "Replace FILE when it exists");
+  AddJsonLinesOption();
 }
 
 UsedPaths ReportCommand::Paths() const {
@@ -43,6 +46,7 @@ UsedPaths ReportCommand::Paths() const {
 int ReportCommand::Run() {
   const Status free = CheckReport(output_, force_, PathsOf(options_.conversion));
   if (!free.ok()) return Fail(free);
+  filter_.Fill(options_.conversion.selection);
   const StopOnSignal stop;
   options_.conversion.run.stop = stop.token();
   const Result<LayoutReport> report = MakeLayoutReport(options_);

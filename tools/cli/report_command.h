@@ -6,6 +6,7 @@
 
 #include "reshard/layout_report.h"
 #include "tools/cli/command.h"
+#include "tools/cli/shared_options.h"
 
 namespace reshard {
 
@@ -17,6 +18,7 @@ class ReportCommand : public Command {
 
  private:
   LayoutReportOptions options_;
+  NameFilter filter_;
   std::string output_;
   bool force_ = false;
 };

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reshard/parameters.h"
 #include "tools/cli/command.h"
@@ -37,6 +40,41 @@ CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix) {
                   "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
                   "the latest")
       ->type_name("-E_S");
+}
+
+void AddRanks(const std::string& option, std::string_view list, std::vector<int64_t>& ranks) {
+  constexpr int64_t kMostRanks = int64_t{1} << 20;
+  constexpr size_t kMostDigits = 18;
+  const auto number = [](std::string_view digits) -> std::optional<int64_t> {
+    if (digits.empty() || digits.size() > kMostDigits) return std::nullopt;
+    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+    return std::stoll(std::string(digits));
+  };
+  for (bool more = true; more;) {
+    const size_t comma = list.find(',');
+    const std::string_view range = list.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+    const size_t dash = range.find('-');
+    const std::optional<int64_t> first = number(range.substr(0, dash));
+    const std::optional<int64_t> last =
+        dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+    if (!first || !last || *last < *first || *last - *first >= kMostRanks) {
+      throw CLI::ValidationError(option, fmt::format("has to be ranks such as 3 or 0-7,9; found {}",
+                                                     PrintableName(range)));
+    }
+    for (int64_t rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
+  }
+}
+
+CLI::Option* AddRankOption(CLI::App& app, std::vector<int64_t>& ranks,
+                           const std::string& description) {
+  const auto add = [&ranks](const std::vector<std::string>& lists) {
+    for (const std::string& list : lists) AddRanks("--rank", list, ranks);
+  };
+  return app.add_option_function<std::vector<std::string>>("--rank", add, description)
+      ->type_name("N")
+      ->allow_extra_args(false);
 }
 
 CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>& files) {
@@ -77,6 +115,28 @@ CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths) 
       ->allow_extra_args(false);
 }
 
+std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key) {
+  using ReadKey = Result<std::shared_ptr<const EncryptionKey>>(const std::string&);
+  const auto add = [&](const char* name, ReadKey* read, const char* type, const char* words) {
+    return app
+        .add_option_function<std::string>(
+            name,
+            [&key, name, read](const std::string& from) {
+              Result<std::shared_ptr<const EncryptionKey>> found = read(from);
+              if (!found.ok()) throw CLI::ValidationError(name, found.status().message());
+              key = *std::move(found);
+            },
+            words)
+        ->type_name(type);
+  };
+  CLI::Option* const file = add("--key-file", EncryptionKey::FromFile, "FILE",
+                                "File with the key of encrypted .ckpt files: 16, 24 or 32 bytes");
+  CLI::Option* const variable = add("--key-env", EncryptionKey::FromEnvironment, "VAR",
+                                    "Instead of that, the environment variable that holds the key");
+  variable->excludes(file);
+  return {file, variable};
+}
+
 nlohmann::ordered_json SourceAsJson(const std::string& source,
                                     const std::map<int64_t, std::string>& files) {
   if (files.empty()) return source;
@@ -100,8 +160,30 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
               ->type_name("MAP.json")};
 }
 
-void NameFilter::AddTo(CLI::App& app) {
-  app.add_option("--include,--filter", include_,
+CLI::Option* NameMapOption::AddTo(CLI::App& app) {
+  return app
+      .add_option("--name-map", file_,
+                  "Names in the source, where they are not those in the strategies and outputs: a "
+                  "JSON object {\"name\": \"name in the source\", ...}")
+      ->type_name("MAP.json");
+}
+
+Status NameMapOption::Fill(SourceSpec& source) const {
+  if (file_.empty()) return {};
+  Result<Renames> map = ReadRenames(file_);
+  if (!map.ok()) return Status(map.status().code(), "--name-map " + map.status().message());
+  if (!map->patterns.empty()) {
+    return InvalidArgumentError(
+        fmt::format("--name-map {}: has patterns, which --rename takes; "
+                    "expected the name in the source for each name",
+                    PrintableName(file_)));
+  }
+  source.name_map = std::move(map->names);
+  return {};
+}
+
+void NameFilter::AddTo(CLI::App& app, const std::string& include) {
+  app.add_option(include, include_,
                  "Only parameters whose names match a GLOB; may be given several times")
       ->type_name("GLOB")
       ->allow_extra_args(false);
@@ -148,6 +230,52 @@ std::string ChoiceText(uint64_t left_out, uint64_t renamed) {
   std::string text = FormatCount(left_out, "parameter") + " left out";
   if (renamed > 0) text += fmt::format(", {} renamed", renamed);
   return text;
+}
+
+CLI::Validator ByteSize(SizeUnits units) {
+  const auto check = [units](std::string& text) -> std::string {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    std::string decimals;
+    if (digits > 0 && digits < text.size() && text[digits] == '.') {
+      decimals = text.substr(digits + 1);
+      decimals.resize(std::min(decimals.find_first_not_of("0123456789"), decimals.size()));
+    }
+    std::string unit = text.substr(digits + (decimals.empty() ? 0 : decimals.size() + 1));
+    for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
+    const bool decimal = units == SizeUnits::kBytesDecimal && unit.size() == 2;
+    if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
+    if (unit.size() > 1 && unit.ends_with('I')) unit.pop_back();
+    const bool bare = unit.empty() || unit == "B";
+    const size_t power = bare ? 0 : std::string_view("KMGT").find(unit) + 1;
+    const size_t most_digits = bare ? 15 : 6;  // never an overflow
+    constexpr size_t kMostDecimals = 9;
+    if (digits == 0 || digits > most_digits || unit.size() > 1 || (!bare && power == 0) ||
+        decimals.size() > kMostDecimals || (bare && !decimals.empty())) {
+      return "has to be a size such as 200M or 1.5G; found " + text;
+    }
+    uint64_t unit_bytes = 1;
+    for (size_t i = 0; i < power; ++i) unit_bytes *= decimal ? 1000 : 1024;
+    uint64_t bytes = std::stoull(text.substr(0, digits)) * unit_bytes;
+    if (!decimals.empty()) {
+      uint64_t scale = 1;
+      for (size_t i = 0; i < decimals.size(); ++i) scale *= 10;
+      bytes += static_cast<uint64_t>(static_cast<double>(std::stoull(decimals)) /
+                                     static_cast<double>(scale) * static_cast<double>(unit_bytes));
+    }
+    text = std::to_string(bytes);
+    return text == "0" ? "has to be more than 0" : "";
+  };
+  return {check, ""};
+}
+
+CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes) {
+  return app
+      .add_option(
+          "--memory-limit", bytes,
+          "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
+          "1024 (256M, or a quarter of the memory where that is less)")
+      ->type_name("SIZE")
+      ->transform(ByteSize());
 }
 
 CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& policy) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "reshard/encryption.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 
@@ -23,12 +25,24 @@ void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target)
 // Adds --suffix, which chooses a checkpoint of each rank folder; parsing sets `suffix`.
 CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix);
 
+// Adds the ranks of `list`, such as "3" or "0-7,9", to `ranks`. Throws the parser's error, which
+// names `option`.
+void AddRanks(const std::string& option, std::string_view list, std::vector<int64_t>& ranks);
+
+// Adds --rank, which takes such lists and may be given several times; parsing adds to `ranks`.
+CLI::Option* AddRankOption(CLI::App& app, std::vector<int64_t>& ranks,
+                           const std::string& description);
+
 // Adds --source RANK=FILE, which names the file of a rank and may be given several times, each rank
 // once. `app` keeps a pointer to `files`.
 CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>& files);
 
 // Adds --group-info FILE, which may be given several times. `app` keeps a pointer to `paths`.
 CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths);
+
+// Adds --key-file and --key-env, one of which names the key of encrypted sources; parsing reads it
+// into `key`.
+std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key);
 
 // Returns the path of the source, or where it is named by files, an object of them by rank.
 nlohmann::ordered_json SourceAsJson(const std::string& source,
@@ -50,7 +64,7 @@ class ChoiceOptions {
     selection.include = include_;
     selection.exclude = exclude_;
     if (rename_file_.empty()) return {};
-    Result<std::map<std::string, std::string>> renames = ReadRenames(rename_file_);
+    Result<Renames> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return renames.status();
     selection.renames = *std::move(renames);
     return {};
@@ -62,15 +76,38 @@ class ChoiceOptions {
   std::string rename_file_;
 };
 
+// --name-map, of every command that takes a conversion's source. A plain value that the parser
+// writes into.
+class NameMapOption {
+ public:
+  // `app` keeps a pointer into this object.
+  CLI::Option* AddTo(CLI::App& app);
+
+  // After parsing: the file of the map, or nothing.
+  const std::string& file() const { return file_; }
+
+  // After parsing: sets the map of a library call's source. Errors: those of ReadRenames.
+  Status Fill(SourceSpec& source) const;
+
+ private:
+  std::string file_;
+};
+
 // Which parameters are shown. A plain value that the parser writes into.
 class NameFilter {
  public:
-  // Adds --include (and its other name, --filter) and --exclude. `app` keeps pointers into this
-  // object.
-  void AddTo(CLI::App& app);
+  // Adds --include and --exclude. `app` keeps pointers into this object. `include` has the other
+  // names of --include, too.
+  void AddTo(CLI::App& app, const std::string& include = "--include");
 
   // Whether any pattern was given.
   bool given() const { return !include_.empty() || !exclude_.empty(); }
+  // After parsing: sets include and exclude of a library call's options.
+  template <typename Options>
+  void Fill(Options& options) const {
+    options.include = include_;
+    options.exclude = exclude_;
+  }
   // Whether one pattern of --include matches, or there is none, and none of --exclude.
   bool Takes(std::string_view name) const;
   // What to say where it takes none.
@@ -86,6 +123,16 @@ std::string WrittenFilesText(const std::vector<WrittenFile>& files);
 
 // Returns "3 parameters left out, 2 renamed", or "" where there are none of either.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
+
+// Whether KB is 1024 bytes, as K and KiB are, or 1000.
+enum class SizeUnits { kBinary, kBytesDecimal };
+
+// Turns a number of bytes with one of the suffixes K, M, G, T, also as KB or KiB, into one without;
+// with a suffix it may have decimals.
+CLI::Validator ByteSize(SizeUnits units = SizeUnits::kBinary);
+
+// Adds --memory-limit; parsing sets `bytes`.
+CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes);
 
 // Adds --unmatched to `app`; parsing sets `policy`.
 CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& policy);

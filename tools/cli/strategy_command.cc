@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "reshard/convert.h"
 #include "reshard/strategy.h"
+#include "reshard/used_paths.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
@@ -17,7 +19,8 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
               {"reshard strategy show s8.ckpt",
                "reshard strategy show stages/ --include '*.attention.*' --json"}) {
   AddPositional(app(), "FILE", path_, "Strategy file, or folder of stage files");
-  filter_.AddTo(app());
+  filter_.AddTo(app(), "--include,--filter");
+  app().add_flag("--long", long_, "A line for every parameter, alike ones too");
 }
 
 UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
@@ -37,7 +40,8 @@ int StrategyShowCommand::Run() {
     document["warnings"] = WarningsAsJson(warnings);
     PrintData(ToJsonText(document) + '\n');
   } else {
-    PrintData(StrategyAsText(*strategy, filter_, verbose()));
+    PrintData(
+        StrategyAsText(*strategy, filter_, {.every_parameter = long_, .every_field = verbose()}));
   }
   return 0;
 }
@@ -75,23 +79,36 @@ int StrategyMergeCommand::Run() {
 StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
     : Command(parent, "convert", "Turn a strategy from protobuf into JSON, or back",
               {"reshard strategy convert s8.ckpt s8.json",
-               "reshard strategy convert stages/ merged.json"}) {
-  AddPositional(app(), "IN", input_, "Strategy file, or folder of stage files");
-  AddPositional(app(), "OUT", output_, "File to write: JSON if it ends in .json, else protobuf");
-  app().add_flag("--force", force_, "Replace OUT when it exists");
+               "reshard strategy convert stages/ merged.json",
+               "reshard strategy convert s8.ckpt renamed.ckpt --rename names.json"}) {
+  AddPositional(app(), "IN", options_.input, "Strategy file, or folder of stage files");
+  AddPositional(app(), "OUT", options_.output,
+                "File to write: JSON if it ends in .json, else protobuf");
+  app()
+      .add_option("--rename", rename_file_,
+                  "Write the layouts alone, under the names that this file gives, as with convert")
+      ->type_name("MAP.json");
+  app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
 
 UsedPaths StrategyConvertCommand::Paths() const {
-  return {.files = {input_}, .outputs = {output_}};
+  return {.files = {options_.input, rename_file_}, .outputs = {options_.output}};
 }
 
 int StrategyConvertCommand::Run() {
-  const Result<StrategyConversionReport> report = ConvertStrategyFile(input_, output_, force_);
+  if (!rename_file_.empty()) {
+    Result<Renames> renames = ReadRenames(rename_file_);
+    if (!renames.ok()) return Fail(renames.status());
+    options_.renames = *std::move(renames);
+    const Status stays = CheckOutput(options_.output, {.files = {rename_file_}});
+    if (!stays.ok()) return Fail(stays);
+  }
+  const Result<StrategyConversionReport> report = ConvertStrategyFile(options_);
   if (!report.ok()) return Fail(report.status());
   PrintWarnings(report->warnings);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
-    document["output"] = output_;
+    document["output"] = options_.output;
     document["layouts"] = report->layouts;
     document["bytes"] = report->bytes;
     document["warnings"] = WarningsAsJson(report->warnings);
@@ -100,7 +117,7 @@ int StrategyConvertCommand::Run() {
   }
   if (!quiet()) {
     PrintNotes(report->notes);
-    PrintWords(fmt::format("{}: {}, {}", output_, FormatCount(report->layouts, "layout"),
+    PrintWords(fmt::format("{}: {}, {}", options_.output, FormatCount(report->layouts, "layout"),
                            FormatBytes(report->bytes)));
   }
   return 0;
@@ -119,6 +136,7 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
       ->required()
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  AddJsonLinesOption();
 }
 
 UsedPaths StrategyInferCommand::Paths() const {

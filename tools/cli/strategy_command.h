@@ -21,6 +21,7 @@ class StrategyShowCommand : public Command {
  private:
   std::string path_;
   NameFilter filter_;
+  bool long_ = false;
 };
 
 class StrategyMergeCommand : public Command {
@@ -42,9 +43,8 @@ class StrategyConvertCommand : public Command {
   UsedPaths Paths() const override;
 
  private:
-  std::string input_;
-  std::string output_;
-  bool force_ = false;
+  StrategyConversionOptions options_;
+  std::string rename_file_;
 };
 
 class StrategyInferCommand : public Command {

@@ -13,6 +13,7 @@
 
 #include "reshard/parameters.h"
 #include "tools/cli/option_words.h"
+#include "tools/cli/parameter_table.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
@@ -103,36 +104,32 @@ bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter) {
   return std::any_of(strategy.parameters.begin(), strategy.parameters.end(), matches);
 }
 
-std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter, bool verbose) {
-  std::vector<Table::Column> columns = {{"STAGE", Align::kRight},
-                                        {"PARAMETER"},
-                                        {"DEVICE MATRIX"},
-                                        {"TENSOR MAP"},
-                                        {"OPTIMIZER SHARDING"}};
-  if (verbose) {
+std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
+                           const StrategyDetail& detail) {
+  std::vector<Table::Column> columns = {{"DEVICE MATRIX"}, {"TENSOR MAP"}, {"OPTIMIZER SHARDING"}};
+  if (detail.every_field) {
     columns.push_back({"STEP", Align::kRight});
     columns.push_back({"SIZE", Align::kRight});
     columns.push_back({"TENSOR SHAPE"});
   }
-  Table table(std::move(columns));
+  ParameterTable table(std::move(columns));
   for (const StrategyParameter& parameter : strategy.parameters) {
     if (!filter.Takes(parameter.name)) continue;
-    std::vector<std::string> row = {
-        fmt::format("{}", parameter.stage), PrintableName(parameter.name),
-        FormatList(parameter.device_matrix), TensorMapText(parameter.tensor_map),
-        OptimizerSharding(parameter)};
-    if (verbose) {
-      row.push_back(fmt::format("{}", parameter.opt_weight_shard_step));
-      row.push_back(fmt::format("{}", parameter.opt_weight_shard_size));
-      row.push_back(parameter.tensor_shape ? FormatList(*parameter.tensor_shape) : "-");
+    std::vector<std::string> cells = {FormatList(parameter.device_matrix),
+                                      TensorMapText(parameter.tensor_map),
+                                      OptimizerSharding(parameter)};
+    if (detail.every_field) {
+      cells.push_back(fmt::format("{}", parameter.opt_weight_shard_step));
+      cells.push_back(fmt::format("{}", parameter.opt_weight_shard_size));
+      cells.push_back(parameter.tensor_shape ? FormatList(*parameter.tensor_shape) : "-");
     }
-    table.AddRow(std::move(row));
+    table.Add(parameter.name, std::move(cells), parameter.stage);
   }
   return fmt::format("{}: strategy, {} of {}, {}\n{}\n\n{}", PrintableName(strategy.path),
                      FormatCount(static_cast<uint64_t>(strategy.stages), "stage"),
                      FormatCount(static_cast<uint64_t>(strategy.devices_per_stage), "device"),
                      FormatCount(strategy.parameters.size(), "parameter"),
-                     StrategyInWords(strategy), table.ToText());
+                     StrategyInWords(strategy), table.ToText(detail.every_parameter));
 }
 
 nlohmann::ordered_json StrategyAsJson(const Strategy& strategy, const NameFilter& filter) {

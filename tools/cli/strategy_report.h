@@ -18,9 +18,15 @@ namespace reshard {
 // stages".
 std::string StrategyInWords(const Strategy& strategy);
 
-// A line about the file, what it means, and a table of the parameters that the filter takes; with
-// `verbose` it has a column for everything that the file says.
-std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter, bool verbose);
+// How much of a strategy is shown.
+struct StrategyDetail {
+  bool every_parameter = false;  // and not one line for alike ones
+  bool every_field = false;      // that the file has
+};
+
+// A line about the file, what it means, and a table of the parameters that the filter takes.
+std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
+                           const StrategyDetail& detail);
 
 // Whether the filter leaves any.
 bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter);

@@ -92,11 +92,13 @@ std::string PrintableName(std::string_view name) { return Escaped(name, false); 
 std::string PrintableText(std::string_view text) { return Escaped(text, true); }
 
 std::string PrintableNames(const std::vector<std::string>& names, uint64_t count) {
+  constexpr size_t kMostNames = 3;
+  const size_t shown = std::min(kMostNames, names.size());
   std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : ", ") + (name.empty() ? "(empty)" : PrintableName(name));
+  for (size_t i = 0; i < shown; ++i) {
+    text += (text.empty() ? "" : ", ") + (names[i].empty() ? "(empty)" : PrintableName(names[i]));
   }
-  const uint64_t more = count - names.size();
+  const uint64_t more = count - shown;
   return more == 0 ? text : fmt::format("{} and {} more", text, more);
 }
 

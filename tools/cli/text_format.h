@@ -24,8 +24,8 @@ std::string PrintableName(std::string_view name);
 // Returns a message: newlines and backslashes stay.
 std::string PrintableText(std::string_view text);
 
-// Returns "a, b and 3 more": `names`, the first of `count`; "(empty)" stands for one without a
-// name.
+// Returns "a, b, c and 3 more": at most 3 of `names`, which are the first of `count`; "(empty)"
+// stands for one without a name.
 std::string PrintableNames(const std::vector<std::string>& names, uint64_t count);
 
 // Returns "512 B", "1.5 KiB", "34.0 GiB".

@@ -92,24 +92,6 @@ nlohmann::ordered_json FileAsJson(const FileDifference& difference) {
           {"parameter_count", difference.parameter_count}};
 }
 
-std::string_view KindName(DamageKind kind) {
-  switch (kind) {
-    case DamageKind::kManifest:
-      return "damaged manifest";
-    case DamageKind::kRecord:
-      return "damaged record";
-    case DamageKind::kMissing:
-      return "missing";
-    case DamageKind::kNoFile:
-      return "no file";
-    case DamageKind::kSize:
-      return "other size";
-    case DamageKind::kContent:
-      return "other content";
-  }
-  return "";
-}
-
 std::vector<Warning> Warnings(const DamageReport& report) {
   if (report.files_without_digest == 0) return {};
   return {{WarningCode::kNotCompared,
@@ -132,7 +114,7 @@ std::string OutcomeText(const DamageReport& report) {
 constexpr const char* kWithAgainst = "With --against, as the conversion was called";
 
 std::string DamageText(const Damage& damage) {
-  std::string text = fmt::format("{}: {}", PrintableName(damage.path), KindName(damage.kind));
+  std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
   // That a file is missing is all that there is to say.
   if (damage.kind != DamageKind::kMissing) text += ": " + PrintableText(damage.detail);
   text += '\n';
@@ -156,7 +138,7 @@ nlohmann::ordered_json DamageAsJson(const Damage& damage) {
              {"length", damage.block->range.length}};
   }
   return {{"path", damage.path},
-          {"kind", KindName(damage.kind)},
+          {"kind", DamageKindName(damage.kind)},
           {"detail", damage.detail},
           {"first_bad_block", std::move(block)},
           {"bad_blocks", damage.bad_blocks},
@@ -228,12 +210,15 @@ void VerifyCommand::AddAgainst() {
   }
   FindOption(app(), "--format")
       ->description("Format of the target files (that of the files that are there)");
+  name_map_.AddTo(app())->group(kWithAgainst);
   AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
-  add("--rank", against_.selection.ranks, "N",
-      "Prove only target rank N; may be given several times")
-      ->allow_extra_args(false)
-      ->transform(WholeNumber());
+  AddRankOption(app(), against_.selection.ranks,
+                "Prove only these target ranks, as in 3 or 0-7,9; may be given several times")
+      ->group(kWithAgainst);
   AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
+  for (CLI::Option* option : AddKeyOptions(app(), against_.source.key)) {
+    option->group(kWithAgainst);
+  }
   AddUnmatchedOption(app(), against_.selection.unmatched)->group(kWithAgainst);
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
@@ -245,6 +230,7 @@ UsedPaths VerifyCommand::Paths() const {
   conversion.target.folder = options_.target;
   UsedPaths used = PathsOf(conversion);
   used.files.push_back(choice_.rename_file());
+  if (!name_map_.file().empty()) used.files.push_back(name_map_.file());
   return used;
 }
 
@@ -304,6 +290,7 @@ int VerifyCommand::RunAgainst() const {
   options.target.folder = options_.target;
   options.run.jobs = options_.run.jobs;
   if (const Status status = choice_.Fill(options.selection); !status.ok()) return Fail(status);
+  if (const Status status = name_map_.Fill(options.source); !status.ok()) return Fail(status);
   const auto print = [this](const AgainstReport& report, double seconds) {
     if (json()) {
       PrintAgainst(report, seconds);

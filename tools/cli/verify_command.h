@@ -30,6 +30,7 @@ class VerifyCommand : public Command {
   VerifyOptions options_;
   AgainstOptions against_;
   ChoiceOptions choice_;
+  NameMapOption name_map_;
 };
 
 }  // namespace reshard

@@ -2,6 +2,7 @@
 # -static). Included before libraries are looked for, so that only their archives are found.
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(Protobuf_USE_STATIC_LIBS ON)
+set(OPENSSL_USE_STATIC_LIBS ON)
 
 # Debian has no libfmt.a, but fmt's headers hold all of it.
 find_path(fmt_INCLUDE_DIR fmt/format-inl.h REQUIRED)

@@ -56,8 +56,8 @@ class Layering:
 def module_of(path):
     """The module that a path from the root belongs to, or None."""
     parts = pathlib.PurePosixPath(path).parts
-    if parts[0] == "format":
-        return "format"
+    if parts[0] in ("format", "python"):
+        return parts[0]
     if parts[0] in ("src", "tools") and len(parts) > 2:
         return parts[1]
     return None
@@ -162,7 +162,8 @@ def check(root, table):
     layering = Layering(table)
     errors = []
     owners = public_headers(root, layering, errors)
-    for name, path in files_under(root, "include", "src", "format", "tools", suffixes={".h", ".cc"}):
+    folders = ("include", "src", "format", "tools", "python")
+    for name, path in files_under(root, *folders, suffixes={".h", ".cc"}):
         module = owners.get(name.removeprefix("include/")) or module_of(name)
         if module in layering.reachable:
             check_includes(name, path.read_text(), module, layering, owners, errors)

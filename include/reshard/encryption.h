@@ -1,0 +1,52 @@
+// EncryptionKey: what encrypted .ckpt files are read with.
+//
+// A key is immutable and any number of threads may use it. Its bytes are in memory that is locked
+// and left out of core dumps where the system allows that, and that is overwritten when the key
+// goes. No message contains them.
+//
+// Implemented in src/cipher.
+#ifndef RESHARD_ENCRYPTION_H_
+#define RESHARD_ENCRYPTION_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "reshard/status.h"
+
+namespace reshard {
+inline namespace v0_1 {
+
+class EncryptionKey {
+ public:
+  // Reads a key of 16, 24 or 32 bytes out of a file or a pipe, as MindSpore's `enc_key` has them.
+  // One line feed behind these is left out.
+  // Errors: kNotFound, kIo; kInvalidArgument for another length.
+  static Result<std::shared_ptr<const EncryptionKey>> FromFile(const std::string& path);
+
+  // The same out of an environment variable, which stays in the environment. Not while another
+  // thread changes that.
+  // Errors: kNotFound; kInvalidArgument for another length.
+  static Result<std::shared_ptr<const EncryptionKey>> FromEnvironment(const std::string& variable);
+
+  // Copies a key; the caller overwrites `bytes`. Errors: kInvalidArgument, kResourceExhausted.
+  static Result<std::shared_ptr<const EncryptionKey>> FromBytes(std::span<const std::byte> bytes);
+
+  EncryptionKey(const EncryptionKey&) = delete;
+  EncryptionKey& operator=(const EncryptionKey&) = delete;
+  ~EncryptionKey();
+
+  std::span<const std::byte> bytes() const { return {bytes_, size_}; }
+
+ private:
+  EncryptionKey() = default;
+
+  std::byte* bytes_ = nullptr;  // of OpenSSL's secure heap
+  size_t size_ = 0;
+};
+
+}  // namespace v0_1
+}  // namespace reshard
+
+#endif  // RESHARD_ENCRYPTION_H_

@@ -1,0 +1,283 @@
+#include "src/cipher/encrypted_block.h"
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+struct ModeFormat {
+  uint32_t magic;
+  std::string_view name;
+};
+// By EncryptionMode.
+constexpr std::array<ModeFormat, 3> kModes = {{
+    {0x7F3A5ED8, "AES-GCM"},
+    {0x7F3A5ED9, "AES-CBC"},
+    {0x7F3A5EDA, "SM4-CBC"},
+}};
+
+constexpr size_t kIvBytes = 16;
+constexpr size_t kTagBytes = 16;
+constexpr size_t kGcmNonceBytes = 12;
+// The counter of the first unit of a GCM block.
+constexpr uint32_t kFirstCounter = 2;
+
+// Cipher bytes that are read and decrypted at a time: they stay in a core's cache.
+constexpr size_t kStepBytes = size_t{256} << 10;
+
+uint32_t LittleEndian32(std::span<const std::byte> bytes) {
+  uint32_t number = 0;
+  for (size_t i = sizeof(number); i-- > 0;) {
+    number = number << 8 | std::to_integer<uint32_t>(bytes[i]);
+  }
+  return number;
+}
+
+const unsigned char* Unsigned(const std::byte* bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes);
+}
+unsigned char* Unsigned(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
+
+Status OpenSslError() {
+  ERR_clear_error();  // the thread's list, which nobody else looks at
+  return InternalError("OpenSSL cannot decrypt; is its configuration in order?");
+}
+
+Status WrongKeyOrDamaged(std::string_view what) {
+  return CorruptError(fmt::format(
+      "{}: the key is not the one that the file was encrypted with, or the file is damaged", what));
+}
+
+// One decryption, from one of a block's units on. Its copy of the key goes with it.
+class Decryption {
+ public:
+  // A `nonce` of 12 bytes for GCM, else of 16.
+  static Result<Decryption> Begin(const EVP_CIPHER* algorithm, const EncryptionKey& key,
+                                  const std::byte* nonce) {
+    Decryption made;
+    if (made.context_ == nullptr ||
+        EVP_DecryptInit_ex2(made.context_.get(), algorithm, Unsigned(key.bytes().data()),
+                            Unsigned(nonce), nullptr) != 1 ||
+        EVP_CIPHER_CTX_set_padding(made.context_.get(), 0) != 1) {
+      return OpenSslError();
+    }
+    return made;
+  }
+
+  // In place; of CBC whole units. At most kStepBytes.
+  Status Update(std::span<std::byte> bytes) {
+    int length = 0;
+    if (EVP_DecryptUpdate(context_.get(), Unsigned(bytes.data()), &length, Unsigned(bytes.data()),
+                          static_cast<int>(bytes.size())) != 1 ||
+        length != static_cast<int>(bytes.size())) {
+      return OpenSslError();
+    }
+    return {};
+  }
+
+  // Whether the tag of all that was decrypted is `tag`.
+  Result<bool> HasTag(std::array<std::byte, kTagBytes> tag) {
+    if (EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) != 1) {
+      return OpenSslError();
+    }
+    std::array<unsigned char, kCipherUnit> none;
+    int length = 0;
+    const bool has = EVP_DecryptFinal_ex(context_.get(), none.data(), &length) == 1;
+    ERR_clear_error();
+    return has;
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
+  };
+  Decryption() : context_(EVP_CIPHER_CTX_new()) {}
+
+  std::unique_ptr<EVP_CIPHER_CTX, Free> context_;
+};
+
+// Returns null where OpenSSL does not have it.
+std::shared_ptr<EVP_CIPHER> Fetch(const std::string& name) {
+  std::shared_ptr<EVP_CIPHER> algorithm(EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr),
+                                        EVP_CIPHER_free);
+  if (algorithm == nullptr) ERR_clear_error();
+  return algorithm;
+}
+
+}  // namespace
+
+struct BlockCipher::Algorithms {
+  std::shared_ptr<EVP_CIPHER> whole;  // GCM only: decrypts a block from its first byte on
+  // Decrypts from any unit on: of GCM CTR, which it is but for the tag.
+  std::shared_ptr<EVP_CIPHER> part;
+};
+
+std::string_view NameOf(EncryptionMode mode) { return kModes[static_cast<size_t>(mode)].name; }
+
+std::optional<EncryptionMode> EncryptionModeOf(std::span<const std::byte> head) {
+  if (head.size() < kMagicBytes) return std::nullopt;
+  const uint32_t magic = LittleEndian32(head);
+  for (size_t i = 0; i < kModes.size(); ++i) {
+    if (kModes[i].magic == magic) return static_cast<EncryptionMode>(i);
+  }
+  return std::nullopt;
+}
+
+Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
+                                        uint64_t left) {
+  const size_t header_bytes = BlockHeaderBytes(mode);
+  if (header.size() < header_bytes) {
+    return CorruptError(
+        fmt::format("expected {} bytes of a block's header, found {}; is the file "
+                    "cut off?",
+                    header_bytes, header.size()));
+  }
+  const std::optional<EncryptionMode> found = EncryptionModeOf(header);
+  if (found != mode) {
+    return CorruptError(fmt::format(
+        "expected a block of {}, found {}", NameOf(mode),
+        found ? std::string(NameOf(*found)) : fmt::format("0x{:08x}", LittleEndian32(header))));
+  }
+  EncryptedBlock block;
+  size_t at = kMagicBytes;
+  const auto take_number = [&] {
+    const uint32_t number = LittleEndian32(header.subspan(at));
+    at += sizeof(number);
+    return number;
+  };
+  const auto take_bytes = [&](std::array<std::byte, kCipherUnit>& bytes) {
+    std::memcpy(bytes.data(), header.data() + at, bytes.size());
+    at += bytes.size();
+  };
+  if (mode == EncryptionMode::kAesGcm) take_bytes(block.tag);
+  const uint32_t rest = take_number();
+  const uint32_t iv_bytes = take_number();
+  if (iv_bytes != kIvBytes) {
+    return CorruptError(
+        fmt::format("expected an initialization vector of {} bytes, found {}", kIvBytes, iv_bytes));
+  }
+  take_bytes(block.iv);
+  block.cipher_bytes = take_number();
+  constexpr uint64_t kBesidesCipher = sizeof(iv_bytes) + kIvBytes + sizeof(block.cipher_bytes);
+  if (rest != kBesidesCipher + block.cipher_bytes) {
+    return CorruptError(fmt::format("expected {} bytes in the block's rest, found {}",
+                                    kBesidesCipher + block.cipher_bytes, rest));
+  }
+  if (block.cipher_bytes > left - header_bytes) {
+    return CorruptError(fmt::format("expected {} encrypted bytes, found {}; is the file cut off?",
+                                    block.cipher_bytes, left - header_bytes));
+  }
+  if (block.cipher_bytes == 0 ||
+      (mode != EncryptionMode::kAesGcm && block.cipher_bytes % kCipherUnit != 0)) {
+    return CorruptError(fmt::format(
+        "expected {} encrypted bytes, found {}",
+        mode == EncryptionMode::kAesGcm ? "one or more" : "a multiple of 16", block.cipher_bytes));
+  }
+  return block;
+}
+
+Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
+                                      EncryptionMode mode) {
+  const size_t length = key->bytes().size();
+  const bool is_sm4 = mode == EncryptionMode::kSm4Cbc;
+  if (is_sm4 && length != 16) {
+    return InvalidArgumentError(
+        fmt::format("SM4-CBC takes a key of 16 bytes, found one of {}", length));
+  }
+  const std::string name = is_sm4 ? "SM4" : fmt::format("AES-{}", 8 * length);
+  const bool is_gcm = mode == EncryptionMode::kAesGcm;
+  const auto algorithms = std::make_shared<Algorithms>();
+  if (is_gcm) algorithms->whole = Fetch(name + "-GCM");
+  algorithms->part = Fetch(name + (is_gcm ? "-CTR" : "-CBC"));
+  if ((is_gcm && algorithms->whole == nullptr) || algorithms->part == nullptr) {
+    return UnsupportedError(
+        fmt::format("OpenSSL has no {} here; use one that was built with it", NameOf(mode)));
+  }
+  return BlockCipher(std::move(key), mode, algorithms);
+}
+
+Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
+                                         const ReadCipherBytes& read) const {
+  if (mode_ == EncryptionMode::kAesGcm) return block.cipher_bytes;
+  std::array<std::byte, kCipherUnit> last;
+  RESHARD_RETURN_IF_ERROR(Decrypt(block, block.cipher_bytes - last.size(), last, read));
+  const auto padding = std::to_integer<uint32_t>(last.back());
+  const bool is_padding = padding >= 1 && padding <= last.size() &&
+                          std::all_of(last.end() - padding, last.end(),
+                                      [&last](std::byte byte) { return byte == last.back(); });
+  if (!is_padding || padding == block.cipher_bytes) {
+    return WrongKeyOrDamaged("what was decrypted does not end as a block does");
+  }
+  return block.cipher_bytes - padding;
+}
+
+Status BlockCipher::Authenticate(const EncryptedBlock& block, const ReadCipherBytes& read) const {
+  if (mode_ != EncryptionMode::kAesGcm) return {};
+  static_assert(kGcmNonceBytes <= kIvBytes);
+  RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
+                           Decryption::Begin(algorithms_->whole.get(), *key_, block.iv.data()));
+  const size_t step = std::min<size_t>(block.cipher_bytes, kStepBytes);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(step);
+  for (size_t at = 0; at < block.cipher_bytes; at += step) {
+    const std::span bytes(buffer.get(), std::min(step, block.cipher_bytes - at));
+    RESHARD_RETURN_IF_ERROR(read(at, bytes));
+    RESHARD_RETURN_IF_ERROR(decryption.Update(bytes));
+  }
+  RESHARD_ASSIGN_OR_RETURN(const bool has_tag, decryption.HasTag(block.tag));
+  return has_tag ? Status() : WrongKeyOrDamaged("the block's tag does not fit its bytes");
+}
+
+Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
+                            std::span<std::byte> plain, const ReadCipherBytes& read) const {
+  const uint64_t end = offset + plain.size();
+  assert(end <= block.cipher_bytes);
+  const uint64_t first = offset / kCipherUnit * kCipherUnit;
+  std::array<std::byte, kCipherUnit> nonce = block.iv;
+  if (mode_ == EncryptionMode::kAesGcm) {
+    // Below 2^32: a block has fewer than 2^28 units.
+    const auto counter = static_cast<uint32_t>(kFirstCounter + first / kCipherUnit);
+    for (size_t i = 0; i < sizeof(counter); ++i) {
+      nonce[kGcmNonceBytes + i] = static_cast<std::byte>(counter >> (24 - 8 * i));
+    }
+  } else if (first > 0) {
+    RESHARD_RETURN_IF_ERROR(read(first - kCipherUnit, nonce));
+  }
+  RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
+                           Decryption::Begin(algorithms_->part.get(), *key_, nonce.data()));
+  std::unique_ptr<std::byte[]> buffer;
+  for (uint64_t at = first; at < end;) {
+    const size_t length = std::min<uint64_t>(
+        kStepBytes, std::min<uint64_t>(block.cipher_bytes,
+                                       (end + kCipherUnit - 1) / kCipherUnit * kCipherUnit) -
+                        at);
+    const uint64_t step_end = at + length;
+    const bool is_wanted = at >= offset && step_end <= end;
+    if (!is_wanted && buffer == nullptr) {
+      buffer = std::make_unique_for_overwrite<std::byte[]>(length);
+    }
+    // A buffer for the first step is as large as any that follows.
+    const std::span bytes =
+        is_wanted ? plain.subspan(at - offset, length) : std::span(buffer.get(), length);
+    RESHARD_RETURN_IF_ERROR(read(at, bytes));
+    RESHARD_RETURN_IF_ERROR(decryption.Update(bytes));
+    if (!is_wanted) {
+      const uint64_t from = std::max(at, offset);
+      std::memcpy(plain.data() + (from - offset), bytes.data() + (from - at),
+                  std::min(step_end, end) - from);
+    }
+    at = step_end;
+  }
+  return {};
+}
+
+}  // namespace reshard

@@ -1,0 +1,136 @@
+// Encrypted files, read with their key by SourceFiles.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "reshard/encryption.h"
+#include "src/io/source_files.h"
+#include "tests/support/checkpoint_bytes.h"
+#include "tests/support/encrypted_bytes.h"
+#include "tests/support/source_content.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kKey = "0123456789abcdef0123456789ABCDEF";
+
+std::string Random(size_t length) {
+  std::mt19937_64 random(length);
+  std::string text(length, '\0');
+  for (char& letter : text) letter = static_cast<char>(random());
+  return text;
+}
+
+struct ModeAndKey {
+  const char* mode;
+  size_t key_bytes;
+};
+
+std::string NameOfMode(const testing::TestParamInfo<ModeAndKey>& info) {
+  std::string name = info.param.mode + std::to_string(info.param.key_bytes);
+  name.erase(3, 1);
+  return name;
+}
+
+class DecryptedFileTest : public testing::TestWithParam<ModeAndKey> {
+ protected:
+  std::string Encrypt(std::string_view plain, size_t block_bytes) const {
+    return Encrypted(GetParam().mode, key_, plain, block_bytes);
+  }
+  SourceFiles::Options Options() const { return {.max_open = 1, .key = KeyOf(key_)}; }
+
+  const std::string_view key_ = kKey.substr(0, GetParam().key_bytes);
+  const TemporaryFolder folder_;
+};
+
+TEST_P(DecryptedFileTest, AnyBytesAreThoseOfThePlainFile) {
+  const std::string plain = Random(100'000);
+  std::mt19937_64 random;  // NOLINT(cert-msc51-cpp): the same each time
+  for (const size_t block_bytes : {1U, 15U, 16U, 17U, 1000U, 65536U, 100000U, 1000000U}) {
+    SCOPED_TRACE(block_bytes);
+    const std::string part = plain.substr(0, 300 * block_bytes);
+    SourceFiles files(Options());
+    const FileId file = files.Add(folder_.Write("a.ckpt", Encrypt(part, block_bytes)));
+    ASSERT_TRUE(files.Size(file).ok()) << files.Size(file).status().message();
+    ASSERT_EQ(*files.Size(file), part.size());
+    EXPECT_EQ(Copied(files, file, 0, part.size()), part);
+    for (int i = 0; i < 50; ++i) {
+      const size_t offset = random() % part.size();
+      const size_t length = std::min<size_t>(random() % 5000, part.size() - offset);
+      EXPECT_EQ(Copied(files, file, offset, length), part.substr(offset, length));
+      EXPECT_EQ(Content(files.Open(file, offset, length)), part.substr(offset, length));
+    }
+    EXPECT_THAT(Copied(files, file, part.size() - 1, 2), HasSubstr("the file ends at"));
+  }
+}
+
+TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {
+  const std::string plain = Random(3 * kWindowBytes + 12'345);
+  SourceFiles files({.max_open = 1, .window_budget = kWindowBytes, .key = KeyOf(key_)});
+  const FileId file = files.Add(folder_.Write("a.ckpt", Encrypt(plain, 1'000'001)));
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<uint64_t>(t));
+      for (int i = 0; i < 8; ++i) {
+        const size_t offset = random() % plain.size();
+        const size_t length = std::min<size_t>(random() % kWindowBytes, plain.size() - offset);
+        if (!files.Prefetch(file, offset, length).ok()) ++wrong;
+        if (Content(files.Open(file, offset, length)) != plain.substr(offset, length)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(files.VerifyUnchanged().ok());
+}
+
+TEST_P(DecryptedFileTest, ATrailerBehindTheBlocksDoesNotCount) {
+  const std::string plain = Random(1000);
+  SourceFiles files(Options());
+  const FileId file = files.Add(folder_.Write("a.ckpt", Encrypt(plain, 300) + CrcTrailer(0)));
+  EXPECT_EQ(Copied(files, file, 0, plain.size()), plain);
+  EXPECT_EQ(*files.Size(file), plain.size());
+}
+
+TEST_P(DecryptedFileTest, AnotherKeyIsNoticedBeforeAByteIsUsed) {
+  const std::string plain(1'000'000, 'x');
+  const std::string path = folder_.Write("a.ckpt", Encrypt(plain, plain.size()));
+  std::string other(key_);
+  other.back() ^= 1;
+  SourceFiles files({.max_open = 1, .key = KeyOf(other)});
+  EXPECT_THAT(Copied(files, files.Add(path), 0, 10), HasSubstr("encrypted block 0 at offset 0: "));
+  EXPECT_THAT(Copied(files, files.Add(path), 0, 10),
+              HasSubstr("the key is not the one that the file was encrypted with"));
+}
+
+TEST_P(DecryptedFileTest, PlainFilesAreReadAsTheyAre) {
+  SourceFiles files(Options());
+  EXPECT_EQ(Copied(files, files.Add(folder_.Write("a.ckpt", "plain bytes")), 0, 11), "plain bytes");
+  EXPECT_EQ(*files.Size(files.Add(folder_.Write("b.ckpt", ""))), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, DecryptedFileTest,
+                         testing::Values(ModeAndKey{"AES-GCM", 16}, ModeAndKey{"AES-GCM", 24},
+                                         ModeAndKey{"AES-GCM", 32}, ModeAndKey{"AES-CBC", 16},
+                                         ModeAndKey{"AES-CBC", 24}, ModeAndKey{"AES-CBC", 32},
+                                         ModeAndKey{"SM4-CBC", 16}),
+                         NameOfMode);
+
+}  // namespace
+}  // namespace reshard

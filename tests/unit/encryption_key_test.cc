@@ -1,0 +1,72 @@
+#include "reshard/encryption.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tests/support/encrypted_bytes.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string TextOf(const Result<std::shared_ptr<const EncryptionKey>>& key) {
+  if (!key.ok()) return key.status().message();
+  const auto bytes = (*key)->bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(EncryptionKey, ComesOutOfAFileWithOrWithoutALineFeed) {
+  const TemporaryFolder folder;
+  for (const size_t length : {16U, 24U, 32U}) {
+    const std::string key(length, 'k');
+    EXPECT_EQ(TextOf(EncryptionKey::FromFile(folder.Write("key", key))), key);
+    EXPECT_EQ(TextOf(EncryptionKey::FromFile(folder.Write("key", key + "\n"))), key);
+    const std::string ends_line = key.substr(1) + "\n";
+    EXPECT_EQ(TextOf(EncryptionKey::FromFile(folder.Write("key", ends_line))), ends_line);
+  }
+}
+
+TEST(EncryptionKey, ComesOutOfTheEnvironment) {
+  ASSERT_EQ(setenv("RESHARD_TEST_KEY", "0123456789abcdef", 1), 0);
+  EXPECT_EQ(TextOf(EncryptionKey::FromEnvironment("RESHARD_TEST_KEY")), "0123456789abcdef");
+  ASSERT_EQ(setenv("RESHARD_TEST_KEY", "secret", 1), 0);
+  const Status status = EncryptionKey::FromEnvironment("RESHARD_TEST_KEY").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "variable RESHARD_TEST_KEY: expected a key of 16, 24 or 32 bytes, found 6 bytes");
+  ASSERT_EQ(unsetenv("RESHARD_TEST_KEY"), 0);
+  EXPECT_EQ(EncryptionKey::FromEnvironment("RESHARD_TEST_KEY").status().code(),
+            StatusCode::kNotFound);
+}
+
+TEST(EncryptionKey, OfOtherLengthsIsRefusedAndNotPrinted) {
+  const TemporaryFolder folder;
+  for (const size_t length : {0U, 1U, 15U, 18U, 23U, 31U, 34U, 4096U}) {
+    const std::string path = folder.Write("key", std::string(length, 'K'));
+    const Status status = EncryptionKey::FromFile(path).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << length;
+    EXPECT_THAT(status.message(), HasSubstr(path + ": expected a key of 16, 24 or 32 bytes"));
+    EXPECT_THAT(status.message(), Not(HasSubstr("KK")));
+  }
+}
+
+TEST(EncryptionKey, OfAFileThatIsNotThere) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(EncryptionKey::FromFile(folder.path() / "none").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(EncryptionKey::FromFile(folder.path()).status().code(), StatusCode::kIo);
+}
+
+TEST(EncryptionKey, ManyAtATime) {
+  for (int i = 0; i < 10'000; ++i) EXPECT_EQ(KeyOf("0123456789abcdef")->bytes().size(), 16U);
+}
+
+}  // namespace
+}  // namespace reshard

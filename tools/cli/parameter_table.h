@@ -1,0 +1,46 @@
+// ParameterTable: a row for each parameter, or for parameters that are alike, so that a table of
+// thousands fits a screen.
+#ifndef RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
+#define RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tools/cli/text_format.h"
+
+namespace reshard {
+
+// The columns are NAME, those given, and STAGE. A plain value.
+class ParameterTable {
+ public:
+  // A longer table does not fit a screen.
+  static constexpr size_t kScreenRows = 40;
+
+  explicit ParameterTable(std::vector<Table::Column> columns) : columns_(std::move(columns)) {}
+
+  // `cells` are as many as there are columns.
+  void Add(std::string_view name, std::vector<std::string> cells, int64_t stage);
+
+  // Returns a row for each parameter. Where there are more than kScreenRows, and not `all`
+  // are asked for, parameters whose names differ only in their numbers, and whose cells are equal,
+  // are one row: "layers.*.wq.weight x 36", with the stages of them all.
+  std::string ToText(bool all) const;
+
+ private:
+  struct Row {
+    std::string name;
+    std::vector<std::string> cells;
+    int64_t stage;
+  };
+
+  std::vector<Table::Column> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
