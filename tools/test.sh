@@ -32,11 +32,15 @@ if [[ ! $RESHARD_TEST_SEED =~ ^[0-9]+$ ]]; then
 fi
 echo "seed $RESHARD_TEST_SEED (RESHARD_TEST_SEED)"
 
+# MindSpore forks processes of its own: what waits for one that hangs is ended, and has failed.
+longest_comparison=20m
+
 # What is run of the suites that take long.
 if [[ $mode == --complete ]]; then
   long_suites=complete
   random_cases=1000
   format_cases=1000
+  longest_comparison=60m
 else
   long_suites=sample
   random_cases=120
@@ -95,6 +99,10 @@ run_part() { # PART COMMAND...
   fi
 }
 
+run_comparison() { # PART COMMAND...
+  run_part "$1" timeout --verbose --kill-after 10 "$longest_comparison" "${@:2}"
+}
+
 # Prints "test: why" for each test of a ctest run that skipped itself, out of GoogleTest's output, and
 # what fault tests say that they could not do.
 skipped_tests() { # LOG OF CTEST
@@ -131,8 +139,8 @@ configure_and_build() { # PRESET [CMAKE OPTION...]
   cmake --preset "$@" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
-build_and_test() { # PRESET
-  if run_part "$1-build" configure_and_build "$1"; then
+build_and_test() { # PRESET [CMAKE OPTION...]
+  if run_part "$1-build" configure_and_build "$@"; then
     run_ctest "$1-test" "$1"
   else
     did_not_run "$1-test" "the build failed"
@@ -140,7 +148,7 @@ build_and_test() { # PRESET
 }
 
 check_format() {
-  find include src format tools tests \( -name '*.h' -o -name '*.cc' \) -print0 |
+  find include src format tools python tests \( -name '*.h' -o -name '*.cc' \) -print0 |
     xargs -0 clang-format-14 --dry-run --Werror
 }
 
@@ -170,7 +178,12 @@ run_all() {
     run_part deps-aarch64 tools/deps.sh --aarch64 && build_and_test aarch64
     return
   fi
-  build_and_test dev
+  if logged python tools/deps.sh --python; then
+    build_and_test dev -DRESHARD_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/pyenv/bin/python"
+  else
+    did_not_run python "its environment could not be made, see $logs/python.log"
+    build_and_test dev
+  fi
   [[ -n $mode ]] || return
   run_part format check_format
   build_and_test asan
@@ -194,20 +207,22 @@ run_all() {
   if ! logged mindspore tools/deps.sh --mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
-    run_part differential build/venv/bin/python tests/differential/run.py \
+    run_comparison differential build/venv/bin/python tests/differential/run.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases" \
       --formats 0
     rm -rf build/formats
-    run_part formats build/venv/bin/python tests/differential/run.py \
+    run_comparison formats build/venv/bin/python tests/differential/run.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases 0 \
       --formats "$format_cases" --keep build/formats
     # Every file of these, by the libraries that read them.
-    run_part clients build/venv/bin/python tests/differential/clients.py build/formats
-    run_part newest build/venv-newest/bin/python tests/differential/clients.py build/formats
+    run_comparison clients build/venv/bin/python tests/differential/clients.py build/formats
+    run_comparison newest build/venv-newest/bin/python tests/differential/clients.py build/formats
     rm -rf build/formats
-    run_part sampled build/venv/bin/python tests/differential/sampled_test.py \
+    run_comparison sampled build/venv/bin/python tests/differential/sampled_test.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
-    run_part merges build/venv/bin/python tests/differential/merges.py \
+    run_comparison merges build/venv/bin/python tests/differential/merges.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    run_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
   fi
 }

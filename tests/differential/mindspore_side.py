@@ -10,6 +10,9 @@ from pathlib import Path
 
 # Its log would bury the report; errors come back as exceptions.
 os.environ["GLOG_v"] = "4"
+# It forks, and a child that makes OpenMP threads waits forever for those that
+# only its parent has.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import mindspore  # pylint: disable=wrong-import-position
 from mindspore.parallel import checkpoint_transform, transform_safetensors
