@@ -1,0 +1,126 @@
+"""Exceptions: each also is of the class that a Python programmer would catch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from . import _reshard
+
+T = TypeVar("T")
+
+
+class Error(Exception):
+    """Base of all errors of reshard. `code` is the name of the C++ library's code for it."""
+
+    code = "internal error"
+
+
+class InvalidArgumentError(Error, ValueError):
+    """The call itself is wrong."""
+
+    code = "invalid argument"
+
+
+class NotFoundError(Error, FileNotFoundError, ValueError):
+    """A file, folder or rank that has to exist does not."""
+
+    code = "not found"
+
+
+class UnknownTensorError(Error, KeyError):
+    """The checkpoint has no tensor of this name."""
+
+    code = "not found"
+
+    # KeyError's own shows the repr of the message.
+    __str__ = Exception.__str__
+
+
+class CorruptError(Error, ValueError):
+    """A file holds bytes that no valid file of its format can hold."""
+
+    code = "corrupt"
+
+
+class UnsupportedError(Error, ValueError):
+    """Valid, but nothing that reshard handles."""
+
+    code = "unsupported"
+
+
+class MismatchError(Error, ValueError, RuntimeError):
+    """Files and strategies do not fit each other."""
+
+    code = "mismatch"
+
+
+class ChangedError(Error, RuntimeError):
+    """A file changed while it was read."""
+
+    code = "changed"
+
+
+class IoError(Error, OSError):
+    """The system refused or failed an operation."""
+
+    code = "I/O error"
+
+
+class ResourceExhaustedError(Error, MemoryError):
+    """More memory is needed than may be used."""
+
+    code = "resource exhausted"
+
+
+class AlreadyExistsError(Error, FileExistsError):
+    """An output exists, or another run is writing it."""
+
+    code = "already exists"
+
+
+class InternalError(Error, RuntimeError):
+    """A bug of reshard."""
+
+
+class CancelledError(Error):
+    """Stopped on request."""
+
+    code = "cancelled"
+
+
+_CLASSES = (
+    InvalidArgumentError,
+    NotFoundError,
+    CorruptError,
+    UnsupportedError,
+    MismatchError,
+    ChangedError,
+    IoError,
+    ResourceExhaustedError,
+    AlreadyExistsError,
+    InternalError,
+    CancelledError,
+)
+_BY_CODE = {cls.code: cls for cls in _CLASSES}
+
+_OPTION = re.compile("`([^`=]+)((?:=[^`]*)?)`")
+
+
+def in_words(message: str, words: Mapping[str, str]) -> str:
+    """Names options as the call's keywords: `words` has these by the C++ library's names."""
+
+    def keyword(found: re.Match[str]) -> str:
+        return words.get(found[1], found[1].rpartition(".")[2]) + found[2]
+
+    return _OPTION.sub(keyword, message)
+
+
+def call(words: Mapping[str, str], function: Callable[..., T], *arguments: Any) -> T:
+    """Calls a function of the module; what it refuses is raised as one of the classes above."""
+    try:
+        return function(*arguments)
+    except _reshard.StatusError as error:
+        code, message = error.args
+    raise _BY_CODE[code](in_words(message, words))

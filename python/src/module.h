@@ -1,0 +1,57 @@
+// What the sources of the module _reshard have in common: how a Status becomes an exception, and
+// text that Python takes whatever its bytes are.
+//
+// Called with the GIL held.
+#ifndef RESHARD_PYTHON_MODULE_H_
+#define RESHARD_PYTHON_MODULE_H_
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "reshard/status.h"
+
+namespace reshard::python {
+
+// A Status on its way to Python, where it is _reshard.StatusError(code, message).
+class StatusError : public std::exception {
+ public:
+  explicit StatusError(Status status) : status_(std::move(status)) {}
+  const char* what() const noexcept override { return status_.message().c_str(); }
+  const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+inline void Check(const Status& status) {
+  if (!status.ok()) throw StatusError(status);
+}
+
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) throw StatusError(result.status());
+  return *std::move(result);
+}
+
+// As os.fsdecode does it: bytes that are no UTF-8 become surrogates.
+inline nanobind::object Text(std::string_view text) {
+  PyObject* decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (decoded == nullptr) throw nanobind::python_error();
+  return nanobind::steal(decoded);
+}
+
+inline std::string Bytes(const nanobind::bytes& bytes) {
+  return std::string(bytes.c_str(), bytes.size());
+}
+
+void AddCalls(nanobind::module_& module);
+void AddStore(nanobind::module_& module);
+
+}  // namespace reshard::python
+
+#endif  // RESHARD_PYTHON_MODULE_H_

@@ -1,0 +1,314 @@
+"""reshard.open: tensors are whole, whatever they are cut into, and are indexed as numpy's are."""
+
+import gc
+import multiprocessing
+import os
+import pathlib
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import reshard
+
+
+@pytest.fixture
+def ckpt(samples):
+    with reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy") as opened:
+        yield opened
+
+
+def test_is_a_mapping_in_the_order_of_the_files(ckpt, full):
+    whole = reshard.open(full)
+    assert list(ckpt) == list(whole)
+    assert len(ckpt) == 65 and "lm_head.weight" in ckpt and "x" not in ckpt
+    assert ckpt.get("x") is None and ckpt.ranks == list(range(8))
+    assert ckpt.nbytes == sum(t.nbytes for t in ckpt.values())
+
+
+def test_cut_tensors_equal_those_of_the_full_file(ckpt, full):
+    whole = reshard.open(full)
+    for name, tensor in ckpt.items():
+        assert tensor.shape == whole[name].shape and tensor.dtype == whole[name].dtype
+        assert tensor.numpy().tobytes() == whole[name].mapped[...].tobytes(), name
+
+
+def test_an_unknown_name_says_what_is_near(ckpt):
+    with pytest.raises(reshard.UnknownTensorError, match="did you mean 'lm_head.weight'") as found:
+        ckpt["lm_head.wieght"]
+    assert isinstance(found.value, KeyError) and not str(found.value).startswith('"')
+
+
+def random_index(rng, shape):
+    """An index, with at most one list, that numpy takes for an array of this shape."""
+    items = []
+    list_left = True
+    for size in shape:
+        kind = rng.choice(["int", "slice", "slice", "list", "mask"])
+        if kind in ("list", "mask") and not list_left:
+            kind = "slice"
+        if kind == "int" and size:
+            items.append(rng.randrange(-size, size))
+        elif kind == "list" and size:
+            list_left = False
+            items.append([rng.randrange(-size, size) for _ in range(rng.randrange(4))])
+        elif kind == "mask":
+            list_left = False
+            items.append(np.array([rng.random() < 0.3 for _ in range(size)], dtype=bool))
+        else:
+            edge = [None, *range(-size - 1, size + 2)]
+            items.append(slice(rng.choice(edge), rng.choice(edge), rng.choice([None, 1, 2, -1, -3, 17])))
+    items = items[: rng.randrange(len(items) + 1)]
+    if rng.random() < 0.3:
+        items.insert(rng.randrange(len(items) + 1), None)
+    if rng.random() < 0.3:
+        # What stands behind an ellipsis has to fit the last axes.
+        items = [...] if rng.random() < 0.5 or not items else [*items, ...]
+    return tuple(items)
+
+
+@pytest.mark.parametrize("longest_gap", [0, 64 << 10])
+def test_random_indices_select_what_numpy_selects(ckpt, monkeypatch, longest_gap):
+    monkeypatch.setattr(reshard._index, "_LONGEST_GAP", longest_gap)
+    seed = int(os.environ.get("RESHARD_TEST_SEED", random.randrange(1 << 30)))
+    rng = random.Random(seed)
+    tensors = [t for t in ckpt.values() if t.size]
+    arrays = {}
+    for _ in range(400):
+        tensor = rng.choice(tensors)
+        array = arrays.setdefault(tensor.name, tensor.numpy())
+        index = random_index(rng, tensor.shape)
+        expected = array[index]
+        found = tensor[index]
+        said = f"seed {seed}: {tensor.name}{list(tensor.shape)}[{index}]"
+        assert np.shape(found) == np.shape(expected), said
+        assert np.asarray(found).tobytes() == expected.tobytes(), said
+        if isinstance(found, np.ndarray):
+            assert found.flags.owndata and found.flags.writeable and found.flags.c_contiguous, said
+        into = np.empty(np.shape(expected), tensor.dtype)
+        assert tensor.read(index, out=into) is into
+        assert into.tobytes() == expected.tobytes(), said
+
+
+@pytest.mark.parametrize(
+    "index", [256, -257, (0, 64), (0, 0, 0), (..., ...), [0, 256], 1.5, "a", ([0], [0]), [[0]], True]
+)
+def test_wrong_indices_are_index_errors(ckpt, index):
+    with pytest.raises(IndexError):
+        ckpt["lm_head.weight"][index]
+
+
+def test_far_rows_are_read_apart(ckpt):
+    selection = reshard._index.select([31999, 0], (32000, 4096), 2)
+    assert [(run.begin, run.extent) for run in selection.axes[0].runs] == [(0, 1), (31999, 1)]
+    selection = reshard._index.select(np.s_[::1000], (32000, 4096), 2)
+    assert [run.extent for run in selection.axes[0].runs] == [1] * 32
+    selection = reshard._index.select([3, 1], (32000, 4096), 2)
+    assert [(run.begin, run.extent) for run in selection.axes[0].runs] == [(1, 3)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: np.empty((3, 64), t.dtype),
+        lambda t: np.empty((256, 64), np.float32),
+        lambda t: np.empty((64, 256), t.dtype).T,
+    ],
+)
+def test_out_has_to_fit(ckpt, make):
+    tensor = ckpt["lm_head.weight"]
+    with pytest.raises(ValueError, match="^out: "):
+        tensor.read(out=make(tensor))
+    closed_to_writes = np.empty(tensor.shape, tensor.dtype)
+    closed_to_writes.flags.writeable = False
+    with pytest.raises(ValueError, match="^out: "):
+        tensor.read(out=closed_to_writes)
+
+
+def test_views_are_read_only_and_equal_to_what_is_read(full):
+    with reshard.open(full) as whole:
+        for tensor in whole.values():
+            view = tensor.mapped[...]
+            assert not view.flags.writeable and view.tobytes() == tensor.numpy().tobytes()
+            with pytest.raises(ValueError):
+                view.flags.writeable = True
+        weight = whole["lm_head.weight"]
+        array = weight.numpy()
+        for index in (5, np.s_[128:], np.s_[::-3, 1:9:2], (..., 3), np.s_[None, 4:5], np.s_[9:9]):
+            assert weight.mapped[index].shape == array[index].shape
+            assert weight.mapped[index].tobytes() == array[index].tobytes()
+        for index in ([1, 2], np.zeros(256, bool)):
+            with pytest.raises(TypeError):
+                weight.mapped[index]
+
+
+def test_a_view_of_a_part_that_one_file_holds(ckpt):
+    weight = ckpt["lm_head.weight"]
+    assert weight.mapped[64:100].tobytes() == weight[64:100].tobytes()
+    with pytest.raises(ValueError, match="in several files"):
+        weight.mapped[60:70]
+
+
+def lines_of_maps(path):
+    return sum(str(path) in line for line in open("/proc/self/maps", encoding="utf-8"))
+
+
+def test_a_view_keeps_the_file_mapped_and_nothing_else_does(full, tmp_path):
+    path = tmp_path / "view.ckpt"
+    shutil.copy(full, path)
+    opened = reshard.open(path)
+    view = opened["lm_head.weight"].mapped[3:5]
+    part = view[1]
+    expected = opened["lm_head.weight"][4].tobytes()
+    opened.close()
+    del opened, view
+    gc.collect()
+    assert lines_of_maps(path) == 1 and part.tobytes() == expected
+    del part
+    gc.collect()
+    assert lines_of_maps(path) == 0
+
+
+def test_dtypes_are_numpys_or_of_ml_dtypes(ckpt):
+    import ml_dtypes
+
+    weight = ckpt["lm_head.weight"]
+    assert weight.dtype == ml_dtypes.bfloat16 and weight.dtype_name == "BFloat16"
+    assert weight[0, 0].dtype == ml_dtypes.bfloat16
+    assert all(t.dtype != object and t.dtype.itemsize == t.itemsize for t in ckpt.values())
+    assert np.asarray(weight).dtype == ml_dtypes.bfloat16
+    assert np.asarray(weight, dtype=np.float32).dtype == np.float32
+
+
+def test_closed_is_closed(samples):
+    ckpt = reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy")
+    weight = ckpt["lm_head.weight"]
+    ckpt.close()
+    for use in (lambda: ckpt["lm_head.weight"], lambda: weight[:], lambda: weight.mapped[:2]):
+        with pytest.raises(ValueError, match="checkpoint is closed"):
+            use()
+    assert repr(ckpt).endswith("closed)") and "lm_head.weight" in repr(weight)
+
+
+def test_errors_are_of_the_classes_that_people_catch(samples, tmp_path):
+    with pytest.raises(FileNotFoundError) as found:
+        reshard.open(tmp_path / "nowhere")
+    assert type(found.value) is reshard.NotFoundError and found.value.code == "not found"
+    assert str(tmp_path / "nowhere") in str(found.value)
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+    (tmp_path / "bad.ckpt").write_bytes(b"\xff" * 99)
+    with pytest.raises(ValueError) as found:
+        reshard.open(tmp_path / "bad.ckpt")
+    assert type(found.value) is reshard.CorruptError
+    with pytest.raises(ValueError, match="null character"):
+        reshard.open("a\0b")
+    with pytest.raises(TypeError):
+        reshard.open(3)
+    with pytest.raises(reshard.Error) as found:
+        reshard.open(samples / "ckpt_8")
+    assert "`" not in str(found.value)
+
+
+def test_options_are_named_as_keywords():
+    words = {"source.strategy": "src_strategy"}
+    text = "pass `source.strategy` or `force`, or `checks.replicas=none`"
+    expected = "pass src_strategy or force, or replicas=none"
+    assert reshard._errors.in_words(text, words) == expected
+
+
+def test_paths_need_not_be_utf8(full, tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.ckpt")
+    shutil.copy(full, path)
+    assert len(reshard.open(path)) == 65
+    with pytest.raises(reshard.NotFoundError) as found:
+        reshard.open(path + "\udcfe")
+    assert "\udcff" in str(found.value) or "xff" in str(found.value)
+
+
+def test_a_file_that_is_cut_meanwhile_is_an_error_and_no_crash(full, tmp_path):
+    path = tmp_path / "cut.ckpt"
+    shutil.copy(full, path)
+    opened = reshard.open(path)
+    os.truncate(path, 4096)
+    with pytest.raises(reshard.ChangedError):
+        opened["lm_head.weight"][:]
+
+
+def read_in_child(pickled, queue):
+    queue.put(pickle.loads(pickled)[:4].tobytes())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_tensor_travels_to_another_process(ckpt, method):
+    weight = ckpt["lm_head.weight"]
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=read_in_child, args=(pickle.dumps(weight), queue))
+    child.start()
+    assert queue.get(timeout=250) == weight[:4].tobytes()
+    child.join()
+
+
+def test_what_was_pickled_does_not_open_other_files(full, tmp_path):
+    path = tmp_path / "again.ckpt"
+    shutil.copy(full, path)
+    opened = reshard.open(path)
+    pickled = pickle.dumps(opened)
+    assert len(pickle.loads(pickled)) == 65
+    gc.collect()
+    os.utime(path, (1, 1))
+    with pytest.raises(reshard.ChangedError):
+        pickle.loads(pickled)
+
+
+def test_threads_read_side_by_side(ckpt):
+    expected = {name: t.numpy().tobytes() for name, t in ckpt.items()}
+    wrong = []
+
+    def read():
+        for name, tensor in ckpt.items():
+            if tensor[...].tobytes() != expected[name]:
+                wrong.append(name)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_opening_again_and_again_keeps_nothing(samples, full):
+    def once():
+        with reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy") as opened:
+            opened["lm_head.weight"][5:200].sum()
+        reshard.open(full)["lm_head.weight"].mapped[...].sum()
+        with pytest.raises(reshard.Error):
+            reshard.open(full / "nowhere")
+
+    def held():
+        gc.collect()
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            files = sum(".ckpt" in line for line in maps)
+        return len(os.listdir("/proc/self/fd")), files
+
+    once()
+    before = held()
+    for _ in range(50):
+        once()
+    assert held() == before
+
+
+def test_importing_imports_nothing_heavy():
+    code = "import sys, reshard; print([m for m in ('ml_dtypes','torch','mindspore','tqdm') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_versions_are_one():
+    program = pathlib.Path(os.environ["RESHARD_BIN"]) / "reshard"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert reshard.__version__ in said.split()
