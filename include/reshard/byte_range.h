@@ -19,6 +19,13 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+// Returns the bytes that are in both; where there are none, none.
+constexpr ByteRange Overlap(ByteRange a, ByteRange b) {
+  const uint64_t begin = a.offset > b.offset ? a.offset : b.offset;
+  const uint64_t end = a.end() < b.end() ? a.end() : b.end();
+  return {begin, end > begin ? end - begin : 0};
+}
+
 }  // namespace v0_1
 }  // namespace reshard
 

@@ -111,6 +111,8 @@ struct ConvertReport {
   bool source_is_whole = false;
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
+  // Finite values that casts made infinite or NaN, in all files that were published.
+  uint64_t values_lost = 0;
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal

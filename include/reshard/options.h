@@ -66,8 +66,9 @@ struct LockWaiting {
   std::function<void(const Waiting&)> report = {};
 };
 
-struct Strategy;      // reshard/strategy.h
-class EncryptionKey;  // reshard/encryption.h
+enum class DType : uint8_t;  // reshard/tensor.h
+struct Strategy;             // reshard/strategy.h
+class EncryptionKey;         // reshard/encryption.h
 
 // The format of target files.
 enum class TargetFormat {
@@ -205,14 +206,27 @@ struct Renames {
   friend bool operator==(const Renames&, const Renames&) = default;
 };
 
-// Which parameters and ranks are written, and under which names.
+// What the floating-point tensors are written as that a pattern of names matches: as MindSpore's
+// load_param_into_net casts them. Others, such as integers, are never cast.
+struct CastRule {
+  // GlobMatch, of names in the source. Empty: all but optimizer states (adam_*, moment*,
+  // accu_grads*, *.exp_avg*) and tensors of one element.
+  std::string pattern = {};
+  // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: as it is.
+  std::optional<DType> dtype = {};
+
+  friend bool operator==(const CastRule&, const CastRule&) = default;
+};
+
+// Which parameters and ranks are written, under which names, and as what.
 struct Selection {
   std::vector<int64_t> ranks = {};  // target ranks; empty: all
   // Patterns (GlobMatch, reshard/parameters.h) of names in the source: a parameter is written if
   // one of `include` matches it, or that is empty, and none of `exclude` does.
   std::vector<std::string> include = {};
   std::vector<std::string> exclude = {};
-  Renames renames = {};  // from names in the source to the target's
+  Renames renames = {};              // from names in the source to the target's
+  std::vector<CastRule> casts = {};  // the first whose pattern matches counts
   // No value: as kCopy, but refused where the names show that a strategy belongs to other files:
   // the names differ by a prefix, or it has no layout for over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched = {};
@@ -227,6 +241,8 @@ struct CheckChoice {
   CheckReplicas replicas = CheckReplicas::kSample;
   // What ParameterTotals::weights of the source has to round to; no value: anything.
   std::optional<RoundedCount> parameters = {};
+  // Refuse to publish where a cast made a finite value infinite or NaN.
+  bool refuse_overflow = false;
   // A file of full tensors of the same model. Each parameter that is written has to have the dtype
   // and the full shape that it has there. Empty: none.
   std::string reference = {};

@@ -90,6 +90,7 @@ enum class WarningCode {
   kOtherConversion = 28,     // the sizes are those of another conversion
   kWaiting = 29,             // for another process
   kKeyNotUsed = 30,          // a key was given, but a file is not encrypted
+  kValuesLost = 31,          // casts made finite values infinite or NaN
 };
 
 // Returns the code's name in words, such as "missing ranks".

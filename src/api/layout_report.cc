@@ -193,7 +193,7 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
   for (const Parameter* parameter : chosen) {
     const PlanFindings::Parameter& what = parameter->second;
     ParameterGrids both{
-        {parameter->first, what.kind, what.dtype, what.full_shape, what.bytes}, {}, {}};
+        {parameter->first, what.kind, what.target_dtype, what.full_shape, what.bytes}, {}, {}};
     RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *parameter));
     RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, target, plan, *parameter));
     grids.push_back(std::move(both));

@@ -32,7 +32,7 @@ void AddTo(FileBin& bin, uint64_t size) {
 
 // The dtype of a parameter; text entries and MapTensors, which have none, are planned as bytes.
 std::string_view TypeOf(const PlanFindings::Parameter& parameter) {
-  return parameter.kind == ArrayKind::kTensor ? DTypeName(parameter.dtype) : kAsTheyStand;
+  return parameter.kind == ArrayKind::kTensor ? DTypeName(parameter.target_dtype) : kAsTheyStand;
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ Status CheckOptions(const AgainstOptions& options) {
         "to be proved");
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
+  RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
   RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
   return CheckJobs(options.run.jobs);
 }

@@ -172,6 +172,10 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   for (const auto& [from, to] : selection.renames.patterns) {
     digest.Update(fmt::format("rename pattern {}{}\n", Delimited(from), Delimited(to)));
   }
+  for (const CastRule& rule : selection.casts) {
+    digest.Update(fmt::format("cast {}{}\n", Delimited(rule.pattern),
+                              rule.dtype ? DTypeName(*rule.dtype) : "keep"));
+  }
   const CheckedStrategy* source_strategy = source.rule().source();
   const CheckedStrategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) {
@@ -269,6 +273,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   spec.checksum = options.checks.checksum;
+  spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
   spec.resume = options.resume;
   return spec;

@@ -214,7 +214,8 @@ constexpr size_t kLargest = 5;
 std::vector<TensorInfo> BySize(const PlanFindings& findings) {
   std::vector<TensorInfo> all;
   for (const auto& [name, parameter] : findings.parameters) {
-    all.push_back({name, parameter.kind, parameter.dtype, parameter.full_shape, parameter.bytes});
+    all.push_back(
+        {name, parameter.kind, parameter.target_dtype, parameter.full_shape, parameter.bytes});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -312,7 +313,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   target.ranks = std::make_unique<const MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
       selection.unmatched.value_or(UnmatchedPolicy::kCopy),
-      ParameterChoice(selection.include, selection.exclude, selection.renames),
+      ParameterChoice(selection.include, selection.exclude, selection.renames, selection.casts),
       TargetContainer(source, spec), spec.names);
   if (source.rule().stage_alone() && !spec.names.empty()) {
     return InvalidArgumentError("`names`: is not for one stage alone, whose files end in _partN");

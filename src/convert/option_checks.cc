@@ -93,6 +93,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
+  RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
   return CheckOutside(options.target.folder, options.source.path);
 }

@@ -79,7 +79,7 @@ Result<bool> AreSamplesEqual(SourceFiles& sources, const TargetPlan& plan,
     const uint64_t offset = contents[i].offset + (contents[i].length - length) / 2;
     std::vector<std::byte> expected(length);
     std::vector<std::byte> found(length);
-    RESHARD_RETURN_IF_ERROR(FillTarget(sources, plan, offset, expected, nullptr));
+    RESHARD_RETURN_IF_ERROR(FillTarget(sources, plan, offset, expected, nullptr, nullptr));
     const Status read = published.Read(file, offset, found);
     if (read.code() == StatusCode::kIo) return read;
     if (!read.ok() || found != expected) return false;
@@ -148,7 +148,7 @@ Result<std::string> DigestNow(SourceFiles& sources, const TargetPlan& plan,
   std::vector<std::byte> bytes;
   for (uint64_t at = content.target.offset; at < content.target.end(); at += bytes.size()) {
     bytes.resize(std::min(kStepBytes, content.target.end() - at));
-    RESHARD_RETURN_IF_ERROR(FillTarget(sources, plan, at, bytes, nullptr));
+    RESHARD_RETURN_IF_ERROR(FillTarget(sources, plan, at, bytes, nullptr, nullptr));
     digest.Add(bytes.data(), bytes.size(), at);
   }
   return ToHex(sum);

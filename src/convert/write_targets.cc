@@ -99,6 +99,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
   };
   work.digests = options.checks.checksum;
+  work.refuse_lost = options.checks.refuse_overflow;
   work.fingerprint = fingerprint;
   work.sources = NamesOf(source);
   work.write = {WriteModeOf(options.io.target), &write_back};

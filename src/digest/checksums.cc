@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <new>
 
+#include "src/base/kernel_list.h"
 #include "src/digest/crc32.h"
 #include "src/digest/digest128.h"
-#include "src/digest/kernel_list.h"
 #include "src/digest/xxh3.h"
 #include "src/digest/xxh3_update.h"
 

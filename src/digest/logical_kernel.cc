@@ -4,9 +4,9 @@
 #include <sys/auxv.h>
 #endif
 
+#include "src/base/kernel_list.h"
 #include "src/digest/fold_ring.h"
 #include "src/digest/gf128.h"
-#include "src/digest/kernel_list.h"
 #include "src/digest/load_word.h"
 
 namespace reshard {

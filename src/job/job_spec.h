@@ -33,8 +33,9 @@ struct JobSpec {
   std::string other_source;
   // One opaque line for each source: when they are the same, so are the bytes that a run writes.
   std::vector<std::string> source_identities;
-  bool checksum = true;  // the part records hold digests
-  bool force = false;    // replace outputs and manifests that are there
+  bool checksum = true;      // the part records hold digests
+  bool refuse_lost = false;  // publish nothing where a cast made a finite value infinite or NaN
+  bool force = false;        // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
   uint64_t workers = 0;  // how many do it together; 0: one run alone
   // Of a worker: whether the manifest in the target folder is that of this conversion, of these

@@ -19,6 +19,28 @@ namespace {
 // Whether a path of an earlier run led nowhere because something else has taken a folder's place.
 bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
+Status ReportLost(const JobSpec& spec, const std::map<std::string, uint64_t>& lost,
+                  PublishReport& report) {
+  if (lost.empty()) return {};
+  std::vector<std::string> names;
+  for (const auto& [name, values] : lost) {
+    report.values_lost += values;
+    names.push_back(fmt::format("{} ({})", Quote(name), values));
+  }
+  std::string message = fmt::format(
+      "casts made {} finite values of {} parameters infinite or NaN, as the dtype they were cast "
+      "to "
+      "is too small for them: {}",
+      report.values_lost, lost.size(), FirstOf(names));
+  if (spec.refuse_lost) {
+    return MismatchError(message +
+                         "; nothing was published: cast to a dtype of a larger range, or leave "
+                         "these parameters as they are");
+  }
+  report.warnings.push_back({WarningCode::kValuesLost, std::move(message)});
+  return {};
+}
+
 // The spec's files, and those of earlier runs of the plan that are still there, as their part
 // records tell.
 Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings,
@@ -57,6 +79,7 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
                      "and are no longer listed: {}",
                      Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost))});
   }
+  RESHARD_RETURN_IF_ERROR(ReportLost(spec, builder.lost(), report));
   if (spec.meter != nullptr) spec.meter->Look();
   return builder.Finish();
 }
@@ -104,6 +127,7 @@ Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
                                      parser.HexDigest(), file.record_digest));
   }
   RESHARD_RETURN_IF_ERROR(sources_.Add(head));
+  for (const LostValues& lost : head.lost) lost_[lost.name] += lost.values;
   manifest_.files.push_back({.path = file.path,
                              .size = file.size,
                              .digest = head.digest,

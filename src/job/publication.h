@@ -6,6 +6,7 @@
 #define RESHARD_SRC_JOB_PUBLICATION_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,11 +34,15 @@ class ManifestBuilder {
   // that disagrees with those before on a source. Then the file is not added.
   Status Add(const ManifestFile& file, std::string_view record);
 
+  // Of the files added: how many finite values casts made infinite or NaN, by parameter.
+  const std::map<std::string, uint64_t>& lost() const { return lost_; }
+
   Manifest Finish();
 
  private:
   Manifest manifest_;
   SourceSummary sources_;
+  std::map<std::string, uint64_t> lost_;
 };
 
 struct PublishReport {
@@ -45,6 +50,7 @@ struct PublishReport {
   bool by_other = false;              // and another process has put it there
   std::vector<uint64_t> outstanding;  // workers that have not finished; none when it is published
   std::vector<Warning> warnings;
+  uint64_t values_lost = 0;  // finite ones that casts made infinite or NaN, in all files
 };
 
 // What the new set replaces.

@@ -63,7 +63,8 @@ void WarnOfRenames(const Renames& renames, const Names& names, std::vector<Warni
 Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const ConversionRule& rule,
                                   const PlanFindings& findings) {
   ChoiceFindings found;
-  if (choice.include().empty() && choice.exclude().empty() && choice.renames().empty()) {
+  if (choice.include().empty() && choice.exclude().empty() && choice.renames().empty() &&
+      choice.casts().empty()) {
     return found;
   }
   Names names = NamesOfStrategies(rule);
@@ -81,6 +82,11 @@ Result<ChoiceFindings> FindingsOf(const ParameterChoice& choice, const Conversio
   }
   WarnOfPatterns("`include`", choice.include(), names, found.warnings);
   WarnOfPatterns("`exclude`", choice.exclude(), names, found.warnings);
+  std::vector<std::string> casts;
+  for (const CastRule& cast : choice.casts()) {
+    if (!cast.pattern.empty()) casts.push_back(cast.pattern);
+  }
+  WarnOfPatterns("`casts`", casts, names, found.warnings);
   WarnOfRenames(choice.renames(), names, found.warnings);
   return found;
 }

@@ -15,13 +15,15 @@
 namespace reshard {
 namespace {
 
-PlanFindings::Parameter NoteOf(const SourceTensor& tensor) {
+PlanFindings::Parameter NoteOf(const SourceTensor& tensor, DType target_dtype) {
   return {tensor.name,
           tensor.kind,
           tensor.dtype,
           tensor.full_shape,
-          TensorBytes(tensor.full_shape, tensor.dtype).value_or(0),
-          tensor.file};
+          TensorBytes(tensor.full_shape, target_dtype).value_or(0),
+          tensor.file,
+          false,
+          target_dtype};
 }
 
 void NoteStatedShape(const ParameterLayout* layout, const CheckedStrategy* strategy,
@@ -278,7 +280,8 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   const std::string& target_name = *named;
   const PlanFindings::Parameter* known = findings.Find(target_name);
   if (known == nullptr) {
-    known = &findings.parameters.emplace(target_name, NoteOf(tensor)).first->second;
+    RESHARD_ASSIGN_OR_RETURN(const DType target_dtype, TargetDTypeOf(tensor));
+    known = &findings.parameters.emplace(target_name, NoteOf(tensor, target_dtype)).first->second;
   }
   if (container_ == Container::kSafetensors && target_name == "format") {
     findings.named_as_metadata.insert(Quote(target_name));
@@ -303,6 +306,11 @@ Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanFindings& 
       source().Where(known.file, tensor.name)));
 }
 
+Result<DType> MindSporeTarget::TargetDTypeOf(const SourceTensor& tensor) const {
+  if (tensor.kind != ArrayKind::kTensor) return tensor.dtype;
+  return choice().TargetDType(tensor.name, tensor.dtype, tensor.full_shape);
+}
+
 Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,
                                       PlanFindings& findings, TargetArray& array) const {
   SourceTensor& tensor = OnePiece(array).tensors.front();
@@ -314,7 +322,7 @@ Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_
   std::string made;
   RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(tensor.name, made));
   array.name = *target_name;
-  array.dtype = tensor.dtype;
+  RESHARD_ASSIGN_OR_RETURN(array.dtype, TargetDTypeOf(tensor));
   SetBox(recipe.converted.grid(place).BoxOf(rule_.TargetLocalRank(rank),
                                             recipe.converted.shard_shape(place)),
          array);
@@ -351,11 +359,11 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
   std::string made;
   RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(name, made));
   array.name = *target_name;
-  array.dtype = tensor.dtype;
+  RESHARD_ASSIGN_OR_RETURN(array.dtype, TargetDTypeOf(tensor));
   if (!findings.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, findings).status());
     PlanFindings::Parameter& noted = findings.parameters[array.name];
-    noted = NoteOf(tensor);
+    noted = NoteOf(tensor, array.dtype);
     noted.copied = true;
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, findings));
   }

@@ -154,6 +154,8 @@ class MindSporeTarget final : public Target {
                                               PlanFindings& findings) const;
   // As Note; fails, too, where target ranks planned before found another dtype or full shape.
   Status NoteConverted(const SourceTensor& tensor, PlanFindings& findings) const;
+  // Returns as what a parameter is written.
+  Result<DType> TargetDTypeOf(const SourceTensor& tensor) const;
   // Fill in an array of a rank's file.
   Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanFindings& findings,
                        TargetArray& array) const;

@@ -101,7 +101,7 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
   if (!findings.silent) {
     PlanFindings::Parameter& noted = findings.parameters[array.name];
     noted = {tensor.name,    tensor.kind, tensor.dtype, tensor.full_shape,
-             tensor.Bytes(), tensor.file, true};
+             tensor.Bytes(), tensor.file, true,         tensor.dtype};
     if (container_ == Container::kSafetensors && array.name == "format") {
       findings.named_as_metadata.insert(Quote(array.name));
     }

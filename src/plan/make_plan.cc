@@ -18,6 +18,7 @@
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/cast/cast.h"
 #include "src/plan/make_copies.h"
 #include "src/tensor/byte_box.h"
 
@@ -57,14 +58,15 @@ struct CutKey {
   int64_t stage = 0;
   SharedGrid grid;
   DType dtype = DType::kFloat32;
+  DType target_dtype = DType::kFloat32;
   Shape full_shape;
   Shape shard_shape;
   Box box;
 
-  bool Fits(const SourceTensor& tensor, const Box& wanted) const {
+  bool Fits(const SourceTensor& tensor, DType target, const Box& wanted) const {
     const bool alike = rank ? rank == tensor.rank && file == tensor.file
                             : !tensor.rank && table == tensor.table && grid == tensor.grid;
-    return alike && stage == tensor.stage && dtype == tensor.dtype &&
+    return alike && stage == tensor.stage && dtype == tensor.dtype && target_dtype == target &&
            full_shape == tensor.full_shape && shard_shape == tensor.shard_shape && box == wanted;
   }
 };
@@ -170,7 +172,12 @@ class PlanMaker {
     uint64_t begin = 0;
     for (const Piece& piece : pieces.pieces) {
       const SourceTensor& tensor = pieces.tensors[piece.tensor];
-      const ByteRange range = {begin, Volume(piece.box) * ItemBytes(tensor.dtype)};
+      const ByteRange range = {begin, Volume(piece.box) * ItemBytes(array_.dtype)};
+      if (array_.dtype != tensor.dtype &&
+          !(IsCastSource(tensor.dtype) && IsCastTarget(array_.dtype))) {
+        return MismatchError(fmt::format("parameter {}: {} is not cast to {}", Quote(array_.name),
+                                         DTypeName(tensor.dtype), DTypeName(array_.dtype)));
+      }
       if (Volume(piece.place) != Volume(piece.box) || !Follows(piece, array_, range)) {
         return NotFilled();
       }
@@ -230,7 +237,7 @@ class PlanMaker {
     if (cuts_.empty() || !IsSimple(pieces, frames)) return nullptr;
     const SourceTensor& tensor = pieces.tensors.front();
     const auto found = std::find_if(cuts_.begin(), cuts_.end(), [&](const KnownCut& cut) {
-      return cut.key.Fits(tensor, pieces.pieces.front().box);
+      return cut.key.Fits(tensor, array_.dtype, pieces.pieces.front().box);
     });
     return found == cuts_.end() ? nullptr : &*found;
   }
@@ -246,8 +253,8 @@ class PlanMaker {
     }
     if (cuts_.size() < kMostCuts) cuts_.emplace_back();
     KnownCut& cut = cuts_[next_cut_++ % kMostCuts];
-    cut.key = {tensor.rank,  tensor.file,       tensor.table,       tensor.stage, tensor.grid,
-               tensor.dtype, tensor.full_shape, tensor.shard_shape, piece.box};
+    cut.key = {tensor.rank,  tensor.file,  tensor.table,      tensor.stage,       tensor.grid,
+               tensor.dtype, array_.dtype, tensor.full_shape, tensor.shard_shape, piece.box};
     cut.source_offset = tensor.content.front().offset;
     cut.sources.clear();
     for (const PlacedPiece& shard : piece.shards) cut.sources.push_back(shard.file);
@@ -282,15 +289,23 @@ class PlanMaker {
     const SourceTensor& tensor = piece.tensor;
     const uint64_t offset = plan_.size;
     RESHARD_RETURN_IF_ERROR(Extend(tensor.name, part.length));
+    Content content{.source_name = piece.names.source,
+                    .target_name = piece.names.target,
+                    .dtype = tensor.dtype,
+                    .target_dtype = array_.dtype,
+                    .geometry = {},
+                    .box_offset = part.offset,
+                    .target = {offset, part.length},
+                    .copies = {}};
+    // Elements that another Value has bytes of are gathered for both.
+    const uint64_t first = part.offset / ItemBytes(array_.dtype) * ItemBytes(tensor.dtype);
+    const ByteRange image = {content.is_cast() ? first : part.offset,
+                             content.ImageRange(content.target).length};
     RESHARD_ASSIGN_OR_RETURN(ShardCopies made,
-                             MakeCopies(tensor, piece.shards, piece.box, part, offset));
-    plan_.segments.emplace_back(Content{.source_name = piece.names.source,
-                                        .target_name = piece.names.target,
-                                        .dtype = tensor.dtype,
-                                        .geometry = {tensor.full_shape, piece.box, made.shards},
-                                        .box_offset = part.offset,
-                                        .target = {offset, part.length},
-                                        .copies = std::move(made.copies)});
+                             MakeCopies(tensor, piece.shards, piece.box, image, offset));
+    content.geometry = {tensor.full_shape, piece.box, made.shards};
+    content.copies = std::move(made.copies);
+    plan_.segments.emplace_back(std::move(content));
     return {};
   }
 
@@ -314,6 +329,7 @@ class PlanMaker {
           Content{.source_name = names.source,
                   .target_name = names.target,
                   .dtype = DType::kUInt8,
+                  .target_dtype = DType::kUInt8,
                   .geometry = {shape, box, {{box, place}}},
                   .box_offset = begin,
                   .target = target,

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
+#include "src/cast/cast.h"
 
 namespace reshard {
 namespace {
@@ -25,6 +27,34 @@ Status TooLong(const std::string& from, const std::string& to) {
   return InvalidArgumentError(
       fmt::format("renaming {} to {}: expected a name of at most {} bytes, found {}", Quote(from),
                   Quote(to), kMaxTagBytes, to.size()));
+}
+
+// What optimizers call their own tensors.
+constexpr std::string_view kStates[] = {"adam_*", "moment*", "accu_grads*", "*.exp_avg*"};
+
+bool IsFloat(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kHiFloat8:
+    case DType::kFloat8E8M0:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat6E2M3:
+    case DType::kFloat6E3M2:
+    case DType::kFloat4E2M1:
+      return true;
+    default:
+      return IsCastSource(dtype);
+  }
+}
+
+// Whether the rule is for a tensor.
+bool Matches(const CastRule& rule, std::string_view name, const Shape& full_shape) {
+  if (!rule.pattern.empty()) return GlobMatch(rule.pattern, name);
+  return ElementCount(full_shape).value_or(0) != 1 &&
+         std::none_of(std::begin(kStates), std::end(kStates),
+                      [name](std::string_view pattern) { return GlobMatch(pattern, name); });
 }
 
 auto Stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
@@ -61,6 +91,28 @@ Status CheckRenames(const Renames& renames) {
   return {};
 }
 
+Status CheckCasts(const std::vector<CastRule>& casts) {
+  for (auto rule = casts.begin(); rule != casts.end(); ++rule) {
+    if (rule->dtype && !IsCastTarget(*rule->dtype)) {
+      return InvalidArgumentError(fmt::format(
+          "`casts`: nothing is cast to {}; expected Float16, BFloat16, Float32, Float64, "
+          "Float8E4M3FN or Float8E5M2",
+          DTypeName(*rule->dtype)));
+    }
+    const bool is_repeated = std::any_of(casts.begin(), rule, [&](const CastRule& earlier) {
+      return earlier.pattern == rule->pattern;
+    });
+    if (is_repeated) {
+      return InvalidArgumentError(
+          rule->pattern.empty()
+              ? "`casts`: two rules without a pattern; the first would decide: leave one out"
+              : fmt::format("`casts`: two rules for {}; the first would decide: leave one out",
+                            Quote(rule->pattern)));
+    }
+  }
+  return {};
+}
+
 std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
                                          std::string_view name) {
   std::string made;
@@ -90,11 +142,28 @@ std::optional<std::string> NameByPattern(std::string_view pattern, std::string_v
 }
 
 ParameterChoice::ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
-                                 Renames renames)
-    : include_(std::move(include)), exclude_(std::move(exclude)), renames_(std::move(renames)) {}
+                                 Renames renames, std::vector<CastRule> casts)
+    : include_(std::move(include)),
+      exclude_(std::move(exclude)),
+      renames_(std::move(renames)),
+      casts_(std::move(casts)) {}
 
 bool ParameterChoice::Takes(std::string_view name) const {
   return (include_.empty() || MatchesAny(include_, name)) && !MatchesAny(exclude_, name);
+}
+
+Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
+                                           const Shape& full_shape) const {
+  if (casts_.empty() || !IsFloat(dtype)) return dtype;
+  const auto rule = std::find_if(casts_.begin(), casts_.end(), [&](const CastRule& candidate) {
+    return Matches(candidate, name, full_shape);
+  });
+  if (rule == casts_.end() || !rule->dtype || *rule->dtype == dtype) return dtype;
+  if (IsCastSource(dtype)) return *rule->dtype;
+  return UnsupportedError(fmt::format(
+      "parameter {}: {} is not cast to {}: only Float16, BFloat16, Float32 and Float64 are cast; "
+      "leave it as it is with a rule of `casts` before this one",
+      Quote(name), DTypeName(dtype), DTypeName(*rule->dtype)));
 }
 
 Status ParameterChoice::NothingTaken(uint64_t parameters, std::string_view name,

@@ -1,4 +1,4 @@
-// ParameterChoice: which parameters of a source are written, and under which names.
+// ParameterChoice: which parameters of a source are written, under which names, and as what.
 //
 // Patterns and old names are those of the source; whatever is asked about a layout or a file is
 // asked by these names too. A plain value; any number of threads may read it.
@@ -13,6 +13,7 @@
 
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
@@ -25,6 +26,10 @@ Status CheckRenames(const Renames& renames);
 std::optional<std::string> NameByPattern(std::string_view pattern, std::string_view new_name,
                                          std::string_view name);
 
+// Returns whether floats may be cast so. Errors: kInvalidArgument for a dtype that nothing is cast
+// to, and for two rules of one pattern.
+Status CheckCasts(const std::vector<CastRule>& casts);
+
 class ParameterChoice {
  public:
   // All parameters, under their own names.
@@ -33,7 +38,7 @@ class ParameterChoice {
   // Those that a pattern of `include` matches (all, where there is none) and none of `exclude`.
   // `renames`, which CheckRenames has passed, maps names of the source to names of the target.
   ParameterChoice(std::vector<std::string> include, std::vector<std::string> exclude,
-                  Renames renames);
+                  Renames renames, std::vector<CastRule> casts = {});
 
   bool Takes(std::string_view name) const;
   // Whether there are no patterns.
@@ -48,14 +53,20 @@ class ParameterChoice {
   // Errors: kInvalidArgument where two patterns fit, or the new name is longer than a tag may be.
   Result<const std::string*> TargetName(const std::string& name, std::string& made) const;
 
+  // Returns the dtype in the target of a tensor of the source. Errors: kUnsupported where a rule
+  // asks for another one, but floats of this dtype are not cast.
+  Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape) const;
+
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }
   const Renames& renames() const { return renames_; }
+  const std::vector<CastRule>& casts() const { return casts_; }
 
  private:
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
   Renames renames_;
+  std::vector<CastRule> casts_;
 };
 
 }  // namespace reshard

@@ -54,8 +54,14 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
 }
 
 void PlanFindings::Add(const SourceTensor& tensor) {
-  parameters[tensor.name] = {tensor.name,    tensor.kind, tensor.dtype,           tensor.full_shape,
-                             tensor.Bytes(), tensor.file, tensor.rank.has_value()};
+  parameters[tensor.name] = {tensor.name,
+                             tensor.kind,
+                             tensor.dtype,
+                             tensor.full_shape,
+                             tensor.Bytes(),
+                             tensor.file,
+                             tensor.rank.has_value(),
+                             tensor.dtype};
 }
 
 void PlanFindings::AddAbsent(std::vector<std::string_view> names) {

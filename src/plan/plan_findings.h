@@ -22,9 +22,10 @@ struct PlanFindings {
     ArrayKind kind = ArrayKind::kTensor;
     DType dtype = DType::kFloat32;
     Shape full_shape;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;   // of the full tensor, as it is written
     FileId file = 0;      // whose shard tells dtype and shape
     bool copied = false;  // as it stands; ranks may copy different ones, and the last one counts
+    DType target_dtype = DType::kFloat32;  // as which it is written
 
     friend bool operator==(const Parameter&, const Parameter&) = default;
   };

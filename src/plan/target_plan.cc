@@ -28,12 +28,30 @@ size_t HeapBytes(const Content& content) {
   return bytes;
 }
 
-ByteDims FullBytes(const Content& content) {
-  return {content.geometry.full_shape(), content.dtype,
-          static_cast<int64_t>(ItemBytes(content.dtype))};
+ByteDims FullBytes(const Content& content, DType dtype) {
+  return {content.geometry.full_shape(), dtype, static_cast<int64_t>(ItemBytes(dtype))};
+}
+
+// Of bytes of `dtype` whose offset `at` is that of byte `box_offset` of the parameter's box.
+LogicalMap MapOf(const Content& content, DType dtype, uint64_t at, uint64_t box_offset) {
+  const ByteDims full = FullBytes(content, dtype);
+  const ByteDims begin(content.geometry.target_begin(), dtype, 0);
+  const ByteDims extent(content.geometry.target_extent(), dtype,
+                        static_cast<int64_t>(ItemBytes(dtype)));
+  const auto offset = static_cast<int64_t>(at) - static_cast<int64_t>(box_offset);
+  return {PlacedBoxView{begin.span(), extent.span(), offset}, full.span()};
 }
 
 }  // namespace
+
+ByteRange Content::ImageRange(ByteRange range) const {
+  if (!is_cast() || range.length == 0) return range;
+  const uint64_t item = ItemBytes(target_dtype);
+  const uint64_t first = box_offset / item;
+  const uint64_t begin = (range.offset - target.offset + box_offset) / item;
+  const uint64_t end = (range.end() - target.offset + box_offset + item - 1) / item;
+  return {target.offset + (begin - first) * ItemBytes(dtype), (end - begin) * ItemBytes(dtype)};
+}
 
 ByteRange TargetRange(const Segment& segment) {
   if (const auto* literal = std::get_if<Literal>(&segment)) {
@@ -43,18 +61,17 @@ ByteRange TargetRange(const Segment& segment) {
 }
 
 LogicalMap SourceMapOf(const Content& content, size_t copy) {
-  const ByteDims full = FullBytes(content);
+  const ByteDims full = FullBytes(content, content.dtype);
   return {content.geometry.shard(copy), full.span()};
 }
 
 LogicalMap TargetMapOf(const Content& content) {
-  const ByteDims full = FullBytes(content);
-  const ByteDims begin(content.geometry.target_begin(), content.dtype, 0);
-  const ByteDims extent(content.geometry.target_extent(), content.dtype,
-                        static_cast<int64_t>(ItemBytes(content.dtype)));
-  const auto offset =
-      static_cast<int64_t>(content.target.offset) - static_cast<int64_t>(content.box_offset);
-  return {PlacedBoxView{begin.span(), extent.span(), offset}, full.span()};
+  return MapOf(content, content.target_dtype, content.target.offset, content.box_offset);
+}
+
+LogicalMap ImageMapOf(const Content& content) {
+  const uint64_t first = content.box_offset / ItemBytes(content.target_dtype);
+  return MapOf(content, content.dtype, content.target.offset, first * ItemBytes(content.dtype));
 }
 
 size_t MemoryBytes(const Segment& segment) {

@@ -31,13 +31,22 @@ struct Literal {
 struct Content {
   std::string_view source_name;  // kept by the plan
   std::string_view target_name;
-  DType dtype = DType::kFloat32;
+  DType dtype = DType::kFloat32;         // in the sources
+  DType target_dtype = DType::kFloat32;  // where it differs, what is gathered is cast
   ContentGeometry geometry;
-  // Where this Value's content begins in the row-major bytes of the box of the whole parameter.
+  // Where this Value's content begins in the row-major bytes of the box of the whole parameter, as
+  // the target file has them.
   uint64_t box_offset = 0;
   ByteRange target;  // in the target file
-  std::vector<BlockCopy>
-      copies;  // disjoint; together they write exactly `target`, ordered by first target byte
+  // Disjoint; together they write exactly ImageRange(target), ordered by first byte there.
+  std::vector<BlockCopy> copies;
+
+  bool is_cast() const { return target_dtype != dtype; }
+  // Returns where the elements, in the sources' dtype, lie that the bytes `range` of the target
+  // file are made of: the image of a content, which is gathered before it is cast. It begins where
+  // `target` does, with the first element that has a byte there, and is no part of the file.
+  // Without a cast it is `target`.
+  ByteRange ImageRange(ByteRange range) const;
 };
 
 using Segment = std::variant<Literal, Content>;
@@ -60,9 +69,10 @@ size_t MemoryBytes(const Segment& segment);
 ByteRange TargetRange(const Segment& segment);
 
 // Return where the bytes that a copy of a content reads, and those of the content in the target
-// file, belong in the full tensor.
+// file or in its image, belong in the full tensor.
 LogicalMap SourceMapOf(const Content& content, size_t copy);
 LogicalMap TargetMapOf(const Content& content);
+LogicalMap ImageMapOf(const Content& content);
 
 }  // namespace reshard
 

@@ -117,7 +117,9 @@ std::string ValueLine(const PartialValue& partial) {
                    taken.source, DigestOrNull(taken.digest));
     comma = ",";
   }
-  return line + "]}\n";
+  line += ']';
+  if (partial.lost > 0) line += fmt::format(R"(,"lost":{})", partial.lost);
+  return line + "}\n";
 }
 
 enum BlockHeadField : int {
@@ -129,6 +131,7 @@ enum TakenField : int {
   kTakenSource = kAfterValueFields,
   kTakenDigest,
   kTaken,
+  kLost,
   kLine,
 };
 
@@ -155,7 +158,8 @@ constexpr JsonShape kTakenMembers[] = {{"source", kUnsigned, kTakenSource},
                                        {"digest", kStringOrNull, kTakenDigest}};
 constexpr JsonShape kTakenElement[] = {{nullptr, kObject, kTaken, kTakenMembers}};
 constexpr JsonShape kLineMembers[] = {{"value", kObject, kValueObject, kValueMembers},
-                                      {"taken", kArray, kValueOther, kTakenElement}};
+                                      {"taken", kArray, kValueOther, kTakenElement},
+                                      {"lost", kUnsigned, kLost, {}, true}};
 constexpr JsonShape kLineShape = {nullptr, kObject, kLine, kLineMembers};
 
 Status TakeHead(int field, const JsonValue& value, BlockRecord& record, ManifestSource& source) {
@@ -175,6 +179,9 @@ Status TakeHead(int field, const JsonValue& value, BlockRecord& record, Manifest
 
 Status TakeField(int field, const JsonValue& value, PartialValue& partial, TakenDigest& taken) {
   switch (field) {
+    case kLost:
+      partial.lost = value.number;
+      return {};
     case kTakenSource:
       taken.source = value.number;
       return {};

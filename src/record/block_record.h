@@ -29,6 +29,7 @@ struct TakenDigest {
 struct PartialValue {
   RecordedValue value;  // the whole Value, with the digest of what the part has of it
   std::vector<TakenDigest> taken = {};  // sorted by source
+  uint64_t lost = 0;                    // values of the part that a cast made infinite or NaN
 
   friend bool operator==(const PartialValue&, const PartialValue&) = default;
 };

@@ -22,6 +22,9 @@ Status Refuse(const std::string& path, const std::string& fault) {
 enum PartHeadField : int {
   kPartDigest = kAfterHeadFields,
   kPartSourceDigest,
+  kPartLost,
+  kPartLostName,
+  kPartLostValues,
 };
 
 using enum JsonKind;
@@ -30,6 +33,9 @@ constexpr JsonShape kPartSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
                                             {"size", kUnsigned, kHeadSourceSize},
                                             {"digest", kStringOrNull, kPartSourceDigest}};
 constexpr JsonShape kPartSourceElement[] = {{nullptr, kObject, kHeadSource, kPartSourceMembers}};
+constexpr JsonShape kPartLostMembers[] = {{"name", kBytes, kPartLostName},
+                                          {"values", kUnsigned, kPartLostValues}};
+constexpr JsonShape kPartLostElement[] = {{nullptr, kObject, kPartLost, kPartLostMembers}};
 constexpr JsonShape kPartHeadMembers[] = {
     {"schema_version", kUnsigned, kHeadSchemaVersion},
     {"plan", kString, kHeadPlan},
@@ -39,13 +45,24 @@ constexpr JsonShape kPartHeadMembers[] = {
     {"block_bytes", kUnsigned, kHeadBlockBytes},
     {"blocks", kArray, kHeadOther, kHeadBlockElement},
     {"sources", kArray, kHeadOther, kPartSourceElement},
+    {"lost", kArray, kHeadOther, kPartLostElement, true},
 };
 constexpr JsonShape kPartHeadShape = {nullptr, kObject, kHead, kPartHeadMembers};
 
 constexpr JsonShape kValueShape = {nullptr, kObject, kValueObject, kValueMembers};
 
-Status TakeField(int field, const JsonValue& value, PartRecordHead& head, ManifestSource& source) {
+Status TakeField(int field, const JsonValue& value, PartRecordHead& head, ManifestSource& source,
+                 LostValues& lost) {
   switch (field) {
+    case kPartLost:
+      head.lost.push_back(std::exchange(lost, {}));
+      return {};
+    case kPartLostName:
+      lost.name = std::move(*value.text);
+      return {};
+    case kPartLostValues:
+      lost.values = value.number;
+      return {};
     case kPartDigest:
       return SetDigest(value, head.digest);
     case kPartSourceDigest:
@@ -158,7 +175,14 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
                    DigestOrNull(source.digest));
     previous = source.path;
   }
-  return Write(line + "]}\n");
+  line += ']';
+  if (!head.lost.empty()) line += R"(,"lost":[)";
+  for (const LostValues& lost : head.lost) {
+    fmt::format_to(std::back_inserter(line), R"({}{{"name":{},"values":{}}})",
+                   &lost == head.lost.data() ? "" : ",", BytesAsJson(lost.name), lost.values);
+  }
+  if (!head.lost.empty()) line += ']';
+  return Write(line + "}\n");
 }
 
 Status PartRecordEncoder::WriteValue(const RecordedValue& value) {
@@ -199,9 +223,11 @@ Status PartRecordParser::Feed(std::string_view bytes) {
 Status PartRecordParser::TakeHead(std::string_view line, const std::string& where) {
   PartRecordHead head;
   ManifestSource source;
-  RESHARD_RETURN_IF_ERROR(ReadWithAdvice(
-      line, where, kPartHeadShape,
-      [&](int field, const JsonValue& value) { return TakeField(field, value, head, source); }));
+  LostValues lost;
+  RESHARD_RETURN_IF_ERROR(
+      ReadWithAdvice(line, where, kPartHeadShape, [&](int field, const JsonValue& value) {
+        return TakeField(field, value, head, source, lost);
+      }));
   head_ = std::move(head);
   return {};
 }

@@ -29,6 +29,14 @@ inline constexpr uint64_t kDigestBlockBytes = uint64_t{64} << 20;
 // The most bytes of one line, its end included.
 inline constexpr uint64_t kMaxRecordLineBytes = uint64_t{64} << 20;
 
+// How many finite values of a parameter casts made infinite or NaN in a target file.
+struct LostValues {
+  std::string name;
+  uint64_t values = 0;
+
+  friend bool operator==(const LostValues&, const LostValues&) = default;
+};
+
 struct PartRecordHead {
   std::string plan = {};  // the plan's fingerprint
   std::string path;       // of the target file, relative to the target folder
@@ -36,6 +44,7 @@ struct PartRecordHead {
   std::string digest = {};                   // of the target file
   std::vector<std::string> blocks = {};      // digests of its blocks, in file order
   std::vector<ManifestSource> sources = {};  // that something was taken from, sorted by path
+  std::vector<LostValues> lost = {};         // sorted by name
 
   friend bool operator==(const PartRecordHead&, const PartRecordHead&) = default;
 };
@@ -48,7 +57,8 @@ struct RecordedValue {
   Box box = {};         // of the parameter on this rank, of which the Value may be a part
   uint64_t offset = 0;  // bytes of the target file
   uint64_t length = 0;
-  std::string digest = {};  // partial logical digest of these bytes
+  std::string digest = {};              // partial logical digest of these bytes
+  std::optional<DType> cast_from = {};  // the sources' dtype, where it is another one
 
   friend bool operator==(const RecordedValue&, const RecordedValue&) = default;
 };

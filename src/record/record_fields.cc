@@ -66,6 +66,13 @@ Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
   return {};
 }
 
+Status SetDType(const std::string& name, DType& dtype) {
+  const auto known = ParseDType(name);
+  if (!known) return CorruptError(fmt::format("{} is no dtype", Quote(name)));
+  dtype = *known;
+  return {};
+}
+
 }  // namespace
 
 Fault FingerprintFault(std::string_view fingerprint) {
@@ -154,12 +161,10 @@ Status TakeValueField(int field, const JsonValue& value, RecordedValue& out) {
     case kValueName:
       out.name = std::move(*value.text);
       return {};
-    case kValueDType: {
-      const auto dtype = ParseDType(*value.text);
-      if (!dtype) return CorruptError(fmt::format("{} is no dtype", Quote(*value.text)));
-      out.dtype = *dtype;
-      return {};
-    }
+    case kValueDType:
+      return SetDType(*value.text, out.dtype);
+    case kValueCastFrom:
+      return SetDType(*value.text, out.cast_from.emplace());
     case kValueFullShape:
       return AddDim(value.number, out.full_shape);
     case kValueBoxBegin:
@@ -228,12 +233,18 @@ void AppendValueAsJson(const RecordedValue& value, std::string& json) {
   AppendNumber(json, value.length);
   json += R"(,"digest":)";
   if (value.digest.empty()) {
-    json += "null}";
+    json += "null";
   } else {
     json += '"';
     json += value.digest;
-    json += "\"}";
+    json += '"';
   }
+  if (value.cast_from) {
+    json += R"(,"cast_from":")";
+    json += DTypeName(*value.cast_from);
+    json += '"';
+  }
+  json += '}';
 }
 
 std::string DigestOrNull(const std::string& digest) {

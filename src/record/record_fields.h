@@ -56,6 +56,7 @@ enum ValueField : int {
   kValueOffset,
   kValueLength,
   kValueDigest,
+  kValueCastFrom,
   kValueOther,
   kAfterValueFields,
 };
@@ -75,6 +76,7 @@ inline constexpr JsonShape kValueMembers[] = {
     {"offset", JsonKind::kUnsigned, kValueOffset},
     {"length", JsonKind::kUnsigned, kValueLength},
     {"digest", JsonKind::kStringOrNull, kValueDigest},
+    {"cast_from", JsonKind::kString, kValueCastFrom, {}, true},
 };
 
 // Takes a member of a Value into `out`. Errors: kCorrupt.

@@ -120,6 +120,7 @@ class ShapeReader {
   bool start_object(size_t /*members*/) { return Enter(JsonKind::kObject, "an object"); }
   bool key(const std::string& name) {
     Open& object = open_.back();
+    SkipMissing(object, name);
     if (object.done == object.shape->parts.size()) {
       return Fail(fmt::format("unknown member {}", Quote(name)));
     }
@@ -131,7 +132,8 @@ class ShapeReader {
     return true;
   }
   bool end_object() {
-    const Open object = open_.back();
+    Open object = open_.back();
+    SkipMissing(object, {});
     if (object.done != object.shape->parts.size()) {
       return Fail(
           fmt::format("the member \"{}\" is missing", object.shape->parts[object.done].name));
@@ -163,6 +165,14 @@ class ShapeReader {
     const JsonShape* shape;
     size_t done = 0;  // members or elements
   };
+
+  // Passes over members that may be missing, up to the one called `name`.
+  static void SkipMissing(Open& object, std::string_view name) {
+    const std::span<const JsonShape> members = object.shape->parts;
+    size_t at = object.done;
+    while (at < members.size() && members[at].may_miss && members[at].name != name) ++at;
+    if (at == members.size() ? name.empty() : members[at].name == name) object.done = at;
+  }
 
   bool Enter(JsonKind kind, const char* found) {
     if (next_->kind != kind) return Unexpected(found);

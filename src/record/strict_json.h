@@ -1,5 +1,6 @@
-// Strict JSON: documents whose members are known, all there, and in one order; and names and paths,
-// which are any bytes, as JSON strings, which are UTF-8. No state; any thread.
+// Strict JSON: documents whose members are known, in one order, and there unless they may be
+// missing; and names and paths, which are any bytes, as JSON strings, which are UTF-8. No state;
+// any thread.
 #ifndef RESHARD_SRC_RECORD_STRICT_JSON_H_
 #define RESHARD_SRC_RECORD_STRICT_JSON_H_
 
@@ -39,6 +40,7 @@ struct JsonShape {
   int field;  // handed to the sink
   // The members of an object, or the one shape of an array's elements.
   std::span<const JsonShape> parts = {};
+  bool may_miss = false;  // a member
 };
 
 struct JsonValue {

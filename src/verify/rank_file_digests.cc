@@ -22,12 +22,6 @@ ByteRange SpanOf(const StoredArray& parameter) {
   return {begin, parameter.framed.back().end() - begin};
 }
 
-ByteRange Overlap(const ByteRange& a, const ByteRange& b) {
-  const uint64_t begin = std::max(a.offset, b.offset);
-  const uint64_t end = std::min(a.end(), b.end());
-  return {begin, end > begin ? end - begin : 0};
-}
-
 // A parameter of which digests are wanted, as far as it lies in a piece of its file.
 struct WantedArray {
   const StoredArray* array = nullptr;

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "src/base/status_macros.h"
+#include "src/cast/cast.h"
 #include "src/io/shared_work.h"
 #include "src/os/paths.h"
 #include "src/verify/copied_bytes.h"
@@ -48,6 +49,48 @@ void CompareLiteral(const Literal& literal, uint64_t offset, std::span<const std
     const auto expected = static_cast<std::byte>(literal.bytes[offset - literal.offset + i]);
     if (expected != found[i]) difference.Add({1, offset + i, 0, 0, expected, found[i]});
   }
+}
+
+// Sets where the byte at `offset` of the content's image comes from.
+void SetSource(const Content& content, uint64_t offset, ByteDifference& difference) {
+  for (const BlockCopy& copy : content.copies) {
+    const ByteRange first = Overlap(copy.TargetSpan(), {offset, 1});
+    if (first.length == 0) continue;
+    const RunCursor at(copy, first);
+    if (at.done()) continue;
+    difference.file = copy.source;
+    difference.source = at.run().source_offset;
+    return;
+  }
+}
+
+// As CompareBytes, of a content that was cast: casts once more.
+Status CompareCast(SourceFiles& sources, const Content& content, uint64_t offset,
+                   std::span<const std::byte> found, ByteDifference& difference) {
+  constexpr size_t kStep = size_t{64} << 10;  // so little that it stays in the core's cache
+  const uint64_t item = ItemBytes(content.target_dtype);
+  std::vector<std::byte> image;
+  std::vector<std::byte> expected;
+  while (!found.empty()) {
+    const uint64_t before = (offset - content.target.offset + content.box_offset) % item;
+    const std::span<const std::byte> part = found.first(std::min(found.size(), kStep - before));
+    const ByteRange range = content.ImageRange({offset, part.size()});
+    image.resize(range.length);
+    RESHARD_RETURN_IF_ERROR(CollectBytes(sources, content.copies, range.offset, image));
+    expected.resize(range.length / ItemBytes(content.dtype) * item);
+    Cast(content.dtype, content.target_dtype, image, expected);
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (part[i] == expected[before + i]) continue;
+      ByteDifference one{1, offset + i, 0, 0, expected[before + i], part[i]};
+      if (difference.count == 0) {
+        SetSource(content, content.ImageRange({offset + i, 1}).offset, one);
+      }
+      difference.Add(one);
+    }
+    offset += part.size();
+    found = found.subspan(part.size());
+  }
+  return {};
 }
 
 }  // namespace
@@ -158,7 +201,9 @@ Status TargetComparison::ReadAhead(const Pending& pending, ByteRange part) {
   for (auto segment = SegmentAt(segments, part.offset);
        segment != segments.end() && TargetRange(*segment).offset < part.end(); ++segment) {
     const auto* content = std::get_if<Content>(&*segment);
-    if (content != nullptr) RESHARD_RETURN_IF_ERROR(ahead.Add(content->copies, part));
+    if (content == nullptr) continue;
+    RESHARD_RETURN_IF_ERROR(
+        ahead.Add(content->copies, content->ImageRange(Overlap(content->target, part))));
   }
   return ahead.Finish();
 }
@@ -183,8 +228,10 @@ Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
       if (const auto* literal = std::get_if<Literal>(&*segment)) {
         CompareLiteral(*literal, offset, bytes, difference);
       } else {
+        const auto& content = std::get<Content>(*segment);
         RESHARD_RETURN_IF_ERROR(
-            CompareBytes(sources_, std::get<Content>(*segment).copies, offset, bytes, difference));
+            content.is_cast() ? CompareCast(sources_, content, offset, bytes, difference)
+                              : CompareBytes(sources_, content.copies, offset, bytes, difference));
       }
       if (difference.count > 0) {
         findings.Add(static_cast<size_t>(segment - segments.begin()), difference);

@@ -1,11 +1,14 @@
 #include "src/write/chunk_feed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/memory_usage.h"
 #include "src/write/target_record.h"
@@ -28,10 +31,9 @@ uint64_t ChunkBytes(const LaneOptions& options, size_t parts) {
 uint64_t ContentBytes(const TargetPlan& plan, ByteRange range) {
   uint64_t bytes = 0;
   for (const Segment& segment : plan.segments) {
-    if (!std::holds_alternative<Content>(segment)) continue;
-    const ByteRange content = TargetRange(segment);
-    const uint64_t begin = std::max(content.offset, range.offset);
-    bytes += std::max(begin, std::min(content.end(), range.end())) - begin;
+    const auto* const content = std::get_if<Content>(&segment);
+    if (content == nullptr) continue;
+    bytes += content->ImageRange(Overlap(content->target, range)).length;
   }
   return bytes;
 }
@@ -180,14 +182,22 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   const TargetPlan& plan = written.plan;
   const TargetDigest* const digest = written.digest ? &*written.digest : nullptr;
   if (digest != nullptr) RESHARD_RETURN_IF_ERROR(Prove(*digest, files_));
+  const std::vector<LostValues> lost = written.lost.values();
+  if (work_.refuse_lost && !lost.empty()) {
+    return MismatchError(fmt::format(
+        "{}: a cast made {} finite values of the parameter {} infinite or NaN, as the dtype it was "
+        "cast to is too small for them; cast to one of a larger range, or leave the parameter as "
+        "it is",
+        Escape(plan.path), lost.front().values, Quote(lost.front().name)));
+  }
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
   const auto record = [&](const OutputDirectory::ByteSink& out) -> Status {
     if (part.range.length == plan.size) {
-      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, out);
+      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, lost, out);
     }
     RESHARD_ASSIGN_OR_RETURN(
         const std::string blocks,
-        EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest));
+        EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest, lost));
     return out(blocks);
   };
   RESHARD_RETURN_IF_ERROR(sink_.Finish(part, std::move(written.file), record));

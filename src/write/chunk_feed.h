@@ -33,6 +33,7 @@
 #include "src/io/source_files.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
+#include "src/write/lost_in_casts.h"
 #include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
 #include "src/write/target_digest.h"
@@ -56,6 +57,7 @@ struct TargetPart {
   const ByteRange range;
   StagedFile file;
   std::optional<TargetDigest> digest;  // none when nothing is to be proved
+  LostInCasts lost;
 };
 
 class ChunkFeed {

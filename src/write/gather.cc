@@ -13,6 +13,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/cast/cast.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -375,14 +376,15 @@ std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
   for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
     const auto* const content = std::get_if<Content>(&*segment);
     if (content == nullptr) continue;
+    const ByteRange image = content->ImageRange(Overlap(content->target, range));
     for (const BlockCopy& copy : content->copies) {
       const ByteRange span = copy.TargetSpan();
-      if (span.offset >= range.end()) break;
-      if (span.length == 0 || span.end() <= range.offset) continue;
+      if (span.offset >= image.end()) break;
+      if (span.length == 0 || span.end() <= image.offset) continue;
       if (!copy.dims.empty() && copy.dims.back().source_stride > copy.run_length + kMaxGap) {
         continue;
       }
-      AddToStretches(copy.source, SourceSpanOf(copy, range), stretches);
+      AddToStretches(copy.source, SourceSpanOf(copy, image), stretches);
     }
   }
   return stretches;
@@ -412,6 +414,80 @@ Status GatherCopies(WindowCopier& copier, std::span<const BlockCopy> copies, uin
   return {};
 }
 
+// Gathers contents of a plan, cast where the plan says so.
+class ContentFiller {
+ public:
+  ContentFiller(WindowCopier& copier, const TargetPlan& plan, ChunkDigest* digest,
+                LostInCasts* lost)
+      : copier_(copier), plan_(plan), digest_(digest), lost_(lost) {}
+
+  // Fills `out` with what segment number `segment`, a content, has from target offset `offset` on.
+  Status Fill(size_t segment, uint64_t offset, std::span<std::byte> out) {
+    const auto& content = std::get<Content>(plan_.segments[segment]);
+    return content.is_cast() ? FillCast(segment, content, offset, out)
+                             : GatherFrom(segment, content, offset, out, digest_);
+  }
+
+ private:
+  // Of what is gathered before it is cast: so little that it stays in the core's cache.
+  static constexpr uint64_t kImageBytes = uint64_t{64} << 10;
+
+  Status GatherFrom(size_t segment, const Content& content, uint64_t offset,
+                    std::span<std::byte> out, ChunkDigest* digest) {
+    return GatherCopies(copier_, content.copies, offset, out,
+                        [digest, segment](size_t copy) -> std::optional<CopyDigest> {
+                          if (digest == nullptr) return std::nullopt;
+                          return digest->OfCopy(segment, copy);
+                        });
+  }
+
+  // An element that lies across a border is cast on both sides of it, and counted and digested on
+  // the side of its first byte.
+  Status FillCast(size_t segment, const Content& content, uint64_t offset,
+                  std::span<std::byte> out) {
+    const uint64_t item = ItemBytes(content.target_dtype);
+    const uint64_t most = kImageBytes / std::max(item, ItemBytes(content.dtype));
+    while (!out.empty()) {
+      const uint64_t before = (offset - content.target.offset + content.box_offset) % item;
+      std::array<std::byte, sizeof(uint64_t)> element;
+      if (before == 0 && out.size() >= item) {
+        const auto whole = out.first(std::min(most, out.size() / item) * item);
+        RESHARD_RETURN_IF_ERROR(CastElements(segment, content, offset, whole, true));
+        offset += whole.size();
+        out = out.subspan(whole.size());
+        continue;
+      }
+      const uint64_t length = std::min(item - before, out.size());
+      RESHARD_RETURN_IF_ERROR(
+          CastElements(segment, content, offset, std::span(element).first(item), before == 0));
+      std::memcpy(out.data(), element.data() + before, length);
+      offset += length;
+      out = out.subspan(length);
+    }
+    return {};
+  }
+
+  // Casts as many elements as `out` has room for, from the one with a byte at `offset` on.
+  Status CastElements(size_t segment, const Content& content, uint64_t offset,
+                      std::span<std::byte> out, bool counts) {
+    const uint64_t count = out.size() / ItemBytes(content.target_dtype);
+    image_.resize(count * ItemBytes(content.dtype));
+    const uint64_t place = content.ImageRange({offset, 1}).offset;
+    ChunkDigest* const digest = counts ? digest_ : nullptr;
+    RESHARD_RETURN_IF_ERROR(GatherFrom(segment, content, place, image_, digest));
+    if (digest != nullptr) digest->AddImage(segment, place, image_);
+    const uint64_t lost = Cast(content.dtype, content.target_dtype, image_, out);
+    if (lost > 0 && counts && lost_ != nullptr) lost_->Add(content.target_name, lost);
+    return {};
+  }
+
+  WindowCopier& copier_;
+  const TargetPlan& plan_;
+  ChunkDigest* const digest_;
+  LostInCasts* const lost_;
+  std::vector<std::byte> image_;
+};
+
 }  // namespace
 
 Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t offset,
@@ -430,11 +506,12 @@ Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange rang
 }
 
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out, ChunkDigest* digest) {
+                  std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost) {
   auto segment = std::partition_point(
       plan.segments.begin(), plan.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
   WindowCopier copier(files, StretchesOf(plan, {offset, out.size()}));
+  ContentFiller filler(copier, plan, digest, lost);
   for (; !out.empty(); ++segment) {
     if (segment == plan.segments.end() || TargetRange(*segment).offset > offset) {
       return InternalError(fmt::format("the plan of {} has no bytes at offset {} of {}",
@@ -445,12 +522,7 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
       std::memcpy(out.data(), literal->bytes.data() + (offset - literal->offset), length);
     } else {
       const auto number = static_cast<size_t>(segment - plan.segments.begin());
-      RESHARD_RETURN_IF_ERROR(
-          GatherCopies(copier, std::get<Content>(*segment).copies, offset, out.first(length),
-                       [digest, number](size_t copy) -> std::optional<CopyDigest> {
-                         if (digest == nullptr) return std::nullopt;
-                         return digest->OfCopy(number, copy);
-                       }));
+      RESHARD_RETURN_IF_ERROR(filler.Fill(number, offset, out.first(length)));
     }
     offset += length;
     out = out.subspan(length);

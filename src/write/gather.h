@@ -14,6 +14,7 @@
 #include "src/io/source_files.h"
 #include "src/plan/target_plan.h"
 #include "src/tensor/block_copy.h"
+#include "src/write/lost_in_casts.h"
 #include "src/write/target_digest.h"
 
 namespace reshard {
@@ -25,10 +26,10 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
               std::span<std::byte> out);
 
 // Fills `out` with the bytes of the target file from `offset` on, literals and contents alike, and
-// adds the source's side to `digest`, unless it is null; it was begun for just these bytes. Errors:
-// as Gather.
+// adds the source's side, and what was cast as it was before, to `digest`; it was begun for just
+// these bytes. What casts lost is added to `lost`. Both may be null. Errors: as Gather.
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
-                  std::span<std::byte> out, ChunkDigest* digest);
+                  std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost);
 
 // Starts reading what FillTarget will take for the bytes `range` of the target file, and does not
 // wait for it; but for runs with gaps too large to be read with them. Errors: those of SourceFiles.

@@ -120,7 +120,8 @@ void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> 
   uint64_t failing = range.offset;
   for (uint64_t offset = range.offset; offset < range.end();) {
     const uint64_t end = std::min(range.end(), (offset / kStep + 1) * kStep);
-    Status filled = FillTarget(files_, chunk.part().plan, offset, out.first(end - offset), nullptr);
+    Status filled =
+        FillTarget(files_, chunk.part().plan, offset, out.first(end - offset), nullptr, nullptr);
     if (!filled.ok()) {
       failing = offset - offset % kStep;
       status = std::move(filled);
@@ -141,7 +142,8 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
   // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
   // disk.
   if (part.digest) sums_.Begin(part.plan, chunk.range());
-  Status filled = FillTarget(files_, part.plan, offset, out, part.digest ? &sums_ : nullptr);
+  Status filled =
+      FillTarget(files_, part.plan, offset, out, part.digest ? &sums_ : nullptr, &part.lost);
   if (!filled.ok()) {
     FailFilling(chunk, out, std::move(filled));
     return false;

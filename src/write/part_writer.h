@@ -33,10 +33,11 @@ struct PartWork {
   std::vector<std::vector<size_t>> groups;
   // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
   std::function<Result<TargetPlan>(size_t file)> plan;
-  bool digests = true;      // prove what is written, and state its digests in the records
-  std::string fingerprint;  // of the plan of all files, for the records
-  SourceNames sources;      // all that plans name, for the records
-  WriteOptions write = {};  // how files are written
+  bool digests = true;       // prove what is written, and state its digests in the records
+  bool refuse_lost = false;  // fail where a cast made a finite value infinite or NaN
+  std::string fingerprint;   // of the plan of all files, for the records
+  SourceNames sources;       // all that plans name, for the records
+  WriteOptions write = {};   // how files are written
   // With bytes that were written, or, `kept`, those of a part that need not be; may be empty.
   std::function<void(uint64_t bytes, bool kept)> progress = {};
   std::function<void()> part_done = {};  // that is whole, or kept; may be empty
@@ -66,7 +67,8 @@ struct LaneOptions {
 
 // Writes all parts that `sink` has not kept, proves each, and hands it to `sink` to be finished.
 // The call ends soon after `stop` is requested, at the end of a chunk. Parts that were not finished
-// then are dropped, their files unfinished. Errors: those of FillTarget, of Prove, of the plans and
+// then are dropped, their files unfinished. Errors: kMismatch for what a cast lost and was not to;
+// those of FillTarget, of Prove, of the plans and
 // of `sink`, the first by place (chunk_feed.h); those of StagedFile; kCancelled;
 // kResourceExhausted.
 Status WriteParts(SourceFiles& files, const PartWork& work, const PartSink& sink,

@@ -60,13 +60,18 @@ void ChunkDigest::Begin(const TargetPlan& plan, ByteRange range) {
   first_segment_ = static_cast<size_t>(first - plan.segments.begin());
   first_copy_.clear();
   size_t copies = 0;
+  bool casts = false;
   for (auto segment = first;
        segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
     first_copy_.push_back(copies);
-    if (const auto* content = std::get_if<Content>(&*segment)) copies += content->copies.size();
+    if (const auto* content = std::get_if<Content>(&*segment)) {
+      copies += content->copies.size();
+      casts = casts || content->is_cast();
+    }
   }
   copies_.assign(copies, {});
   contents_.assign(first_copy_.size(), {});
+  images_.assign(casts ? first_copy_.size() : 0, {});
   changed_literal_.reset();
 }
 
@@ -74,6 +79,12 @@ CopyDigest ChunkDigest::OfCopy(size_t segment, size_t copy) {
   const auto& content = std::get<Content>(plan_->segments[segment]);
   return {SourceMapOf(content, copy), hasher_,
           copies_[first_copy_[segment - first_segment_] + copy]};
+}
+
+void ChunkDigest::AddImage(size_t segment, uint64_t offset, std::span<const std::byte> bytes) {
+  const auto& content = std::get<Content>(plan_->segments[segment]);
+  CopyDigest(ImageMapOf(content), hasher_, images_[segment - first_segment_])
+      .Add(bytes.data(), bytes.size(), offset);
 }
 
 void ChunkDigest::AddTarget(uint64_t offset, std::span<const std::byte> bytes) {
@@ -102,12 +113,17 @@ void ChunkDigest::AddTarget(uint64_t offset, std::span<const std::byte> bytes) {
 TargetDigest::TargetDigest(const TargetPlan& plan, ByteRange range)
     : plan_(plan), range_(range), contents_(plan.segments.size()), next_(range.offset) {
   size_t copies = 0;
+  bool casts = false;
   first_copy_.reserve(plan.segments.size());
   for (const Segment& segment : plan.segments) {
     first_copy_.push_back(copies);
-    if (const auto* content = std::get_if<Content>(&segment)) copies += content->copies.size();
+    if (const auto* content = std::get_if<Content>(&segment)) {
+      copies += content->copies.size();
+      casts = casts || content->is_cast();
+    }
   }
   copies_.resize(copies);
+  if (casts) images_.resize(plan.segments.size());
 }
 
 void TargetDigest::AddChunk(std::span<const std::byte> chunk, const ChunkDigest& sums) {
@@ -125,6 +141,9 @@ void TargetDigest::AddSums(const ChunkDigest& sums) {
   for (size_t i = 0; i < sums.copies_.size(); ++i) copies_[first_copy + i] ^= sums.copies_[i];
   for (size_t i = 0; i < sums.contents_.size(); ++i) {
     contents_[sums.first_segment_ + i] ^= sums.contents_[i];
+  }
+  for (size_t i = 0; i < sums.images_.size(); ++i) {
+    images_[sums.first_segment_ + i] ^= sums.images_[i];
   }
   if (sums.changed_literal_) changed_literal_ = sums.changed_literal_;
 }
@@ -160,12 +179,13 @@ Status TargetDigest::Compare() const {
     if (content == nullptr) continue;
     Digest128 taken;
     for (size_t c = 0; c < content->copies.size(); ++c) taken ^= copy(i, c);
-    if (taken == contents_[i]) continue;
+    const Digest128& moved = content->is_cast() ? images_[i] : contents_[i];
+    if (taken == moved) continue;
     return InternalError(fmt::format(
         "{}: parameter {} at offset {}: the logical digest of the bytes taken from the sources is "
         "{}, that of the bytes to write {}; {}",
         Escape(plan_.path), Quote(content->target_name), content->target.offset, ToHex(taken),
-        ToHex(contents_[i]), kAdvice));
+        ToHex(moved), kAdvice));
   }
   return {};
 }

@@ -2,8 +2,9 @@
 //
 // The bytes of each content are seen twice: in the source, at the positions that follow from the
 // source's shard, and in the chunk, at those that follow from the target box. When both logical
-// digests agree, every byte went where it belongs. The file and its blocks get their own digests on
-// the way.
+// digests agree, every byte went where it belongs. What is cast is seen for the second time just
+// before that, gathered and still in the sources' dtype. The file and its blocks get their own
+// digests on the way.
 //
 // ChunkDigest is what one chunk adds to that. Parts add up in any order, so that any number of
 // chunks are computed at the same time and added to their TargetDigest after. Each object is used
@@ -59,6 +60,10 @@ class ChunkDigest {
   // bytes in the chunk.
   CopyDigest OfCopy(size_t segment, size_t copy);
 
+  // Source side too: adds `bytes` of what is gathered of a content before it is cast, from `offset`
+  // of its image on.
+  void AddImage(size_t segment, uint64_t offset, std::span<const std::byte> bytes);
+
   // Target side: adds `bytes` of the chunk from target offset `offset` on. Literals are compared
   // with the plan's.
   void AddTarget(uint64_t offset, std::span<const std::byte> bytes);
@@ -72,6 +77,7 @@ class ChunkDigest {
   std::vector<size_t> first_copy_;   // in copies_, by segment from first_segment_ on
   std::vector<Digest128> copies_;    // source side
   std::vector<Digest128> contents_;  // target side, by segment from first_segment_ on
+  std::vector<Digest128> images_;    // likewise, where one of them is cast
   std::optional<uint64_t> changed_literal_;
 };
 
@@ -111,6 +117,7 @@ class TargetDigest {
   std::vector<size_t> first_copy_;   // in copies_, by segment
   std::vector<Digest128> copies_;    // source side
   std::vector<Digest128> contents_;  // target side, by segment
+  std::vector<Digest128> images_;    // of what is cast, by segment; empty where nothing is
   Xxh3 file_;
   Xxh3 block_;
   std::vector<std::string> blocks_;

@@ -90,7 +90,9 @@ void SetValue(const Content& content, RecordedValue& value) {
     out.assign(numbers.begin(), numbers.end());
   };
   value.name = content.target_name;
-  value.dtype = content.dtype;
+  value.dtype = content.target_dtype;
+  value.cast_from.reset();
+  if (content.is_cast()) value.cast_from = content.dtype;
   set(content.geometry.full_shape(), value.full_shape);
   set(content.geometry.target_begin(), value.box.begin);
   set(content.geometry.target_extent(), value.box.extent);
@@ -145,6 +147,7 @@ struct WholeValue {
   RecordedValue value;
   Digest128 sum;
   std::map<uint64_t, Digest128> taken;  // by source
+  uint64_t lost = 0;
 };
 
 // Adds what a part has of a Value. Returns whether it is the Value that the parts before had.
@@ -153,6 +156,7 @@ bool AddPartial(const PartialValue& partial, WholeValue& whole) {
   bare.digest = whole.value.digest;
   if (bare != whole.value) return false;
   whole.sum ^= SumOf(partial.value.digest);
+  whole.lost += partial.lost;
   for (const TakenDigest& taken : partial.taken) whole.taken[taken.source] ^= SumOf(taken.digest);
   return true;
 }
@@ -169,13 +173,14 @@ Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
     for (const PartialValue& partial : record.values) {
       const uint64_t offset = partial.value.offset;
       if (values.empty() || values.back().value.offset < offset) {
-        values.push_back({.value = partial.value, .sum = {}, .taken = {}});
+        values.push_back({.value = partial.value, .sum = {}, .taken = {}, .lost = 0});
         values.back().value.digest.clear();
       }
       if (!AddPartial(partial, values.back())) return Disagree(path, Quote(partial.value.name));
     }
   }
   for (const WholeValue& whole : values) {
+    if (whole.value.cast_from) continue;  // what was taken is in another dtype
     Digest128 taken;
     for (const auto& [source, sum] : whole.taken) taken ^= sum;
     if (taken != whole.sum) {
@@ -215,9 +220,12 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
 
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
+                          const std::vector<LostValues>& lost,
                           const PartRecordEncoder::Sink& sink) {
   PartRecordEncoder encoder(sink);
-  RESHARD_RETURN_IF_ERROR(encoder.WriteHead(HeadOf(plan, fingerprint, names, digest)));
+  PartRecordHead head = HeadOf(plan, fingerprint, names, digest);
+  head.lost = lost;
+  RESHARD_RETURN_IF_ERROR(encoder.WriteHead(head));
   RecordedValue value;
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const auto* content = std::get_if<Content>(&plan.segments[i]);
@@ -231,7 +239,8 @@ Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint
 
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
                                      const std::string& fingerprint, const SourceNames& names,
-                                     const TargetDigest* digest) {
+                                     const TargetDigest* digest,
+                                     const std::vector<LostValues>& lost) {
   BlockRecord record{.plan = fingerprint, .path = plan.path, .size = plan.size, .part = part};
   if (digest != nullptr) record.blocks = digest->blocks();
   for (const FileId file : plan.sources) record.sources.push_back(names.at(file));
@@ -258,6 +267,14 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
     for (const auto& [source, sum] : taken) {
       partial.taken.push_back({source, digest == nullptr ? "" : ToHex(sum)});
     }
+    if (content->is_cast()) {
+      const auto of_value = std::find_if(lost.begin(), lost.end(), [&](const LostValues& values) {
+        return values.name == content->target_name;
+      });
+      const bool is_first =
+          record.values.empty() || record.values.back().value.name != partial.value.name;
+      if (of_value != lost.end() && is_first) partial.lost = of_value->values;
+    }
     record.values.push_back(std::move(partial));
   }
   return EncodeBlockRecord(record);
@@ -279,11 +296,17 @@ Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
     head.digest = read.file;
     SourceDigests sources;
     for (const WholeValue& whole : values) {
-      sources.Begin(whole.value.name, whole.value.dtype, whole.value.full_shape);
+      sources.Begin(whole.value.name, whole.value.cast_from.value_or(whole.value.dtype),
+                    whole.value.full_shape);
       for (const auto& [source, sum] : whole.taken) sources.Add(source, sum);
     }
     for (size_t i = 0; i < head.sources.size(); ++i) head.sources[i].digest = sources.HexDigest(i);
   }
+  std::map<std::string, uint64_t> lost;
+  for (const WholeValue& whole : values) {
+    if (whole.lost > 0) lost[whole.value.name] += whole.lost;
+  }
+  for (const auto& [name, number] : lost) head.lost.push_back({name, number});
   std::string bytes;
   PartRecordEncoder encoder([&bytes](std::string_view piece) {
     bytes += piece;

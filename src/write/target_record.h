@@ -22,18 +22,20 @@ namespace reshard {
 // Paths, relative to the source folder, and sizes of source files.
 using SourceNames = std::map<FileId, ManifestSource>;
 
-// Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null.
+// Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null;
+// `lost` is what casts lost, sorted by name.
 // Errors: kInvalidArgument for a parameter that no part record may hold; those of `sink`.
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
-                          const PartRecordEncoder::Sink& sink);
+                          const std::vector<LostValues>& lost, const PartRecordEncoder::Sink& sink);
 
 // Returns the block record of `part` of a target file that was written as its plan says; without
 // digests where `digest`, of that part, is null. Errors: kInvalidArgument for a parameter that no
 // record may hold.
 Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
                                      const std::string& fingerprint, const SourceNames& names,
-                                     const TargetDigest* digest);
+                                     const TargetDigest* digest,
+                                     const std::vector<LostValues>& lost);
 
 // The digests of a file's bytes, each 32 hexadecimal digits.
 struct FileDigests {

@@ -198,8 +198,8 @@ TEST_F(FillTargetTest, FillsAnyChunk) {
   for (size_t begin = 0; begin <= expected_.size(); ++begin) {
     for (size_t end = begin; end <= expected_.size(); ++end) {
       std::string out(end - begin, '#');
-      const Status status =
-          FillTarget(files_, plan_, begin, std::as_writable_bytes(std::span(out)), nullptr);
+      const Status status = FillTarget(files_, plan_, begin, std::as_writable_bytes(std::span(out)),
+                                       nullptr, nullptr);
       ASSERT_TRUE(status.ok()) << status.message();
       ASSERT_EQ(out, expected_.substr(begin, end - begin)) << begin << " to " << end;
     }
@@ -209,7 +209,7 @@ TEST_F(FillTargetTest, FillsAnyChunk) {
 TEST_F(FillTargetTest, RefusesBytesThatThePlanDoesNotHave) {
   std::string out(2, '#');
   const Status status = FillTarget(files_, plan_, expected_.size() - 1,
-                                   std::as_writable_bytes(std::span(out)), nullptr);
+                                   std::as_writable_bytes(std::span(out)), nullptr, nullptr);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("rank_0/a.ckpt has no bytes at offset"));
 }

@@ -79,7 +79,7 @@ class MakePlanTest : public testing::Test {
   std::string BytesOf(const TargetPlan& plan) {
     std::string bytes(plan.size, '?');
     const Status filled =
-        FillTarget(files_, plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+        FillTarget(files_, plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr, nullptr);
     EXPECT_TRUE(filled.ok()) << filled.message();
     return bytes;
   }

@@ -56,8 +56,8 @@ class MergePlanTest : public testing::Test {
   std::string Written(const Result<MergePlan>& plan) {
     if (!plan.ok()) return plan.status().message();
     std::string bytes(plan->target.size, '?');
-    const Status filled =
-        FillTarget(files_, plan->target, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+    const Status filled = FillTarget(files_, plan->target, 0,
+                                     std::as_writable_bytes(std::span(bytes)), nullptr, nullptr);
     EXPECT_TRUE(filled.ok()) << filled.message();
     return bytes;
   }

@@ -140,8 +140,8 @@ std::string Planned(const ConvertOptions& options, int64_t rank) {
   const auto plan = target.Plan(rank, findings);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   std::string bytes(plan->size, '?');
-  const Status filled =
-      FillTarget((*source)->files(), *plan, 0, std::as_writable_bytes(std::span(bytes)), nullptr);
+  const Status filled = FillTarget((*source)->files(), *plan, 0,
+                                   std::as_writable_bytes(std::span(bytes)), nullptr, nullptr);
   EXPECT_TRUE(filled.ok()) << filled.message();
   return bytes;
 }

@@ -65,7 +65,7 @@ class TargetDigestTest : public testing::Test {
       const auto bytes = std::as_writable_bytes(std::span(chunk));
       ChunkDigest sums;
       sums.Begin(plan_, {offset, chunk.size()});
-      const Status status = FillTarget(files_, plan_, offset, bytes, &sums);
+      const Status status = FillTarget(files_, plan_, offset, bytes, &sums, nullptr);
       if (!status.ok()) return status;
       fault(offset, chunk);
       sums.AddTarget(offset, bytes);

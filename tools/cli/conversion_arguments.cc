@@ -210,6 +210,11 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
   AddUnmatchedOption(app, options_.selection.unmatched);
   choice_.AddTo(app);
+  app.add_option(
+         "--dtype-overflow", dtype_overflow_,
+         "Where --dtype makes finite values infinite or NaN: warn, or convert nothing (warn)")
+      ->type_name("warn|error")
+      ->check(CLI::IsMember({"warn", "error"}).description(""));
   app.add_option("--reference", options_.checks.reference,
                  "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
                  "checkpoint of the same model")
@@ -252,6 +257,7 @@ ConvertOptions ConversionArguments::WithoutChoice() const {
     options.checks.parameters = *ParseParameterCount(expected_parameters_);
   }
   options.checks.checksum = !no_checksum_;
+  options.checks.refuse_overflow = dtype_overflow_ == "error";
   if (check_replicas_ == "none") options.checks.replicas = CheckReplicas::kNone;
   if (check_replicas_ == "true" || check_replicas_ == "all") {
     options.checks.replicas = CheckReplicas::kAll;

@@ -86,6 +86,7 @@ class ConversionArguments {
   std::string io_ = "auto";
   std::string expected_parameters_;
   bool no_checksum_ = false;
+  std::string dtype_overflow_;
   std::string check_replicas_;  // "true" for --check-replicas alone, a word, or nothing
 };
 

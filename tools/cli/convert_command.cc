@@ -175,6 +175,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
                     {"targets_buffered", report.io.targets_buffered}};
   document["crc_files"] = report.crc_files;
   document["crc_bytes"] = report.crc_bytes;
+  document["values_lost"] = report.values_lost;
   document["replicas"] = nullptr;  // not compared
   if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
   document["sample"] = SampleAsJson(report.sample);

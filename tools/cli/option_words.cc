@@ -22,6 +22,7 @@ constexpr OptionWords kOptionWords[] = {
     {"Verify", "`reshard verify`"},
     {"VerifyAgainst", "--against"},
     {"checks.replicas=", "--check-replicas="},
+    {"casts", "--dtype"},
     {"checkpoint", "--from CKPT"},
     {"checksum=false", "--no-checksum"},
     {"exclude", "--exclude"},

@@ -21,6 +21,30 @@ namespace {
 
 constexpr const char* kName = "--source";
 
+// Nothing for what is none.
+std::optional<CastRule> ParseCastRule(std::string_view text) {
+  constexpr std::pair<std::string_view, DType> kTypes[] = {{"float16", DType::kFloat16},
+                                                           {"bfloat16", DType::kBFloat16},
+                                                           {"float32", DType::kFloat32},
+                                                           {"float64", DType::kFloat64},
+                                                           {"float8_e4m3fn", DType::kFloat8E4M3FN},
+                                                           {"float8_e5m2", DType::kFloat8E5M2}};
+  const size_t equals = text.rfind('=');
+  CastRule rule;
+  if (equals != std::string_view::npos) {
+    if (equals == 0) return std::nullopt;
+    rule.pattern = text.substr(0, equals);
+    text.remove_prefix(equals + 1);
+  }
+  if (text == "keep") return rule;
+  for (const auto& [name, dtype] : kTypes) {
+    if (name != text) continue;
+    rule.dtype = dtype;
+    return rule;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target) {
@@ -146,6 +170,9 @@ nlohmann::ordered_json SourceAsJson(const std::string& source,
 }
 
 std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
+  const auto add_casts = [this](const std::vector<std::string>& rules) {
+    for (const std::string& rule : rules) casts_.push_back(*ParseCastRule(rule));
+  };
   return {app.add_option("--include", include_,
                          "Only parameters whose names in the source match a GLOB; may be given "
                          "several times")
@@ -157,7 +184,24 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
               ->allow_extra_args(false),
           app.add_option("--rename", rename_file_,
                          "Names in the target: a JSON object {\"old name\": \"new name\", ...}")
-              ->type_name("MAP.json")};
+              ->type_name("MAP.json"),
+          app.add_option_function<std::vector<std::string>>(
+                 "--dtype", add_casts,
+                 "Cast floating-point tensors whose names in the source match the GLOB to TYPE: "
+                 "float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, or keep; may be "
+                 "given several times, the first that matches counts. TYPE alone is for all but "
+                 "optimizer states and tensors of one element")
+              ->type_name("[GLOB=]TYPE")
+              ->allow_extra_args(false)
+              ->check(CLI::Validator(
+                  [](std::string& text) {
+                    if (ParseCastRule(text)) return std::string();
+                    return fmt::format(
+                        "has to be TYPE or GLOB=TYPE, and TYPE one of float16, bfloat16, float32, "
+                        "float64, float8_e4m3fn, float8_e5m2 and keep; found {}",
+                        PrintableName(text));
+                  },
+                  ""))};
 }
 
 CLI::Option* NameMapOption::AddTo(CLI::App& app) {

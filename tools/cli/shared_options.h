@@ -48,8 +48,8 @@ std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const Enc
 nlohmann::ordered_json SourceAsJson(const std::string& source,
                                     const std::map<int64_t, std::string>& files);
 
-// --include, --exclude and --rename, of every command that plans a conversion. A plain value that
-// the parser writes into.
+// --include, --exclude, --rename and --dtype, of every command that plans a conversion. A plain
+// value that the parser writes into.
 class ChoiceOptions {
  public:
   // `app` keeps pointers into this object. Returns the options added.
@@ -58,11 +58,12 @@ class ChoiceOptions {
   // After parsing: the file of --rename, or nothing.
   const std::string& rename_file() const { return rename_file_; }
 
-  // After parsing: sets include, exclude and renames of a library call's options.
+  // After parsing: sets include, exclude, renames and casts of a library call's options.
   // Errors: those of ReadRenames.
   Status Fill(Selection& selection) const {
     selection.include = include_;
     selection.exclude = exclude_;
+    selection.casts = casts_;
     if (rename_file_.empty()) return {};
     Result<Renames> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return renames.status();
@@ -74,6 +75,7 @@ class ChoiceOptions {
   std::vector<std::string> include_;
   std::vector<std::string> exclude_;
   std::string rename_file_;
+  std::vector<CastRule> casts_;
 };
 
 // --name-map, of every command that takes a conversion's source. A plain value that the parser

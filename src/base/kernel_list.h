@@ -1,6 +1,6 @@
 // KernelList: the kernels that this processor can run, the fastest first.
-#ifndef RESHARD_SRC_DIGEST_KERNEL_LIST_H_
-#define RESHARD_SRC_DIGEST_KERNEL_LIST_H_
+#ifndef RESHARD_SRC_BASE_KERNEL_LIST_H_
+#define RESHARD_SRC_BASE_KERNEL_LIST_H_
 
 #include <array>
 #include <cstddef>
@@ -22,4 +22,4 @@ class KernelList {
 
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_DIGEST_KERNEL_LIST_H_
+#endif  // RESHARD_SRC_BASE_KERNEL_LIST_H_

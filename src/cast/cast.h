@@ -1,0 +1,28 @@
+// Casts of floating-point values, bit for bit those of MindSpore's load_param_into_net (and, to
+// 8-bit floats, of ml_dtypes): to float32 and from there to the target, each rounded to nearest,
+// ties to even.
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_CAST_CAST_H_
+#define RESHARD_SRC_CAST_CAST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reshard/tensor.h"
+
+namespace reshard {
+
+// What can be cast: Float16, BFloat16, Float32, Float64.
+bool IsCastSource(DType dtype);
+// What it can be cast to: these, and Float8E4M3FN and Float8E5M2.
+bool IsCastTarget(DType dtype);
+
+// Casts the elements of `values`, which are of `from`, to `to`, another dtype. Fills `out`, which
+// has as many elements. Returns how many finite values became an infinity or NaN.
+uint64_t Cast(DType from, DType to, std::span<const std::byte> values, std::span<std::byte> out);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CAST_CAST_H_

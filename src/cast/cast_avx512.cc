@@ -1,0 +1,34 @@
+// Casts on an x86-64 processor with AVX-512.
+#if defined(__x86_64__)
+
+// What the loops include, which is not to be compiled for it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "reshard/tensor.h"
+#include "src/cast/cast_kernel.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))), \
+                             apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq")
+#endif
+#include "src/cast/cast_loop.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace reshard {
+
+const CastKernel kAvx512CastKernel{.name = "avx512", .cast = CastValues};
+
+}  // namespace reshard
+
+#endif  // defined(__x86_64__)

@@ -1,0 +1,204 @@
+// CastValues: the loops of a cast, without branches, so that they become vector code of whatever
+// instruction set the file that includes this is compiled for.
+//
+// Everything has internal linkage: no function may be taken from another file's instruction set.
+// The file includes before what this includes.
+#ifndef RESHARD_SRC_CAST_CAST_LOOP_H_
+#define RESHARD_SRC_CAST_CAST_LOOP_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "reshard/tensor.h"
+
+namespace reshard {
+namespace {
+
+// Values that are cast together, through floats that stay in the core's nearest cache.
+constexpr size_t kBatch = 512;
+
+constexpr uint32_t kSignBit = 0x80000000;
+constexpr uint32_t kInfinityBits = 0x7f800000;
+
+template <typename To, typename From>
+[[gnu::always_inline]] inline To BitsOf(From value) {
+  To bits;
+  static_assert(sizeof(bits) == sizeof(value));
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// What follows turns the bits of a float16, bfloat16, float32 or float64 into those of a float.
+
+[[gnu::always_inline]] inline uint32_t FromFloat16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000U) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffU) << 13;
+  // Subnormals become those of a float, and numbers of them: exponents differ by 127 - 15.
+  const auto number = BitsOf<uint32_t>(BitsOf<float>(magnitude) * 0x1p112F);
+  const uint32_t special = (bits & 0x7c00U) == 0x7c00U ? kInfinityBits : 0;
+  return sign | number | special;
+}
+
+[[gnu::always_inline]] inline uint32_t FromBFloat16(uint16_t bits) {
+  return static_cast<uint32_t>(bits) << 16;
+}
+
+[[gnu::always_inline]] inline uint32_t FromFloat32(uint32_t bits) { return bits; }
+
+[[gnu::always_inline]] inline uint32_t FromFloat64(uint64_t bits) {
+  return BitsOf<uint32_t>(static_cast<float>(BitsOf<double>(bits)));
+}
+
+// Rounds the magnitude of a float to a smaller one, whose mantissa is shorter by kDropped bits and
+// whose exponent has the bias kBias, as if its exponents had no end. Those too small for a normal
+// number are rounded by an addition, to a float whose lowest bit is that of the target's
+// subnormals.
+template <uint32_t kDropped, uint32_t kBias>
+[[gnu::always_inline]] inline uint32_t RoundMagnitude(uint32_t magnitude) {
+  constexpr uint32_t kLeastNormal = (127 - kBias + 1) << 23;
+  constexpr uint32_t kShift = (127 - kBias + 1 + kDropped) << 23;
+  constexpr uint32_t kRebias = (127 - kBias) << 23;
+  const uint32_t subnormal =
+      BitsOf<uint32_t>(BitsOf<float>(magnitude) + BitsOf<float>(kShift)) - kShift;
+  const uint32_t odd = (magnitude >> kDropped) & 1;
+  const uint32_t normal =
+      (magnitude - kRebias + ((uint32_t{1} << (kDropped - 1)) - 1) + odd) >> kDropped;
+  return magnitude < kLeastNormal ? subnormal : normal;
+}
+
+// What follows turns the bits of a float into those of the target.
+
+[[gnu::always_inline]] inline uint16_t ToFloat16(uint32_t bits) {
+  const uint32_t magnitude = bits & ~kSignBit;
+  uint32_t rounded = RoundMagnitude<13, 15>(magnitude);
+  rounded = magnitude >= 0x47800000U ? 0x7c00U : rounded;  // 65536
+  rounded = magnitude > kInfinityBits ? 0x7e00U : rounded;
+  return static_cast<uint16_t>(rounded | (bits & kSignBit) >> 16);
+}
+
+[[gnu::always_inline]] inline uint16_t ToBFloat16(uint32_t bits) {
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const bool is_nan = (bits & ~kSignBit) > kInfinityBits;
+  return static_cast<uint16_t>(is_nan ? 0x7fc0U : rounded);  // MindSpore's has no sign
+}
+
+[[gnu::always_inline]] inline uint32_t ToFloat32(uint32_t bits) { return bits; }
+
+[[gnu::always_inline]] inline uint64_t ToFloat64(uint32_t bits) {
+  return BitsOf<uint64_t>(static_cast<double>(BitsOf<float>(bits)));
+}
+
+// Has no infinity: what is too large for it becomes NaN.
+[[gnu::always_inline]] inline uint8_t ToFloat8E4M3FN(uint32_t bits) {
+  const uint32_t magnitude = bits & ~kSignBit;
+  uint32_t rounded = RoundMagnitude<20, 7>(magnitude);
+  rounded = magnitude > 0x43e80000U ? 0x7fU : rounded;  // 464: ties with 448 and goes there
+  return static_cast<uint8_t>(rounded | (bits & kSignBit) >> 24);
+}
+
+[[gnu::always_inline]] inline uint8_t ToFloat8E5M2(uint32_t bits) {
+  const uint32_t magnitude = bits & ~kSignBit;
+  uint32_t rounded = RoundMagnitude<21, 15>(magnitude);
+  rounded = magnitude >= 0x47800000U ? 0x7cU : rounded;  // 65536
+  rounded = magnitude > kInfinityBits ? 0x7eU : rounded;
+  return static_cast<uint8_t>(rounded | (bits & kSignBit) >> 24);
+}
+
+[[gnu::always_inline]] inline bool IsFinite(uint32_t float_bits) {
+  return (float_bits & kInfinityBits) != kInfinityBits;
+}
+
+// Loops over values of one dtype. Source and target may lie anywhere.
+
+template <typename From, uint32_t (*kToFloat)(From)>
+[[gnu::always_inline]] inline void Widen(const std::byte* values, size_t count, uint32_t* floats) {
+  for (size_t i = 0; i < count; ++i) {
+    From value;
+    __builtin_memcpy(&value, values + i * sizeof(From), sizeof(From));
+    floats[i] = kToFloat(value);
+  }
+}
+
+// Returns how many finite values have no finite float.
+[[gnu::always_inline]] inline uint32_t CountLost(const std::byte* values, size_t count,
+                                                 const uint32_t* floats) {
+  constexpr uint64_t kInfinity = uint64_t{0x7ff} << 52;
+  uint32_t lost = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t value;
+    __builtin_memcpy(&value, values + i * sizeof(value), sizeof(value));
+    lost += static_cast<uint32_t>((value & kInfinity) != kInfinity && !IsFinite(floats[i]));
+  }
+  return lost;
+}
+
+// Stores the targets; kNotFinite are the bits of a target's exponent. Returns how many finite
+// floats became infinite or NaN.
+template <typename To, To (*kFromFloat)(uint32_t), To kNotFinite>
+[[gnu::always_inline]] inline uint32_t Narrow(const uint32_t* floats, size_t count,
+                                              std::byte* out) {
+  uint32_t lost = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const To value = kFromFloat(floats[i]);
+    __builtin_memcpy(out + i * sizeof(To), &value, sizeof(To));
+    lost += static_cast<uint32_t>(IsFinite(floats[i]) && (value & kNotFinite) == kNotFinite);
+  }
+  return lost;
+}
+
+uint32_t ToFloats(DType from, const std::byte* values, size_t count, uint32_t* floats) {
+  switch (from) {
+    case DType::kFloat16:
+      Widen<uint16_t, FromFloat16>(values, count, floats);
+      return 0;
+    case DType::kBFloat16:
+      Widen<uint16_t, FromBFloat16>(values, count, floats);
+      return 0;
+    case DType::kFloat64:
+      Widen<uint64_t, FromFloat64>(values, count, floats);
+      return CountLost(values, count, floats);
+    default:
+      Widen<uint32_t, FromFloat32>(values, count, floats);
+      return 0;
+  }
+}
+
+uint32_t FromFloats(DType to, const uint32_t* floats, size_t count, std::byte* out) {
+  switch (to) {
+    case DType::kFloat16:
+      return Narrow<uint16_t, ToFloat16, 0x7c00>(floats, count, out);
+    case DType::kBFloat16:
+      return Narrow<uint16_t, ToBFloat16, 0x7f80>(floats, count, out);
+    case DType::kFloat64:
+      return Narrow<uint64_t, ToFloat64, uint64_t{0x7ff} << 52>(floats, count, out);
+    case DType::kFloat8E4M3FN:
+      return Narrow<uint8_t, ToFloat8E4M3FN, 0x7f>(floats, count, out);
+    case DType::kFloat8E5M2:
+      return Narrow<uint8_t, ToFloat8E5M2, 0x7c>(floats, count, out);
+    default:
+      return Narrow<uint32_t, ToFloat32, kInfinityBits>(floats, count, out);
+  }
+}
+
+uint64_t CastValues(DType from, DType to, const std::byte* values, size_t count, std::byte* out) {
+  uint32_t floats[kBatch];
+  uint64_t lost = 0;
+  const size_t of_value = from == DType::kFloat64 ? 8 : from == DType::kFloat32 ? 4 : 2;
+  const size_t of_target = to == DType::kFloat64                             ? 8
+                           : to == DType::kFloat32                           ? 4
+                           : to == DType::kFloat16 || to == DType::kBFloat16 ? 2
+                                                                             : 1;
+  for (size_t done = 0; done < count; done += kBatch) {
+    const size_t batch = count - done < kBatch ? count - done : kBatch;
+    lost += ToFloats(from, values + done * of_value, batch, floats);
+    lost += FromFloats(to, floats, batch, out + done * of_target);
+  }
+  return lost;
+}
+
+}  // namespace
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CAST_CAST_LOOP_H_
