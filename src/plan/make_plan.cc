@@ -292,11 +292,12 @@ class PlanMaker {
     Content content{.source_name = piece.names.source,
                     .target_name = piece.names.target,
                     .dtype = tensor.dtype,
-                    .target_dtype = array_.dtype,
+                    .cast_to = {},
                     .geometry = {},
                     .box_offset = part.offset,
                     .target = {offset, part.length},
                     .copies = {}};
+    if (array_.dtype != tensor.dtype) content.cast_to = array_.dtype;
     // Elements that another Value has bytes of are gathered for both.
     const uint64_t first = part.offset / ItemBytes(array_.dtype) * ItemBytes(tensor.dtype);
     const ByteRange image = {content.is_cast() ? first : part.offset,
@@ -329,7 +330,7 @@ class PlanMaker {
           Content{.source_name = names.source,
                   .target_name = names.target,
                   .dtype = DType::kUInt8,
-                  .target_dtype = DType::kUInt8,
+                  .cast_to = {},
                   .geometry = {shape, box, {{box, place}}},
                   .box_offset = begin,
                   .target = target,

@@ -46,7 +46,7 @@ LogicalMap MapOf(const Content& content, DType dtype, uint64_t at, uint64_t box_
 
 ByteRange Content::ImageRange(ByteRange range) const {
   if (!is_cast() || range.length == 0) return range;
-  const uint64_t item = ItemBytes(target_dtype);
+  const uint64_t item = ItemBytes(target_dtype());
   const uint64_t first = box_offset / item;
   const uint64_t begin = (range.offset - target.offset + box_offset) / item;
   const uint64_t end = (range.end() - target.offset + box_offset + item - 1) / item;
@@ -66,11 +66,11 @@ LogicalMap SourceMapOf(const Content& content, size_t copy) {
 }
 
 LogicalMap TargetMapOf(const Content& content) {
-  return MapOf(content, content.target_dtype, content.target.offset, content.box_offset);
+  return MapOf(content, content.target_dtype(), content.target.offset, content.box_offset);
 }
 
 LogicalMap ImageMapOf(const Content& content) {
-  const uint64_t first = content.box_offset / ItemBytes(content.target_dtype);
+  const uint64_t first = content.box_offset / ItemBytes(content.target_dtype());
   return MapOf(content, content.dtype, content.target.offset, first * ItemBytes(content.dtype));
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,8 +32,8 @@ struct Literal {
 struct Content {
   std::string_view source_name;  // kept by the plan
   std::string_view target_name;
-  DType dtype = DType::kFloat32;         // in the sources
-  DType target_dtype = DType::kFloat32;  // where it differs, what is gathered is cast
+  DType dtype = DType::kFloat32;      // in the sources
+  std::optional<DType> cast_to = {};  // what is gathered is cast to another dtype
   ContentGeometry geometry;
   // Where this Value's content begins in the row-major bytes of the box of the whole parameter, as
   // the target file has them.
@@ -41,7 +42,8 @@ struct Content {
   // Disjoint; together they write exactly ImageRange(target), ordered by first byte there.
   std::vector<BlockCopy> copies;
 
-  bool is_cast() const { return target_dtype != dtype; }
+  bool is_cast() const { return cast_to.has_value(); }
+  DType target_dtype() const { return cast_to.value_or(dtype); }
   // Returns where the elements, in the sources' dtype, lie that the bytes `range` of the target
   // file are made of: the image of a content, which is gathered before it is cast. It begins where
   // `target` does, with the first element that has a byte there, and is no part of the file.

@@ -68,7 +68,7 @@ void SetSource(const Content& content, uint64_t offset, ByteDifference& differen
 Status CompareCast(SourceFiles& sources, const Content& content, uint64_t offset,
                    std::span<const std::byte> found, ByteDifference& difference) {
   constexpr size_t kStep = size_t{64} << 10;  // so little that it stays in the core's cache
-  const uint64_t item = ItemBytes(content.target_dtype);
+  const uint64_t item = ItemBytes(content.target_dtype());
   std::vector<std::byte> image;
   std::vector<std::byte> expected;
   while (!found.empty()) {
@@ -78,7 +78,7 @@ Status CompareCast(SourceFiles& sources, const Content& content, uint64_t offset
     image.resize(range.length);
     RESHARD_RETURN_IF_ERROR(CollectBytes(sources, content.copies, range.offset, image));
     expected.resize(range.length / ItemBytes(content.dtype) * item);
-    Cast(content.dtype, content.target_dtype, image, expected);
+    Cast(content.dtype, content.target_dtype(), image, expected);
     for (size_t i = 0; i < part.size(); ++i) {
       if (part[i] == expected[before + i]) continue;
       ByteDifference one{1, offset + i, 0, 0, expected[before + i], part[i]};

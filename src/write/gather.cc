@@ -445,7 +445,7 @@ class ContentFiller {
   // the side of its first byte.
   Status FillCast(size_t segment, const Content& content, uint64_t offset,
                   std::span<std::byte> out) {
-    const uint64_t item = ItemBytes(content.target_dtype);
+    const uint64_t item = ItemBytes(content.target_dtype());
     const uint64_t most = kImageBytes / std::max(item, ItemBytes(content.dtype));
     while (!out.empty()) {
       const uint64_t before = (offset - content.target.offset + content.box_offset) % item;
@@ -470,13 +470,13 @@ class ContentFiller {
   // Casts as many elements as `out` has room for, from the one with a byte at `offset` on.
   Status CastElements(size_t segment, const Content& content, uint64_t offset,
                       std::span<std::byte> out, bool counts) {
-    const uint64_t count = out.size() / ItemBytes(content.target_dtype);
+    const uint64_t count = out.size() / ItemBytes(content.target_dtype());
     image_.resize(count * ItemBytes(content.dtype));
     const uint64_t place = content.ImageRange({offset, 1}).offset;
     ChunkDigest* const digest = counts ? digest_ : nullptr;
     RESHARD_RETURN_IF_ERROR(GatherFrom(segment, content, place, image_, digest));
     if (digest != nullptr) digest->AddImage(segment, place, image_);
-    const uint64_t lost = Cast(content.dtype, content.target_dtype, image_, out);
+    const uint64_t lost = Cast(content.dtype, content.target_dtype(), image_, out);
     if (lost > 0 && counts && lost_ != nullptr) lost_->Add(content.target_name, lost);
     return {};
   }

@@ -90,7 +90,7 @@ void SetValue(const Content& content, RecordedValue& value) {
     out.assign(numbers.begin(), numbers.end());
   };
   value.name = content.target_name;
-  value.dtype = content.target_dtype;
+  value.dtype = content.target_dtype();
   value.cast_from.reset();
   if (content.is_cast()) value.cast_from = content.dtype;
   set(content.geometry.full_shape(), value.full_shape);

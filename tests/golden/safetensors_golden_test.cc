@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -37,6 +38,12 @@ std::string NameOf(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
+DType DTypeOf(const std::string& name) {
+  return std::map<std::string, DType>{
+      {"float16", DType::kFloat16}, {"bfloat16", DType::kBFloat16}, {"float32", DType::kFloat32}}
+      .at(name);
+}
+
 class SafetensorsGoldenTest : public testing::TestWithParam<std::string> {
  protected:
   SafetensorsGoldenTest()
@@ -62,6 +69,10 @@ TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
   options.target.format =
       case_.at("format") == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
   if (case_.contains("rank")) options.selection.ranks = {case_.at("rank").get<int64_t>()};
+  for (const std::string rule : case_.value("dtype", nlohmann::json::array())) {
+    const size_t equals = rule.find('=');
+    options.selection.casts.push_back({rule.substr(0, equals), DTypeOf(rule.substr(equals + 1))});
+  }
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(case_.at("compare"), "bytes");
@@ -70,6 +81,8 @@ TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),
                          NameOf);
+
+INSTANTIATE_TEST_SUITE_P(Cast, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("cast")), NameOf);
 
 INSTANTIATE_TEST_SUITE_P(Redundancy, SafetensorsGoldenTest,
                          testing::Values("redundancy/case_001", "redundancy/case_002"), NameOf);
