@@ -86,9 +86,17 @@ struct ParameterGrids : TensorInfo {
   DeviceGrid target;
 };
 
+// How both sides cut a parameter: so many parts along each dimension.
+struct ParameterCuts : TensorInfo {
+  bool copied = false;  // as it stands in the source's files; no cuts are told then
+  std::vector<int64_t> source_cuts;
+  std::vector<int64_t> target_cuts;
+};
+
 struct LayoutReport {
   bool planned = false;  // else there was no strategy: nothing is known but the source's files
   PlanReport plan;       // memory and space left out; without a plan warnings and sources only
+  std::string step;      // EPOCH_STEP, where the names of the source's files tell it
   LayoutSide source;
   LayoutSide target;
   std::vector<uint64_t> flow;       // bytes from a bin of source ranks to one of target ranks:
@@ -96,7 +104,9 @@ struct LayoutReport {
   std::vector<ByteShare> dtypes;    // most stored bytes first
   std::vector<ByteShare> prefixes;  // by the name up to its first dot
   std::vector<RunBin> runs;         // ascending; lengths double from bin to bin
-  std::vector<ParameterGrids> parameters;
+  // All of them, by name. Without a plan as the first file that has it, and no cuts.
+  std::vector<ParameterCuts> parameters;
+  std::vector<ParameterGrids> drawn;  // those of LayoutReportOptions::parameters
 };
 
 struct LayoutReportOptions {

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 #include "src/os/write_file.h"
 #include "src/plan/plan_findings.h"
@@ -142,24 +142,51 @@ Result<DeviceGrid> TargetGrid(const OpenedSource& source, const ConversionTarget
   return builder.Take();
 }
 
-bool IsCut(const CheckedStrategy* strategy, const Parameter& parameter) {
-  if (strategy == nullptr) return false;
-  const std::optional<int64_t> stage = strategy->LowestStage(parameter.second.source_name);
-  if (!stage) return false;
-  const Result<ShardGrid> grid = MakeGrid(strategy, *stage, parameter);
-  return grid.ok() && grid->parts() > 1;
+// The cuts in the lowest stage that has the parameter.
+Result<std::vector<int64_t>> CutsOf(const CheckedStrategy* strategy, const Parameter& parameter) {
+  const PlanFindings::Parameter& what = parameter.second;
+  const auto stage = strategy == nullptr ? std::nullopt : strategy->LowestStage(what.source_name);
+  if (!stage) return std::vector<int64_t>(what.full_shape.size(), 1);
+  RESHARD_ASSIGN_OR_RETURN(const ShardGrid grid, MakeGrid(strategy, *stage, parameter));
+  return grid.cuts();
+}
+
+// As the plans found it.
+TensorInfo InfoOf(const Parameter& parameter) {
+  const PlanFindings::Parameter& what = parameter.second;
+  return {parameter.first, what.kind, what.target_dtype, what.full_shape, what.bytes};
+}
+
+Result<std::vector<ParameterCuts>> MakeCuts(const ConversionRule& rule,
+                                            const PlanFindings& findings) {
+  std::vector<ParameterCuts> all;
+  all.reserve(findings.parameters.size());
+  for (const Parameter& parameter : findings.parameters) {
+    ParameterCuts& cuts =
+        all.emplace_back(ParameterCuts{InfoOf(parameter), parameter.second.copied, {}, {}});
+    if (cuts.copied) continue;
+    RESHARD_ASSIGN_OR_RETURN(cuts.source_cuts, CutsOf(rule.source(), parameter));
+    RESHARD_ASSIGN_OR_RETURN(cuts.target_cuts, CutsOf(rule.target(), parameter));
+  }
+  return all;
+}
+
+bool IsCut(const std::vector<int64_t>& cuts) {
+  return std::any_of(cuts.begin(), cuts.end(), [](int64_t parts) { return parts > 1; });
 }
 
 // The first that counts of what tells most: that it is cut, that it is no optimizer's copy, its
 // size. Null where there is no parameter.
-const Parameter* LargestCut(const ConversionRule& rule, const PlanFindings& findings) {
+const ParameterCuts* LargestCut(const std::vector<ParameterCuts>& parameters,
+                                const PlanFindings& findings) {
   using Worth = std::tuple<bool, bool, uint64_t>;
-  const Parameter* largest = nullptr;
+  const ParameterCuts* largest = nullptr;
   Worth most;
-  for (const Parameter& parameter : findings.parameters) {
-    const bool cut = IsCut(rule.source(), parameter) || IsCut(rule.target(), parameter);
-    const Worth worth(cut, OptimizerGroup(parameter.second.source_name).empty(),
-                      parameter.second.bytes);
+  for (const ParameterCuts& parameter : parameters) {
+    const bool cut = IsCut(parameter.source_cuts) || IsCut(parameter.target_cuts);
+    const Worth worth(cut,
+                      OptimizerGroup(findings.parameters.at(parameter.name).source_name).empty(),
+                      parameter.bytes);
     if (largest != nullptr && worth <= most) continue;
     largest = &parameter;
     most = worth;
@@ -169,36 +196,34 @@ const Parameter* LargestCut(const ConversionRule& rule, const PlanFindings& find
 
 // Returns the grids of the parameters `names`, or of one: of those that are cut on either side (of
 // all where none is), of those that are no optimizer's copies (of all where none is), the largest.
-// `findings` are those of the plans of `plan`. Errors: kNotFound for a
+// `findings` are those of the plans of `report`. Errors: kNotFound for a
 // name that none of them writes; those of MakeGrid and of opening files.
 Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
                                                     const ConversionTarget& target,
-                                                    const PlanReport& plan,
+                                                    const LayoutReport& report,
                                                     const PlanFindings& findings,
-                                                    const std::vector<std::string>& names) {
-  std::vector<const Parameter*> chosen;
+                                                    std::vector<std::string> names) {
+  if (names.empty()) {
+    const ParameterCuts* largest = LargestCut(report.parameters, findings);
+    if (largest != nullptr) names.push_back(largest->name);
+  }
+  std::vector<ParameterGrids> grids;
   for (const std::string& name : names) {
     const auto found = findings.parameters.find(name);
     if (found == findings.parameters.end()) {
       return NotFoundError(fmt::format("none of the {} parameters that are written is {}",
                                        findings.parameters.size(), Quote(name)));
     }
-    chosen.push_back(&*found);
-  }
-  if (names.empty()) {
-    const Parameter* largest = LargestCut(source.rule(), findings);
-    if (largest != nullptr) chosen.push_back(largest);
-  }
-  std::vector<ParameterGrids> grids;
-  for (const Parameter* parameter : chosen) {
-    const PlanFindings::Parameter& what = parameter->second;
-    ParameterGrids both{
-        {parameter->first, what.kind, what.target_dtype, what.full_shape, what.bytes}, {}, {}};
-    RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *parameter));
-    RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, target, plan, *parameter));
+    ParameterGrids both{InfoOf(*found), {}, {}};
+    RESHARD_ASSIGN_OR_RETURN(both.source, SourceGrid(source, *found));
+    RESHARD_ASSIGN_OR_RETURN(both.target, TargetGrid(source, target, report.plan, *found));
     grids.push_back(std::move(both));
   }
   return grids;
+}
+
+std::string StepText(const std::optional<TrainingStep>& step) {
+  return step ? fmt::format("{}_{}", step->epoch, step->step) : "";
 }
 
 SideSums SourceSums(const OpenedSource& source) {
@@ -243,8 +268,10 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                      [&](const TargetPlan& planned) { sums.Add(planned, findings); }));
   report.plan = ReportOf(std::move(plan));
   sums.Finish(findings, report);
-  RESHARD_ASSIGN_OR_RETURN(
-      report.parameters, MakeDeviceGrids(*source, made, report.plan, findings, options.parameters));
+  RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeCuts(source->rule(), findings));
+  RESHARD_ASSIGN_OR_RETURN(report.drawn,
+                           MakeDeviceGrids(*source, made, report, findings, options.parameters));
+  report.step = StepText(source->step());
   report.source.strategy = conversion.source.strategy;
   report.target.strategy = conversion.target.strategy;
   return report;
@@ -279,7 +306,7 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
   SideSums sums(first, 1, last - first + 1);
   ShareSums dtypes;
   ShareSums prefixes;
-  std::set<std::string> names;
+  std::map<std::string, TensorInfo> parameters;
   for (size_t place = 0; place < found.files.size(); ++place) {
     const RankFileSummary& file = found.files[place];
     if (options.conversion.run.stop.stop_requested())
@@ -288,14 +315,21 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
     for (const StoredArray& parameter : checkpoint.parameters()) {
-      names.insert(parameter.name);
+      parameters.try_emplace(parameter.name,
+                             TensorInfo{parameter.name, parameter.kind, parameter.dtype,
+                                        parameter.shape, parameter.bytes});
       sums.AddContent(file.rank, parameter.bytes);
       const bool tensor = parameter.kind == ArrayKind::kTensor;
       dtypes.AddStored(tensor ? DTypeName(parameter.dtype) : kAsTheyStand, parameter.bytes);
       prefixes.AddStored(PrefixOf(parameter.name), parameter.bytes);
     }
   }
-  report.plan.parameters = names.size();
+  report.plan.parameters = parameters.size();
+  for (auto& [name, info] : parameters) {
+    report.parameters.push_back({std::move(info), false, {}, {}});
+  }
+  const std::filesystem::path first_file = found.files.front().path;
+  report.step = StepText(StepOf(first_file.stem().string()));  // all files have one step
   report.source = sums.side();
   report.dtypes = dtypes.Sorted();
   report.prefixes = prefixes.Sorted();

@@ -174,6 +174,13 @@ struct Work {
   Written written;
 };
 
+// Before anything is written, and after.
+void MarkTime(const Conversion& conversion) {
+  if (!conversion.timeline.records()) return;
+  conversion.timeline.Mark(conversion.budget.measured->meter.Look() +
+                           conversion.source.files().Held());
+}
+
 // `counted` gets what there is to do.
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share,
                            std::optional<CountedWork>& counted) {
@@ -204,6 +211,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   }
   if (share.staged) return done;
   timeline.Begin("write");
+  MarkTime(conversion);
   count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written, WriteTargets(source, target, list, share.parts, job.sink(), job.storage(),
@@ -287,6 +295,7 @@ ConvertReport ReportOfNothing(const Conversion& conversion) {
 // The rest of a conversion, alone or as one of several workers: execute, verify, commit.
 Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   conversion.timeline.Begin("check");
+  MarkTime(conversion);
   const Patience patience(conversion.options.run.stop, conversion.options.waiting);
   Job job;
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
@@ -297,6 +306,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   auto done = CheckAndWrite(conversion, job, share, counted);
   if (!done.ok()) return WithHint(done.status(), job);
   conversion.timeline.Begin("publish");
+  MarkTime(conversion);
   counted->Enter(Phase::kPublish);
   // Before anything says that the files are finished: others would publish them.
   RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
@@ -317,9 +327,9 @@ Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, Conve
                            MakeJobSpec(source, plan.work, options, OthersRead(options)));
   job.meter = &budget.measured->meter;
   RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, target, job));
-  RESHARD_ASSIGN_OR_RETURN(
-      ConvertReport report,
-      Execute({source, target, plan, options, budget, timeline}, std::move(job)));
+  const Conversion conversion{source, target, plan, options, budget, timeline};
+  RESHARD_ASSIGN_OR_RETURN(ConvertReport report, Execute(conversion, std::move(job)));
+  MarkTime(conversion);
   report.timeline = timeline.Finish();
   const MemoryMeter& meter = budget.measured->meter;
   report.memory_limit = budget.limit;

@@ -24,14 +24,20 @@ void TimelineRecorder::AddWritten(uint64_t bytes, uint64_t gathered, uint64_t re
   const std::scoped_lock lock(mutex_);
   written_ += bytes;
   std::vector<TimelineSample>& samples = timeline_.samples;
-  gathered_ = std::max(gathered_, gathered);  // others may have asked earlier, and come later
-  latest_ = TimelineSample{Seconds(), read, gathered_, written_, memory};
-  if (!samples.empty()) {
-    latest_->bytes_read = std::max(read, samples.back().bytes_read);
-    if (latest_->seconds - samples.back().seconds < interval_) return;
-  }
+  // Others may have asked earlier, and come later.
+  gathered_ = std::max(gathered_, gathered);
+  read_ = std::max(read_, read);
+  latest_ = TimelineSample{Seconds(), read_, gathered_, written_, memory};
+  if (!samples.empty() && latest_->seconds - samples.back().seconds < interval_) return;
   samples.push_back(*std::exchange(latest_, std::nullopt));
   if (samples.size() >= kMostTimelineSamples) Thin();
+}
+
+void TimelineRecorder::Mark(uint64_t memory) {
+  if (!record_) return;
+  if (timeline_.samples.size() + 2 > kMostTimelineSamples) Thin();
+  if (latest_) timeline_.samples.push_back(*std::exchange(latest_, std::nullopt));
+  timeline_.samples.push_back({Seconds(), read_, gathered_, written_, memory});
 }
 
 void TimelineRecorder::Thin() {
@@ -44,7 +50,6 @@ void TimelineRecorder::Thin() {
 std::optional<Timeline> TimelineRecorder::Finish() {
   if (!record_) return std::nullopt;
   if (!timeline_.phases.empty()) timeline_.phases.back().end_seconds = Seconds();
-  if (latest_) timeline_.samples.push_back(*latest_);
   return std::move(timeline_);
 }
 

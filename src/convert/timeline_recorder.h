@@ -1,8 +1,8 @@
 // TimelineRecorder: takes samples while a conversion runs.
 //
-// Has no thread of its own: a sample is taken where a chunk was written. Does nothing when it was
-// made not to record. AddWritten may be called by any number of threads; Begin and Finish by one,
-// while no other call is under way.
+// Has no thread of its own: a sample is taken where a chunk was written, and where Mark is called.
+// Does nothing when it was made not to record. AddWritten may be called by any number of threads;
+// the others by one, while no other call is under way.
 #ifndef RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 #define RESHARD_SRC_CONVERT_TIMELINE_RECORDER_H_
 
@@ -31,6 +31,9 @@ class TimelineRecorder {
   // are the sums so far, `memory` what is held now.
   void AddWritten(uint64_t bytes, uint64_t gathered, uint64_t read, uint64_t memory);
 
+  // Takes a sample in any case, of the sums so far: so that a run too short for others has some.
+  void Mark(uint64_t memory);
+
   // Ends the last phase. Returns nothing when nothing was recorded.
   std::optional<Timeline> Finish();
 
@@ -42,6 +45,7 @@ class TimelineRecorder {
   const bool record_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;  // guards what follows
+  uint64_t read_ = 0;
   uint64_t gathered_ = 0;
   uint64_t written_ = 0;
   double interval_ = 0.001;

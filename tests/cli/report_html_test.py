@@ -131,6 +131,9 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(column("by-dtype", 3), plan["bytes_read"])
         self.assertEqual(column("by-prefix", 3), plan["bytes_read"])
         self.assertEqual(column("by-dtype", 1), plan["parameters"])
+        self.assertEqual(column("parameters", 1), plan["parameters"])
+        full = sum(row[1][1] * row[4][1] for row in page.tables["parameters"][1:])
+        self.assertEqual(full, totals["full tensors"][1])
         runs = page.tables["runs"][1:]
         self.assertEqual(sum(row[2][1] for row in runs), plan["runs"]["count"])
         self.assertEqual(sum(row[3][1] for row in runs), plan["bytes_read"])
@@ -144,6 +147,45 @@ class ReportTest(unittest.TestCase):
                     for strategy in folder.glob(f"{side}_strategy.*"):
                         strategies += [f"--{side}-strategy", strategy]
                 self.check_against_plan(folder / "src", strategies)
+
+    def test_strategies_in_words_and_parameters_with_their_cuts(self):
+        layers = ["--layers", "12", "--hidden", "8", "--ffn", "8", "--vocab", "8"]
+        for name, cut in (("old", ["--tp", "2", "--dp", "2"]),
+                          ("new", ["--tp", "4", "--strategy-only"])):
+            subprocess.run([GEN, name, *layers, *cut], cwd=self.folder, check=True,
+                           capture_output=True)
+        page = self.report("old", "--src-strategy", "old/strategy", "--dst-strategy", "new/strategy")
+        totals = {row[0][0]: row[1][0] for row in page.tables["totals"][1:]}
+        for side in ("old", "new"):
+            shown = json.loads(self.run_program("strategy", "show", f"{side}/strategy", "--json"))
+            words = f"4 ranks: {shown['meaning']} ({side}/strategy)"
+            self.assertEqual(totals["source" if side == "old" else "target"], words)
+        self.assertEqual(totals["epoch_step"], "1_100")
+        rows = {row[0][0]: [cell[0] for cell in row[1:]] for row in page.tables["parameters"][1:]}
+        self.assertEqual(rows["model.layers.*.attention.wq.weight"],
+                         ["12", "BFloat16", "[8, 8]", "128 B", "2 x 1", "4 x 1"])
+        self.assertEqual(rows["model.norm_out.weight"][-2:], ["not cut", "not cut"])
+        files = self.report("old")
+        self.assertIn("model.norm_out.weight", files.table("parameters"))
+        self.assertEqual(len(files.tables["parameters"][0]), 5)
+
+    def test_a_short_run_has_lines_from_its_checks_to_its_end(self):
+        subprocess.run([GEN, "tiny", "--layers", "1", "--hidden", "8", "--ffn", "8", "--vocab", "8",
+                        "--tp", "2"], cwd=self.folder, check=True, capture_output=True)
+        self.run_program("convert", "tiny", "out", "--src-strategy", "tiny/strategy", "--report",
+                         "run.html", "-q")
+        text = (self.folder / "run.html").read_text(encoding="utf-8")
+        page = Page(text)
+        lines = re.findall(r'<polyline class="[^"]*" points="([^"]*)"', text)
+        self.assertEqual(len(lines), 4)  # read, gathered, written; held
+        for line in lines:
+            points = [tuple(map(float, point.split(","))) for point in line.split()]
+            self.assertGreaterEqual(len(points), 4)
+            self.assertGreater(points[-1][0], points[0][0])
+            self.assertGreater(points[-1][0], 900)  # the right edge
+        written = [row[3][1] for row in page.tables["timeline"][1:]]
+        self.assertEqual(written[0], 0)
+        self.assertEqual(written[-1], sum(f.stat().st_size for f in self.folder.glob("out/rank_*/*")))
 
     def test_hostile_names_stay_text(self):
         subprocess.run([GEN, "two", "--layers", "1", "--hidden", "8", "--ffn", "8", "--vocab", "8",

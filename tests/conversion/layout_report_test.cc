@@ -149,13 +149,13 @@ TEST_F(LayoutReportTest, GridsSayWhatTheCheckpointSays) {
   options_.parameters = {"net.w", "adam_m.w", "step"};
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  ASSERT_EQ(report->parameters.size(), 3U);
+  ASSERT_EQ(report->drawn.size(), 3U);
   const auto checkpoint =
       ShardedCheckpoint::Open(options_.conversion.source.path, options_.conversion.source.strategy);
   ASSERT_TRUE(checkpoint.ok());
   for (size_t p = 0; p < 2; ++p) {
-    const DeviceGrid& grid = report->parameters[p].source;
-    const auto shards = checkpoint->Shards(report->parameters[p].name);
+    const DeviceGrid& grid = report->drawn[p].source;
+    const auto shards = checkpoint->Shards(report->drawn[p].name);
     ASSERT_TRUE(shards.ok());
     EXPECT_EQ(grid.shards, static_cast<int64_t>(shards->size()));
     for (size_t s = 0; s < shards->size(); ++s) {
@@ -166,13 +166,31 @@ TEST_F(LayoutReportTest, GridsSayWhatTheCheckpointSays) {
       }
     }
   }
-  const DeviceGrid& columns = report->parameters[0].target;
+  const DeviceGrid& columns = report->drawn[0].target;
   EXPECT_EQ(columns.cuts, (std::vector<int64_t>{1, 3}));
   EXPECT_EQ(columns.shard_shape, (Shape{8, 2}));
   EXPECT_EQ(columns.replicas, 1);
-  const DeviceGrid& copied = report->parameters[2].source;  // no layout cuts it
+  const DeviceGrid& copied = report->drawn[2].source;  // no layout cuts it
   EXPECT_EQ(copied.shards, 1);
   EXPECT_EQ(copied.replicas, 4);
+}
+
+TEST_F(LayoutReportTest, EveryParameterIsListedWithItsCuts) {
+  using Cuts = std::vector<int64_t>;
+  const auto report = MakeLayoutReport(options_);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->parameters.size(), 3U);
+  const ParameterCuts& columns = report->parameters[1];
+  EXPECT_EQ(columns.name, "net.w");
+  EXPECT_EQ(columns.shape, (Shape{8, 6}));
+  EXPECT_EQ(columns.source_cuts, (Cuts{4, 1}));
+  EXPECT_EQ(columns.target_cuts, (Cuts{1, 3}));
+  const ParameterCuts& gathered = report->parameters[0];
+  EXPECT_EQ(gathered.name, "adam_m.w");
+  EXPECT_EQ(gathered.source_cuts, (Cuts{2, 1}));
+  EXPECT_EQ(gathered.target_cuts, (Cuts{1, 1}));
+  EXPECT_FALSE(gathered.copied);
+  EXPECT_TRUE(report->parameters[2].copied);  // in no strategy
 }
 
 TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
@@ -184,11 +202,11 @@ TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
   options_.parameters = {"step2", "net.w", "adam_m.w"};
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  ASSERT_EQ(report->parameters.size(), 3U);
+  ASSERT_EQ(report->drawn.size(), 3U);
   for (size_t p = 0; p < 3; ++p) {
     for (const auto side : {&ParameterGrids::source, &ParameterGrids::target}) {
-      const DeviceGrid& grid = report->parameters[p].*side;
-      const DeviceGrid& expected = before->parameters[p].*side;
+      const DeviceGrid& grid = report->drawn[p].*side;
+      const DeviceGrid& expected = before->drawn[p].*side;
       EXPECT_EQ(grid.cuts, expected.cuts) << p;
       EXPECT_EQ(grid.shard_shape, expected.shard_shape) << p;
       EXPECT_EQ(grid.shards, expected.shards) << p;
@@ -206,8 +224,8 @@ TEST_F(LayoutReportTest, RenamedParametersAreDrawnAndCountedAsBefore) {
 TEST_F(LayoutReportTest, TheLargestParameterThatIsCutIsDrawn) {
   const auto report = MakeLayoutReport(options_);
   ASSERT_TRUE(report.ok());
-  ASSERT_EQ(report->parameters.size(), 1U);
-  EXPECT_EQ(report->parameters[0].name, "net.w");
+  ASSERT_EQ(report->drawn.size(), 1U);
+  EXPECT_EQ(report->drawn[0].name, "net.w");
 }
 
 TEST(DrawnParameterTest, IsNoOptimizerCopyWhereAnotherIsCut) {
@@ -223,8 +241,8 @@ TEST(DrawnParameterTest, IsNoOptimizerCopyWhereAnotherIsCut) {
     options.conversion = folder.options();
     const auto report = MakeLayoutReport(options);
     ASSERT_TRUE(report.ok()) << report.status().message();
-    ASSERT_EQ(report->parameters.size(), 1U);
-    EXPECT_EQ(report->parameters[0].name, is_cut ? "w" : "adam_m.w");
+    ASSERT_EQ(report->drawn.size(), 1U);
+    EXPECT_EQ(report->drawn[0].name, is_cut ? "w" : "adam_m.w");
   }
 }
 
@@ -243,6 +261,8 @@ TEST_F(LayoutReportTest, WithoutStrategiesTheFilesAreCounted) {
   EXPECT_FALSE(report->planned);
   EXPECT_EQ(report->plan.sources.size(), 4U);
   EXPECT_EQ(report->plan.parameters, 3U);
+  ASSERT_EQ(report->parameters.size(), 3U);
+  EXPECT_EQ(report->parameters[1].shape, (Shape{2, 6}));  // as the file of rank 0 has it
   std::map<std::string, uint64_t> dtypes;
   for (const ByteShare& share : report->dtypes) dtypes[share.name] = share.stored_bytes;
   EXPECT_EQ(dtypes["Float32"], 192U);
@@ -259,7 +279,7 @@ TEST(DeviceGridTest, OfVeryManyRanksSeveralAreOneSquare) {
   options.conversion = folder.options();
   const auto report = MakeLayoutReport(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  const DeviceGrid& grid = report->parameters[0].target;
+  const DeviceGrid& grid = report->drawn[0].target;
   EXPECT_EQ(grid.ranks_per_cell, 3);
   ASSERT_EQ(grid.cells.size(), 1000U);
   EXPECT_EQ(grid.replicas, 750);

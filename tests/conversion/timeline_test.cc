@@ -21,6 +21,7 @@ TEST(TimelineRecorderTest, ALongRunHasNoMoreSamplesThanTheMost) {
   for (uint64_t i = 0; i < kChunks; ++i) {
     recorder.AddWritten(2, 2 * i + 2, i, 7);
   }
+  recorder.Mark(7);
   const auto timeline = recorder.Finish();
   ASSERT_TRUE(timeline);
   EXPECT_LE(timeline->samples.size(), kMostTimelineSamples);
@@ -36,7 +37,31 @@ TEST(TimelineRecorderTest, NothingIsRecordedUnasked) {
   TimelineRecorder recorder(false);
   recorder.Begin("plan");
   recorder.AddWritten(1, 1, 1, 1);
+  recorder.Mark(1);
   EXPECT_FALSE(recorder.Finish());
+}
+
+TEST(TimelineRecorderTest, MarksAreSamplesHoweverShortTheRun) {
+  TimelineRecorder recorder(true);
+  recorder.Begin("write");
+  recorder.Mark(5);
+  recorder.AddWritten(2, 3, 4, 6);  // within a millisecond, or not
+  recorder.Mark(7);
+  recorder.Begin("publish");
+  recorder.Mark(8);
+  const auto timeline = recorder.Finish();
+  ASSERT_TRUE(timeline);
+  const std::vector<TimelineSample>& samples = timeline->samples;
+  ASSERT_EQ(samples.size(), 4U);
+  EXPECT_EQ(samples[0].bytes_written, 0U);
+  EXPECT_EQ(samples[0].memory, 5U);
+  EXPECT_EQ(samples[1].memory, 6U);
+  for (size_t i = 1; i < samples.size(); ++i) {
+    EXPECT_EQ(samples[i].bytes_written, 2U);
+    EXPECT_EQ(samples[i].bytes_gathered, 3U);
+    EXPECT_EQ(samples[i].bytes_read, 4U);
+  }
+  EXPECT_EQ(samples[3].memory, 8U);
 }
 
 TEST(TimelineTest, OfAConversionEndsWithItsSums) {
@@ -61,7 +86,8 @@ TEST(TimelineTest, OfAConversionEndsWithItsSums) {
     end = phase.end_seconds;
   }
   EXPECT_THAT(phases, testing::ElementsAre("plan", "check", "write", "publish"));
-  ASSERT_FALSE(timeline.samples.empty());
+  ASSERT_GE(timeline.samples.size(), 4U);  // at the begin of three phases, and at the end
+  EXPECT_EQ(timeline.samples.front().bytes_written, 0U);
   const TimelineSample& last = timeline.samples.back();
   EXPECT_EQ(last.bytes_written, report->bytes_written);
   EXPECT_EQ(last.bytes_gathered, report->bytes_written);

@@ -17,43 +17,9 @@ namespace reshard {
 namespace {
 
 constexpr double kPageWidth = 960;
-constexpr double kLegendHeight = 26;
-constexpr std::string_view kPaints[] = {"class=\"s0\"", "class=\"s1\""};
-
-uint64_t Greatest(const BarChart& chart) {
-  uint64_t greatest = 1;  // an axis needs a length
-  for (const BarGroup& group : chart.groups) {
-    for (const uint64_t value : group.values) greatest = std::max(greatest, value);
-  }
-  return greatest;
-}
-
-double Share(uint64_t value, uint64_t of) {
-  return static_cast<double>(value) / static_cast<double>(of);
-}
-
-std::string Tip(const BarChart& chart, const BarGroup& group, size_t series) {
-  return fmt::format("{}: {} {}", group.tip, EscapeHtml(chart.series[series]),
-                     chart.format(group.values[series]));
-}
-
-void DrawSeries(Svg& svg, const BarChart& chart, double left) {
-  std::vector<LegendEntry> entries;
-  for (size_t s = 0; s < chart.series.size(); ++s) {
-    entries.push_back({std::string(kPaints[s]), EscapeHtml(chart.series[s])});
-  }
-  DrawLegend(svg, left, 4, entries);
-}
-
 // The number of neighbours of which one label has room, in steps of `step` pixels.
 size_t Stride(double label, double step) {
   return std::max<size_t>(1, static_cast<size_t>(label / step + 0.999));
-}
-
-size_t LabelStride(const std::vector<BarGroup>& groups, double step) {
-  size_t longest = 1;
-  for (const BarGroup& group : groups) longest = std::max(longest, group.label.size());
-  return Stride((static_cast<double>(longest) + 1) * kLabelCharacter, step);
 }
 
 // Widths and heights of squares, and how many stand in a row.
@@ -196,6 +162,15 @@ class GridDrawing {
   Svg svg_;
 };
 
+// A time of a run that takes `run` seconds in all.
+std::string TimeText(double seconds, double run) {
+  return run < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : FormatSeconds(seconds);
+}
+
+double EndOf(const Timeline& timeline) {
+  return timeline.phases.empty() ? 0 : timeline.phases.back().end_seconds;
+}
+
 using SampleMember = uint64_t TimelineSample::*;
 
 struct Curve {
@@ -215,7 +190,7 @@ class TimePlot {
   TimePlot(const Timeline& timeline, uint64_t greatest, std::string_view title)
       : timeline_(timeline),
         greatest_(std::max<uint64_t>(greatest, 1)),
-        seconds_(std::max(timeline.phases.empty() ? 0 : timeline.phases.back().end_seconds, 1e-6)),
+        seconds_(std::max(EndOf(timeline), 1e-6)),
         svg_(kPageWidth, kBottom + 26, title,
              "Time goes to the right; bands are phases of the run") {
     DrawPhases();
@@ -224,7 +199,7 @@ class TimePlot {
       svg_.Line(kLeft, Y(value), kRight, Y(value), part == 0 ? "axis" : "grid");
       svg_.Text(kLeft - 8, Y(value) + 4, FormatBytes(value), "label end");
       const double at = seconds_ * static_cast<double>(part) / 2;
-      svg_.Text(X(at), kBottom + 17, FormatSeconds(at),
+      svg_.Text(X(at), kBottom + 17, TimeText(at, seconds_),
                 part == 0   ? "label"
                 : part == 1 ? "label middle"
                             : "label end");
@@ -271,7 +246,8 @@ class TimePlot {
       svg_.Rect({x, kTop - 18, width, kBottom - kTop + 18},
                 shaded ? "class=\"band\"" : "class=\"bare\"",
                 fmt::format("{}: {} to {}", EscapeHtml(phase.name),
-                            FormatSeconds(phase.begin_seconds), FormatSeconds(phase.end_seconds)));
+                            TimeText(phase.begin_seconds, seconds_),
+                            TimeText(phase.end_seconds, seconds_)));
       shaded = !shaded;
       if (width > kLabelCharacter * static_cast<double>(phase.name.size() + 1)) {
         svg_.Text(x + 3, kTop - 6, EscapeHtml(phase.name), "label");
@@ -300,80 +276,25 @@ std::string SampleTable(const Timeline& timeline) {
   for (size_t i = 0; i < rows; ++i) {
     const size_t at = rows == 1 ? 0 : i * (count - 1) / (rows - 1);
     const TimelineSample& sample = timeline.samples[at];
-    table.AddRow({FormatSeconds(sample.seconds), BytesHtml(sample.bytes_read),
+    table.AddRow({TimeText(sample.seconds, EndOf(timeline)), BytesHtml(sample.bytes_read),
                   BytesHtml(sample.bytes_gathered), BytesHtml(sample.bytes_written),
                   BytesHtml(sample.memory)});
   }
-  return table.ToHtml(true);
+  return table.ToHtml();
 }
 
 std::string PhaseTable(const Timeline& timeline) {
   HtmlTable table("phases", "Phases", {"", "from", "to", "time"});
   for (const TimelinePhase& phase : timeline.phases) {
-    table.AddRow({EscapeHtml(phase.name), FormatSeconds(phase.begin_seconds),
-                  FormatSeconds(phase.end_seconds),
-                  FormatSeconds(phase.end_seconds - phase.begin_seconds)});
+    const double end = EndOf(timeline);
+    table.AddRow({EscapeHtml(phase.name), TimeText(phase.begin_seconds, end),
+                  TimeText(phase.end_seconds, end),
+                  TimeText(phase.end_seconds - phase.begin_seconds, end)});
   }
-  return table.ToHtml(false);
+  return table.ToHtml();
 }
 
 }  // namespace
-
-std::string StandingBars(const BarChart& chart) {
-  constexpr double kLeft = 84;
-  constexpr double kPlot = 150;
-  constexpr double kBottom = kLegendHeight + kPlot + 6;
-  constexpr double kWidestGroup = 90;
-  const uint64_t greatest = Greatest(chart);
-  Svg svg(kPageWidth, kBottom + 26, chart.title, chart.description);
-  DrawSeries(svg, chart, kLeft);
-  for (const int half : {0, 1, 2}) {
-    const double y = kBottom - kPlot * half / 2;
-    svg.Line(kLeft, y, kPageWidth - 8, y, half == 0 ? "axis" : "grid");
-    const uint64_t value = half == 0 ? 0 : half == 1 ? greatest / 2 : greatest;
-    svg.Text(kLeft - 8, y + 4, chart.format(value), "label end");
-  }
-  const double step =
-      std::min(kWidestGroup, (kPageWidth - 8 - kLeft) / static_cast<double>(chart.groups.size()));
-  const size_t stride = LabelStride(chart.groups, step);
-  const double gap = std::min(6.0, step / 5);
-  const double bar = (step - gap) / static_cast<double>(chart.series.size());
-  for (size_t i = 0; i < chart.groups.size(); ++i) {
-    const BarGroup& group = chart.groups[i];
-    const double left = kLeft + step * static_cast<double>(i);
-    for (size_t s = 0; s < group.values.size(); ++s) {
-      const double height = kPlot * Share(group.values[s], greatest);
-      svg.Rect({left + gap / 2 + bar * static_cast<double>(s), kBottom - height, bar, height},
-               kPaints[s], Tip(chart, group, s));
-    }
-    if (i % stride == 0) svg.Text(left + step / 2, kBottom + 17, group.label, "label middle");
-  }
-  return svg.Finish();
-}
-
-std::string LyingBars(const BarChart& chart) {
-  constexpr double kLeft = 200;
-  constexpr double kRight = 120;  // for the values
-  constexpr double kBar = 13;
-  const double row = kBar * static_cast<double>(chart.series.size()) + 10;
-  const uint64_t greatest = Greatest(chart);
-  Svg svg(kPageWidth, kLegendHeight + row * static_cast<double>(chart.groups.size()) + 4,
-          chart.title, chart.description);
-  DrawSeries(svg, chart, kLeft);
-  double y = kLegendHeight;
-  for (const BarGroup& group : chart.groups) {
-    svg.Text(kLeft - 10, y + (row - 10) / 2 + 9, group.label, "label end");
-    for (size_t s = 0; s < group.values.size(); ++s) {
-      const double top = y + 4 + kBar * static_cast<double>(s);
-      const double length = (kPageWidth - kLeft - kRight) * Share(group.values[s], greatest);
-      svg.Rect({kLeft, top, length, kBar - 1}, kPaints[s], Tip(chart, group, s));
-      svg.Text(kLeft + length + 6, top + 10, chart.format(group.values[s]), "label");
-    }
-    y += row;
-  }
-  svg.Line(kLeft, kLegendHeight, kLeft, y, "axis");
-  return svg.Finish();
-}
 
 std::string RankNumbers(const FileBin& bin) {
   return bin.first == bin.last ? fmt::format("{}", bin.first)
@@ -454,9 +375,6 @@ std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory)
     most_memory = std::max(most_memory, sample.memory);
   }
   std::string out = "<section>\n<h2>How the run went</h2>\n" + PhaseTable(timeline);
-  if (timeline.samples.empty()) {
-    return out + "<p>Nothing was written that could be watched.</p>\n</section>\n";
-  }
   TimePlot bytes(timeline, most_bytes, "Bytes over time");
   for (const Curve& curve : kBytes) bytes.Draw(curve);
   TimePlot held(timeline, most_memory, "Memory over time");

@@ -37,15 +37,15 @@ std::string IoInWords(const IoUsed& io) {
                            "written with buffers"));
 }
 
-// The layouts that the page `path` will show. Errors: as MakeLayoutReport and CheckReport.
-Result<LayoutReport> LayoutBefore(const ConvertOptions& options, const std::string& path,
-                                  const UsedPaths& used) {
+// What the page `path` will show of layouts. Errors: as MakeReportContent and CheckReport.
+Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::string& path,
+                                    const UsedPaths& used) {
   const Status free = CheckReport(path, options.force, used);
   if (!free.ok()) return free;
   const StopOnSignal stop;
   LayoutReportOptions layout{options, {}};
   layout.conversion.run.stop = stop.token();
-  return MakeLayoutReport(layout);
+  return MakeReportContent(layout);
 }
 
 std::string ShardText(const WorkerReport& report) {
@@ -119,21 +119,20 @@ int ConvertCommand::Run() {
   const MindFormersSpelling& mindformers = arguments_.mindformers();
   const Status world_size = mindformers.CheckWorldSize(options.target.strategy);
   if (!world_size.ok()) return Fail(world_size);
-  std::optional<LayoutReport> layout;
+  std::optional<ReportContent> content;
   if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
-    Result<LayoutReport> made = LayoutBefore(options, page_, arguments_.Paths());
+    Result<ReportContent> made = ContentBefore(options, page_, arguments_.Paths());
     if (!made.ok()) return Fail(made.status());
-    layout = *std::move(made);
+    content = *std::move(made);
     options.record_timeline = true;
   }
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(report.status());
   if (auto warning = mindformers.RanksLeftOut()) report->warnings.push_back(*std::move(warning));
-  if (layout) {
+  if (content) {
     const std::string run =
         TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
-    const Status drawn =
-        WriteReport(page_, ReportPage(*layout, options.source.path, run), options.force);
+    const Status drawn = WriteReport(page_, ReportPage(*content, run), options.force);
     if (!drawn.ok()) {
       return Fail(Status(drawn.code(), fmt::format("the conversion is done, but its report is not "
                                                    "written: {}",

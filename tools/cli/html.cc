@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/cli/text_format.h"
 
 namespace reshard {
 namespace {
-
-// The first byte of each character of UTF-8 text.
-std::vector<size_t> CharacterStarts(std::string_view text) {
-  std::vector<size_t> starts;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80) starts.push_back(i);
-  }
-  return starts;
-}
 
 // Replaces what HTML would take for its own.
 std::string EscapeMarkup(std::string_view text) {
@@ -43,15 +36,6 @@ std::string Rounded(double value) {
 
 std::string EscapeHtml(std::string_view text) { return EscapeMarkup(PrintableName(text)); }
 
-std::string ShortName(std::string_view name, size_t most) {
-  const std::string text = PrintableName(name);
-  const std::vector<size_t> starts = CharacterStarts(text);
-  if (starts.size() <= most) return EscapeMarkup(text);
-  const size_t tail = (most - 1) / 2;
-  return EscapeMarkup(text.substr(0, starts[most - 1 - tail])) + "…" +
-         EscapeMarkup(text.substr(starts[starts.size() - tail]));
-}
-
 std::string NameHtml(std::string_view name) {
   return fmt::format("<bdi><code>{}</code></bdi>", name.empty() ? "(empty)" : EscapeHtml(name));
 }
@@ -62,6 +46,10 @@ std::string BytesHtml(uint64_t bytes) {
 
 std::string CountHtml(uint64_t count) {
   return fmt::format(R"(<data value="{}">{}</data>)", count, count);
+}
+
+std::string BarHtml(uint64_t value, uint64_t most) {
+  return fmt::format(R"(<meter value="{}" max="{}"></meter>)", value, std::max<uint64_t>(most, 1));
 }
 
 HtmlTable::HtmlTable(std::string_view id, std::string_view caption,
@@ -81,14 +69,11 @@ void HtmlTable::AddRow(const std::vector<std::string>& cells) {
   rows_ += "</tr>\n";
 }
 
-std::string HtmlTable::ToHtml(bool folded) const {
-  const std::string rest =
-      fmt::format("<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table>\n", head_, rows_);
-  if (folded) {
-    return fmt::format("<details><summary>{}</summary>\n<table id=\"{}\">{}</details>\n", caption_,
-                       id_, rest);
-  }
-  return fmt::format("<table id=\"{}\"><caption>{}</caption>\n{}", id_, caption_, rest);
+std::string HtmlTable::ToHtml() const {
+  return fmt::format(
+      "<div class=\"table\"><table id=\"{}\"><caption>{}</caption>\n"
+      "<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+      id_, caption_, head_, rows_);
 }
 
 Svg::Svg(double width, double height, std::string_view title, std::string_view description)

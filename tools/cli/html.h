@@ -15,9 +15,6 @@ namespace reshard {
 // stays text. Control characters and bytes that are not UTF-8 come out as PrintableName has them.
 std::string EscapeHtml(std::string_view text);
 
-// Returns at most `most` characters of a name, escaped; what is left out in its middle is "…".
-std::string ShortName(std::string_view name, size_t most);
-
 // Returns a name as an element that directions of writing do not leave.
 std::string NameHtml(std::string_view name);
 
@@ -25,6 +22,9 @@ std::string NameHtml(std::string_view name);
 // <data value="1536">1.5 KiB</data>.
 std::string BytesHtml(uint64_t bytes);
 std::string CountHtml(uint64_t count);
+
+// Returns a bar: `value` of at most `most`.
+std::string BarHtml(uint64_t value, uint64_t most);
 
 // A table with a caption. Cells are HTML.
 class HtmlTable {
@@ -35,8 +35,8 @@ class HtmlTable {
 
   // As many as there are columns.
   void AddRow(const std::vector<std::string>& cells);
-  // Returns the element. `folded`: only its caption is seen until somebody opens it; printed whole.
-  std::string ToHtml(bool folded) const;
+  // Returns the element; a long table scrolls within the page, and is printed whole.
+  std::string ToHtml() const;
 
  private:
   std::string id_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace reshard {
 namespace {
@@ -30,38 +29,38 @@ void ParameterTable::Add(std::string_view name, std::vector<std::string> cells, 
   rows_.push_back({std::string(name), std::move(cells), stage});
 }
 
-std::string ParameterTable::ToText(bool all) const {
-  struct Alike {
-    const Row* first;
-    uint64_t parameters;
-    std::set<int64_t> stages;
-  };
+std::vector<ParameterTable::Line> ParameterTable::Lines(bool all) const {
   const bool fold = !all && rows_.size() > kScreenRows;
-  std::vector<Alike> lines;  // in the order of their first parameters
+  std::vector<Line> lines;
   std::map<std::pair<std::string, std::vector<std::string>>, size_t> places;
   for (const Row& row : rows_) {
     if (fold) {
       const auto [place, added] =
           places.try_emplace({WithoutNumbers(row.name), row.cells}, lines.size());
       if (!added) {
-        ++lines[place->second].parameters;
-        lines[place->second].stages.insert(row.stage);
+        Line& line = lines[place->second];
+        line.name = place->first.first;
+        ++line.parameters;
+        line.stages.insert(row.stage);
         continue;
       }
     }
-    lines.push_back({&row, 1, {row.stage}});
+    lines.push_back({row.name, 1, row.cells, {row.stage}});
   }
+  return lines;
+}
+
+std::string ParameterTable::ToText(bool all) const {
   std::vector<Table::Column> columns = {{"NAME"}};
   columns.insert(columns.end(), columns_.begin(), columns_.end());
   columns.push_back({"STAGE", Align::kRight});
   Table table(std::move(columns));
-  for (const Alike& line : lines) {
-    const bool one = line.parameters == 1;
+  const std::vector<Line> lines = Lines(all);
+  for (const Line& line : lines) {
+    const std::string name = PrintableName(line.name);
     std::vector<std::string> cells = {
-        one ? PrintableName(line.first->name)
-            : fmt::format("{} x {}", PrintableName(WithoutNumbers(line.first->name)),
-                          line.parameters)};
-    cells.insert(cells.end(), line.first->cells.begin(), line.first->cells.end());
+        line.parameters == 1 ? name : fmt::format("{} x {}", name, line.parameters)};
+    cells.insert(cells.end(), line.cells.begin(), line.cells.end());
     cells.push_back(FormatRanks({line.stages.begin(), line.stages.end()}));
     table.AddRow(std::move(cells));
   }

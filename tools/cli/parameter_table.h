@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,9 +26,20 @@ class ParameterTable {
   // `cells` are as many as there are columns.
   void Add(std::string_view name, std::vector<std::string> cells, int64_t stage);
 
-  // Returns a row for each parameter. Where there are more than kScreenRows, and not `all`
+  // A row of the table: a parameter, or several that are alike.
+  struct Line {
+    std::string name;  // of alike ones "layers.*.wq.weight"
+    uint64_t parameters = 0;
+    std::vector<std::string> cells;
+    std::set<int64_t> stages;
+  };
+
+  // Returns a line for each parameter. Where there are more than kScreenRows, and not `all`
   // are asked for, parameters whose names differ only in their numbers, and whose cells are equal,
-  // are one row: "layers.*.wq.weight x 36", with the stages of them all.
+  // are one line, in the order of their first ones.
+  std::vector<Line> Lines(bool all) const;
+
+  // Returns the lines: "layers.*.wq.weight x 36", with the stages of them all.
   std::string ToText(bool all) const;
 
  private:

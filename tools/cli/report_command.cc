@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/report_page.h"
@@ -49,17 +51,18 @@ int ReportCommand::Run() {
   filter_.Fill(options_.conversion.selection);
   const StopOnSignal stop;
   options_.conversion.run.stop = stop.token();
-  const Result<LayoutReport> report = MakeLayoutReport(options_);
-  if (!report.ok()) return Fail(report.status());
-  PrintWarnings(report->plan.warnings);
-  const std::string page = ReportPage(*report, options_.conversion.source.path);
+  const Result<ReportContent> content = MakeReportContent(options_);
+  if (!content.ok()) return Fail(content.status());
+  const std::vector<Warning>& warnings = content->layout.plan.warnings;
+  PrintWarnings(warnings);
+  const std::string page = ReportPage(*content);
   const Status written = WriteReport(output_, page, force_);
   if (!written.ok()) return Fail(written);
   if (json()) {
     nlohmann::ordered_json document = JsonDocument();
     document["output"] = output_;
     document["bytes"] = page.size();
-    document["warnings"] = WarningsAsJson(report->plan.warnings);
+    document["warnings"] = WarningsAsJson(warnings);
     PrintData(ToJsonText(document) + '\n');
   }
   if (!quiet()) PrintWords(fmt::format("{}: {}", output_, FormatBytes(page.size())));

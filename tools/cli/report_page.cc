@@ -1,24 +1,28 @@
 #include "tools/cli/report_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
+#include "reshard/strategy.h"
 #include "reshard/version.h"
 #include "tools/cli/charts.h"
 #include "tools/cli/html.h"
 #include "tools/cli/option_words.h"
+#include "tools/cli/parameter_table.h"
+#include "tools/cli/strategy_report.h"
 #include "tools/cli/text_format.h"
 
 namespace reshard {
 namespace {
 
-constexpr size_t kLabelLength = 26;  // characters of a name in a picture
-constexpr size_t kMostShares = 16;   // rows of a picture; the table has more
-constexpr size_t kMostRows = 100;    // of a table
+constexpr size_t kMostRows = 200;  // of a table
 
 std::string Figure(const std::string& svg, std::string_view caption) {
   return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", svg, caption);
@@ -28,14 +32,23 @@ std::string Section(std::string_view heading, std::string_view content) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", heading, content);
 }
 
-std::string RanksOfSide(const LayoutSide& side) {
+// ", the largest 200 of 3000" where not all fit a table.
+std::string FirstOf(std::string_view which, size_t all) {
+  return all <= kMostRows ? std::string() : fmt::format(", {} {} of {}", which, kMostRows, all);
+}
+
+Result<std::string> LayoutInWords(const std::string& path) {
+  if (path.empty()) return std::string("full tensors");
+  const Result<Strategy> strategy = ReadStrategy(path);
+  if (!strategy.ok()) return strategy.status();
+  return StrategyInWords(*strategy);
+}
+
+std::string SideHtml(const LayoutSide& side, std::string_view layout) {
   const int64_t ranks = side.stages * side.devices_per_stage;
-  const std::string how =
-      side.stages == 1
-          ? FormatCount(static_cast<uint64_t>(ranks), "rank")
-          : fmt::format("{} ranks: {} stages of {}", ranks, side.stages,
-                        FormatCount(static_cast<uint64_t>(side.devices_per_stage), "device"));
-  return side.strategy.empty() ? how + ", full tensors" : how + ", " + NameHtml(side.strategy);
+  std::string out = FormatCount(static_cast<uint64_t>(ranks), "rank") + ": " + EscapeHtml(layout);
+  if (!side.strategy.empty()) out += fmt::format(" ({})", NameHtml(side.strategy));
+  return out;
 }
 
 std::string StageWords(const FileBin& bin) {
@@ -47,84 +60,51 @@ using Words = std::string (*)(const FileBin&);
 
 std::string FileTable(const std::vector<FileBin>& bins, std::string_view id,
                       std::string_view caption, std::string_view content, Words words) {
-  HtmlTable table(id, caption, {"", "files", "bytes", "smallest", "largest", content});
+  HtmlTable table(id, caption, {"", "files", "bytes", "smallest", "largest", content, ""});
+  uint64_t most = 0;
+  for (const FileBin& bin : bins) most = std::max(most, bin.file_bytes);
   for (const FileBin& bin : bins) {
     table.AddRow({words(bin), CountHtml(bin.files), BytesHtml(bin.file_bytes), BytesHtml(bin.least),
-                  BytesHtml(bin.most), BytesHtml(bin.content_bytes)});
+                  BytesHtml(bin.most), BytesHtml(bin.content_bytes),
+                  BarHtml(bin.file_bytes, most)});
   }
-  return table.ToHtml(true);
+  return table.ToHtml();
 }
 
 bool InBins(const LayoutSide& side) {
   return side.by_rank.front().first != side.by_rank.front().last;
 }
 
-// Each bar is the mean of the ranks of a bin.
-std::string RankBars(const LayoutSide& side, std::string_view title, bool copied) {
-  BarChart chart{title, "A bar for each rank, or for ranks that lie together", {}, {}, FormatBytes};
-  chart.series = {InBins(side) ? "file size, mean" : "file size"};
-  if (copied) chart.series.push_back(InBins(side) ? "copied from it, mean" : "copied from it");
-  for (const FileBin& bin : side.by_rank) {
-    BarGroup group{RankNumbers(bin), RankWords(bin), {}};
-    if (bin.least != bin.most) {
-      group.tip += fmt::format(" ({} to {})", FormatBytes(bin.least), FormatBytes(bin.most));
-    }
-    const uint64_t files = std::max<uint64_t>(bin.files, 1);
-    group.values.push_back(bin.file_bytes / files);
-    if (copied) group.values.push_back(bin.content_bytes / files);
-    chart.groups.push_back(std::move(group));
-  }
-  return StandingBars(chart);
-}
-
-std::string StageBars(const LayoutSide& side, std::string_view title) {
-  BarChart chart{title, "A bar for each pipeline stage", {"bytes of its files"}, {}, FormatBytes};
-  for (const FileBin& bin : side.by_stage) {
-    chart.groups.push_back({StageWords(bin), StageWords(bin), {bin.file_bytes}});
-  }
-  return LyingBars(chart);
-}
-
-std::string SharesByName(const std::vector<ByteShare>& shares, bool planned, bool prefix) {
-  const std::string_view kind = prefix ? "prefix" : "dtype";
-  const std::string title = fmt::format("Bytes by {}", kind);
-  BarChart chart{title, "A row for each, the largest first", {}, {}, FormatBytes};
-  if (planned) chart.series.push_back("full tensors");
-  chart.series.push_back(planned ? "in all target files" : "in all files");
-  for (size_t i = 0; i < std::min(shares.size(), kMostShares); ++i) {
-    const ByteShare& share = shares[i];
-    const bool unnamed = share.name.empty();
-    BarGroup group{unnamed ? "no dot" : ShortName(share.name, kLabelLength),
-                   unnamed ? "no dot in the name" : EscapeHtml(share.name),
-                   {}};
-    if (planned) group.values.push_back(share.full_bytes);
-    group.values.push_back(share.stored_bytes);
-    chart.groups.push_back(std::move(group));
-  }
-  const auto largest = [&shares](size_t most, std::string_view before, std::string_view after) {
-    if (shares.size() <= most) return std::string();
-    return fmt::format("{} largest {} of {}{}", before, most, shares.size(), after);
-  };
-  std::vector<std::string_view> columns = {"", "in all files"};
-  if (planned) columns = {"", "parameters", "full tensors", "in all target files"};
-  HtmlTable table(fmt::format("by-{}", kind), title + largest(kMostRows, ", the", ""), columns);
+std::string ShareTable(const std::vector<ByteShare>& shares, bool planned, std::string_view kind) {
+  std::vector<std::string_view> columns = {"", "in all files", ""};
+  if (planned) columns = {"", "parameters", "full tensors", "in all target files", ""};
+  HtmlTable table(fmt::format("by-{}", kind),
+                  fmt::format("Bytes by {}{}", kind, FirstOf("the largest", shares.size())),
+                  columns);
   for (size_t i = 0; i < std::min(shares.size(), kMostRows); ++i) {
     const ByteShare& share = shares[i];
-    std::vector<std::string> cells = {share.name.empty() && prefix ? "no dot in the name"
-                                                                   : NameHtml(share.name)};
+    std::vector<std::string> cells = {share.name.empty() ? "no dot in the name"
+                                                         : NameHtml(share.name)};
     if (planned) {
       cells.push_back(CountHtml(share.parameters));
       cells.push_back(BytesHtml(share.full_bytes));
     }
     cells.push_back(BytesHtml(share.stored_bytes));
+    cells.push_back(BarHtml(share.stored_bytes, shares.front().stored_bytes));
     table.AddRow(cells);
   }
-  return Figure(LyingBars(chart), largest(kMostShares, "The", ".")) + table.ToHtml(true);
+  return table.ToHtml();
+}
+
+// "2 x 1"
+std::string CutWords(const std::vector<int64_t>& cuts) {
+  const bool cut = std::any_of(cuts.begin(), cuts.end(), [](int64_t parts) { return parts > 1; });
+  return cut ? fmt::format("{}", fmt::join(cuts, " x ")) : "not cut";
 }
 
 std::string GridWords(const DeviceGrid& grid) {
   if (grid.stages.empty()) return "No rank of this side has it.";
-  std::string out = grid.shards == 1 ? "Not cut" : fmt::format("Cut {}", FormatList(grid.cuts));
+  std::string out = grid.shards == 1 ? "Not cut" : "Cut " + CutWords(grid.cuts);
   out += fmt::format(", shards of {}", FormatList(grid.shard_shape));
   out += grid.replicas == 1 ? ", each on one rank"
                             : fmt::format(", each on up to {} ranks", grid.replicas);
@@ -173,8 +153,6 @@ text { font: 12px system-ui, sans-serif; fill: var(--fg); }
 .end { text-anchor: end; }
 .on { fill: #14181d; }
 .onheat { fill: #ffffff; }
-.s0 { fill: var(--s0); }
-.s1 { fill: var(--s1); }
 .heat { fill: var(--heat); }
 .line { fill: none; stroke-width: 2; }
 .l0 { stroke: var(--s0); fill: var(--s0); }
@@ -189,16 +167,19 @@ text { font: 12px system-ui, sans-serif; fill: var(--fg); }
 .axis { stroke: var(--muted); stroke-width: 1; }
 .grid { stroke: var(--faint); stroke-width: 1; }
 rect:hover { stroke: var(--fg); stroke-width: 1.5; }
-details { margin: 4px 0 12px; }
-summary { cursor: pointer; color: var(--muted); font-size: 13px; }
-table { border-collapse: collapse; margin: 6px 0 12px; font-size: 13px;
+.table { max-height: 460px; overflow: auto; margin: 6px 0 12px; }
+table { border-collapse: collapse; font-size: 13px;
   font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--muted); }
 th, td { padding: 2px 14px 2px 0; border-bottom: 1px solid var(--faint); text-align: right;
   vertical-align: top; }
 th:first-child { text-align: left; }
 th { font-weight: 500; }
-thead th { color: var(--muted); }
+thead th { color: var(--muted); position: sticky; top: 0; background: var(--bg); }
+meter { width: 220px; height: 12px; vertical-align: middle; background: var(--faint); border: 0; }
+meter::-webkit-meter-bar { background: var(--faint); border: 0; border-radius: 2px; }
+meter::-webkit-meter-optimum-value { background: var(--s0); }
+meter::-moz-meter-bar { background: var(--s0); }
 #totals caption { display: none; }
 #totals td { text-align: left; }
 #flow td:last-child { max-width: 46ch; overflow-wrap: anywhere; }
@@ -209,38 +190,77 @@ footer { margin-top: 48px; color: var(--muted); font-size: 13px; }
   figure, tr { break-inside: avoid; }
   h2, h3, h4 { break-after: avoid; }
   rect, svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  details::details-content { content-visibility: visible; display: block; }
+  .table { max-height: none; }
 }
 </style>
 )";
 
-std::string TotalsSection(const LayoutReport& report) {
+std::string TotalsSection(const ReportContent& content) {
+  const LayoutReport& report = content.layout;
   HtmlTable table("totals", "Totals", {"", ""});
-  table.AddRow({report.planned ? "source" : "files",
-                report.planned ? RanksOfSide(report.source)
-                               : FormatCount(report.plan.sources.size(), "file")});
-  if (report.planned) table.AddRow({"target", RanksOfSide(report.target)});
-  table.AddRow({"parameters", CountHtml(report.plan.parameters)});
+  if (!report.step.empty()) table.AddRow({"epoch_step", EscapeHtml(report.step)});
   if (report.planned) {
+    table.AddRow({"source", SideHtml(report.source, content.source_layout)});
+    table.AddRow({"target", SideHtml(report.target, content.target_layout)});
+  } else {
+    table.AddRow({"files", FormatCount(report.plan.sources.size(), "file")});
+  }
+  table.AddRow({"parameters", CountHtml(report.plan.parameters)});
+  uint64_t bytes = 0;
+  if (report.planned) {
+    for (const ByteShare& share : report.dtypes) bytes += share.full_bytes;
+    table.AddRow({"full tensors", BytesHtml(bytes)});
     table.AddRow({"bytes read", BytesHtml(report.plan.bytes_read)});
     table.AddRow({"bytes written", BytesHtml(report.plan.bytes_written)});
     table.AddRow({"runs", CountHtml(report.plan.runs)});
     table.AddRow({"shortest run", BytesHtml(report.plan.shortest_run)});
     table.AddRow({"longest run", BytesHtml(report.plan.longest_run)});
   } else {
-    uint64_t bytes = 0;
     for (const SourceFileSummary& file : report.plan.sources) bytes += file.size;
     table.AddRow({"bytes", BytesHtml(bytes)});
   }
-  return Section("Totals", table.ToHtml(false));
+  return Section("Totals", table.ToHtml());
+}
+
+// Weights first. Names that differ only in numbers are one row where there are many.
+std::string ParametersSection(const LayoutReport& report) {
+  std::vector<const ParameterCuts*> sorted;
+  for (const ParameterCuts& parameter : report.parameters) sorted.push_back(&parameter);
+  std::stable_partition(sorted.begin(), sorted.end(), [](const ParameterCuts* parameter) {
+    return OptimizerGroup(parameter->name).empty();
+  });
+  ParameterTable parameters({});
+  for (const ParameterCuts* parameter : sorted) {
+    std::vector<std::string> cells = {std::string(TypeName(parameter->kind, parameter->dtype)),
+                                      ShapeText(parameter->kind, parameter->shape),
+                                      BytesHtml(parameter->bytes)};
+    if (report.planned) {
+      for (const auto* cuts : {&parameter->source_cuts, &parameter->target_cuts}) {
+        cells.push_back(parameter->copied ? "copied" : CutWords(*cuts));
+      }
+    }
+    parameters.Add(parameter->name, std::move(cells), 0);
+  }
+  const std::vector<ParameterTable::Line> lines = parameters.Lines(false);
+  std::vector<std::string_view> columns = {"", "number", "dtype", "shape", "bytes of each"};
+  if (report.planned) columns.insert(columns.end(), {"cut before", "cut after"});
+  HtmlTable table("parameters",
+                  "Parameters, those alike in one row" + FirstOf("the first", lines.size()),
+                  columns);
+  for (size_t i = 0; i < std::min(lines.size(), kMostRows); ++i) {
+    std::vector<std::string> cells = {NameHtml(lines[i].name), CountHtml(lines[i].parameters)};
+    cells.insert(cells.end(), lines[i].cells.begin(), lines[i].cells.end());
+    table.AddRow(cells);
+  }
+  return Section("Parameters", table.ToHtml());
 }
 
 std::string DevicesSection(const LayoutReport& report) {
-  if (report.parameters.empty()) return {};
+  if (report.drawn.empty()) return {};
   std::string out =
       "<p>A square is a rank. Its hue tells the shard, its lightness the replica: ranks of equal "
       "colour hold the same bytes.</p>\n";
-  for (const ParameterGrids& parameter : report.parameters) {
+  for (const ParameterGrids& parameter : report.drawn) {
     out += fmt::format("<h3>{}</h3>\n<p>{} {}, {}</p>\n", NameHtml(parameter.name),
                        DTypeName(parameter.dtype), FormatList(parameter.shape),
                        BytesHtml(parameter.bytes));
@@ -279,59 +299,40 @@ std::string FlowSection(const LayoutReport& report) {
     words += " Ranks that lie together are added up.";
   }
   return Section("Which source ranks feed which target ranks",
-                 Figure(FlowChart(report), words) + table.ToHtml(true));
+                 Figure(FlowChart(report), words) + table.ToHtml());
 }
 
 std::string BytesSection(const LayoutReport& report) {
-  const std::string_view from = "copied from them";
-  std::string out = "<h3>By rank</h3>\n";
-  out += Figure(RankBars(report.source, "Bytes by source rank", report.planned),
-                report.planned ? "Source. A rank that feeds several replicas is copied from "
-                                 "several times."
-                               : "");
-  out += FileTable(report.source.by_rank, "source-ranks", "Files of the source ranks",
-                   report.planned ? from : "content", RankWords);
+  const std::string_view from = report.planned ? "copied from them" : "content";
+  std::string out = FileTable(report.source.by_rank, "source-ranks", "Files of the source ranks",
+                              from, RankWords);
   if (report.planned) {
-    out += Figure(RankBars(report.target, "Bytes by target rank", false), "Target.");
+    out += "<p>A rank that feeds several replicas is copied from several times.</p>\n";
     out += FileTable(report.target.by_rank, "target-ranks", "Files of the target ranks", "content",
                      RankWords);
-    out += "<h3>By stage</h3>\n";
-    out += Figure(StageBars(report.source, "Bytes by source stage"), "Source.");
     out += FileTable(report.source.by_stage, "source-stages", "Files of the source stages", from,
                      StageWords);
-    out += Figure(StageBars(report.target, "Bytes by target stage"), "Target.");
     out += FileTable(report.target.by_stage, "target-stages", "Files of the target stages",
                      "content", StageWords);
   }
-  out += "<h3>By dtype</h3>\n" + SharesByName(report.dtypes, report.planned, false);
-  out += "<h3>By prefix of the parameters' names</h3>\n" +
-         SharesByName(report.prefixes, report.planned, true);
+  out += ShareTable(report.dtypes, report.planned, "dtype");
+  out += ShareTable(report.prefixes, report.planned, "prefix");
   return Section("Bytes", out);
 }
 
 std::string RunsSection(const LayoutReport& report) {
   if (report.runs.empty()) return {};
-  BarChart count{"Runs by length",
-                 "A bar for each length from one power of two to the next",
-                 {"runs"},
-                 {},
-                 [](uint64_t runs) { return fmt::format("{}", runs); }};
-  BarChart bytes{"Bytes by length of runs", count.description, {"bytes in them"}, {}, FormatBytes};
-  HtmlTable table("runs", "Runs by length", {"", "to", "runs", "bytes"});
+  HtmlTable table("runs", "Runs by length", {"", "to", "runs", "bytes", ""});
+  uint64_t most = 0;
+  for (const RunBin& bin : report.runs) most = std::max(most, bin.bytes);
   for (const RunBin& bin : report.runs) {
-    const std::string least = FormatBytes(bin.shortest);
-    const std::string tip = fmt::format("runs of {} and more", least);
-    count.groups.push_back({least, tip, {bin.runs}});
-    bytes.groups.push_back({least, tip, {bin.bytes}});
     table.AddRow({BytesHtml(bin.shortest), BytesHtml(bin.longest), CountHtml(bin.runs),
-                  BytesHtml(bin.bytes)});
+                  BytesHtml(bin.bytes), BarHtml(bin.bytes, most)});
   }
   return Section("Run lengths",
                  "<p>A run is a stretch of bytes that is copied as one. Long runs copy as fast as "
-                 "the disks go, "
-                 "very short ones cost time each.</p>\n" +
-                     Figure(StandingBars(count), "") + Figure(StandingBars(bytes), "") +
-                     table.ToHtml(true));
+                 "the disks go; very short ones cost time each.</p>\n" +
+                     table.ToHtml());
 }
 
 std::string WarningsSection(const std::vector<Warning>& warnings) {
@@ -345,16 +346,28 @@ std::string WarningsSection(const std::vector<Warning>& warnings) {
 
 }  // namespace
 
-std::string ReportPage(const LayoutReport& report, const std::string& source,
-                       std::string_view run) {
+Result<ReportContent> MakeReportContent(const LayoutReportOptions& options) {
+  Result<LayoutReport> layout = MakeLayoutReport(options);
+  if (!layout.ok()) return layout.status();
+  const auto source = LayoutInWords(options.conversion.source.strategy);
+  if (!source.ok()) return source.status();
+  const auto target = LayoutInWords(options.conversion.target.strategy);
+  if (!target.ok()) return target.status();
+  return ReportContent{options.conversion.source.path, *std::move(layout), *source, *target};
+}
+
+std::string ReportPage(const ReportContent& content, std::string_view run) {
+  const LayoutReport& report = content.layout;
   std::string page(kHead);
   const std::string_view title = run.empty() ? "Layout report" : "Conversion report";
-  page += fmt::format("<title>{}: {}</title>\n", title, EscapeHtml(source));
+  page += fmt::format("<title>{}: {}</title>\n", title, EscapeHtml(content.source));
   page += kStyle;
-  page += fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n", title, NameHtml(source));
-  page += TotalsSection(report);
+  page += fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n", title,
+                      NameHtml(content.source));
+  page += TotalsSection(content);
   page += WarningsSection(report.plan.warnings);
   page += run;
+  page += ParametersSection(report);
   page += DevicesSection(report);
   page += FlowSection(report);
   page += BytesSection(report);

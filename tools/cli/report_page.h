@@ -9,10 +9,19 @@
 
 namespace reshard {
 
-// Returns the page; the same bytes for the same report. `source` is what was looked at; `run` is a
-// section about a run, or nothing; the title says which.
-std::string ReportPage(const LayoutReport& report, const std::string& source,
-                       std::string_view run = {});
+struct ReportContent {
+  std::string source;  // as it was named
+  LayoutReport layout;
+  std::string source_layout;  // the strategies in words
+  std::string target_layout;
+};
+
+// Errors: those of MakeLayoutReport and ReadStrategy.
+Result<ReportContent> MakeReportContent(const LayoutReportOptions& options);
+
+// Returns the page; the same bytes for the same content. `run` is a section about a run, or
+// nothing; the title says which.
+std::string ReportPage(const ReportContent& content, std::string_view run = {});
 
 }  // namespace reshard
 
