@@ -28,10 +28,11 @@ Status ReportLost(const JobSpec& spec, const std::map<std::string, uint64_t>& lo
     names.push_back(fmt::format("{} ({})", Quote(name), values));
   }
   std::string message = fmt::format(
-      "casts made {} finite values of {} parameters infinite or NaN, as the dtype they were cast "
-      "to "
-      "is too small for them: {}",
-      report.values_lost, lost.size(), FirstOf(names));
+      "casts made {} finite value{} of {} parameter{} infinite or NaN, too large for the dtype "
+      "that "
+      "they were cast to: {}",
+      report.values_lost, report.values_lost == 1 ? "" : "s", lost.size(),
+      lost.size() == 1 ? "" : "s", FirstOf(names));
   if (spec.refuse_lost) {
     return MismatchError(message +
                          "; nothing was published: cast to a dtype of a larger range, or leave "

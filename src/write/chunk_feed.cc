@@ -185,10 +185,11 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   const std::vector<LostValues> lost = written.lost.values();
   if (work_.refuse_lost && !lost.empty()) {
     return MismatchError(fmt::format(
-        "{}: a cast made {} finite values of the parameter {} infinite or NaN, as the dtype it was "
-        "cast to is too small for them; cast to one of a larger range, or leave the parameter as "
-        "it is",
-        Escape(plan.path), lost.front().values, Quote(lost.front().name)));
+        "{}: a cast made {} finite value{} of the parameter {} infinite or NaN, too large for the "
+        "dtype that they were cast to; cast to one of a larger range, or leave the parameter as it "
+        "is",
+        Escape(plan.path), lost.front().values, lost.front().values == 1 ? "" : "s",
+        Quote(lost.front().name)));
   }
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
   const auto record = [&](const OutputDirectory::ByteSink& out) -> Status {

@@ -132,10 +132,11 @@ TEST(ConvertCastsTest, ValuesThatAreLostAreCounted) {
   folder.options().selection.casts = {{"*", DType::kFloat16}};
   const ConvertReport report = RunConvert(folder.options());
   EXPECT_EQ(report.values_lost, 2U);
-  EXPECT_THAT(report.warnings,
-              ElementsAre(Says(WarningCode::kValuesLost,
-                               "casts made 2 finite values of 1 parameters infinite or NaN, as the "
-                               "dtype they were cast to is too small for them: \"w\" (2)")));
+  EXPECT_THAT(
+      report.warnings,
+      ElementsAre(Says(WarningCode::kValuesLost,
+                       "casts made 2 finite values of 1 parameter infinite or NaN, too large "
+                       "for the dtype that they were cast to: \"w\" (2)")));
 }
 
 // Each worker counts what it casts; who publishes adds it up.
