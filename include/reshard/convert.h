@@ -34,6 +34,10 @@ struct ConvertOptions {
   CheckChoice checks;
   RunOptions run;
   bool force = false;  // replace existing outputs
+  // Remove, once all is published, the files that a manifest lists which is replaced, where they
+  // are as it says, and the new manifest does not; then folders of these that are empty. Not with
+  // Selection::ranks. Errors of Convert: kNotFound where there is no manifest to go by.
+  bool prune = false;
   Resume resume = Resume::kNo;
   // Bytes that the call may hold, page cache included, besides what the process had before. A run
   // that needs more is refused before it writes. 0: 256 MiB, or a quarter of the machine's memory
@@ -113,6 +117,7 @@ struct ConvertReport {
   uint64_t bytes_written = 0;
   // Finite values that casts made infinite or NaN, in all files that were published.
   uint64_t values_lost = 0;
+  uint64_t pruned = 0;     // files that were removed, with ConvertOptions::prune
   uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;  // and what that read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal

@@ -36,6 +36,7 @@ Result<DamageReport> Verify(const VerifyOptions& options);
 struct AgainstOptions {
   SourceSpec source;
   TargetSpec target;
+  // Without casts, those that origin.jsonl of the target folder tells of the last run.
   Selection selection;
   RunOptions run;
 };
@@ -46,6 +47,7 @@ struct AgainstReport {
   uint64_t bytes = 0;                       // their planned sizes
   uint64_t left_out = 0;                    // parameters, by include and exclude
   uint64_t renamed = 0;                     // parameters
+  bool casts_of_origin = false;             // there were casts, and origin.jsonl told of them
   std::vector<FileDifference> differences;  // by rank
   ReplicaReport replicas;                   // of the source stages that these files are made from
 

@@ -15,12 +15,14 @@
 #include "src/convert/option_checks.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
+#include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
 #include "src/plan/target.h"
+#include "src/record/origin.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/stored_set.h"
@@ -43,6 +45,13 @@ Status CheckOptions(const AgainstOptions& options) {
   RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
   RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
   return CheckJobs(options.run.jobs);
+}
+
+std::vector<CastRule> CastsOfOrigin(const std::string& folder) {
+  const auto bytes = ReadFile(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);
+  if (!bytes.ok()) return {};
+  std::vector<CastRule> casts = CastsOfLastRun(*bytes);
+  return CheckCasts(casts).ok() ? casts : std::vector<CastRule>();
 }
 
 // The files to prove, ascending: of ranks by rank.
@@ -173,14 +182,19 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
-    const ParameterChoice choice(options.selection.include, options.selection.exclude,
-                                 options.selection.renames);
+    AgainstReport report;
+    Selection selection = options.selection;
+    if (selection.casts.empty()) {
+      selection.casts = CastsOfOrigin(options.target.folder);
+      report.casts_of_origin = !selection.casts.empty();
+    }
+    const ParameterChoice choice(selection.include, selection.exclude, selection.renames,
+                                 selection.casts);
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.source, {options.target, {}},
                                                            {.stop = options.run.stop}));
     TargetSpec spec = options.target;
     if (!spec.format) spec.format = FormatThere(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
-                             MakeTarget(*source, spec, options.selection));
+    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made, MakeTarget(*source, spec, selection));
     const Target& target = made.files();
     const std::vector<int64_t> files = FilesOf(options, target);
     const std::vector<int64_t> ranks = RanksOf(target, files);
@@ -189,7 +203,6 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     const CountedWork work(options.run, {.total_bytes = BytesToRead(*source, crc, target, files,
                                                                     options.target.folder)});
 
-    AgainstReport report;
     report.warnings = source->warnings();
     const int64_t target_ranks = source->rule().target_ranks();
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> others,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "src/full/full_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
+#include "src/record/origin.h"
 
 namespace reshard {
 namespace {
@@ -98,24 +100,44 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
   return {};
 }
 
-// What an earlier run has staged may be cleared, and is no checkpoint to convert. `inputs` are read
-// besides the sources.
-Status CheckNothingStagedIsRead(const OpenedSource& source, const std::string& target,
-                                std::vector<std::string> inputs) {
-  const std::string staging = target + "/.reshard";
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(staging));
-  if (kind == PathKind::kMissing) return {};
-  RESHARD_ASSIGN_OR_RETURN(const PathLocation folder, PathLocation::Of(staging));
-  for (const OpenedSource::File& file : source.chosen()) inputs.push_back(source.path(file));
-  for (const std::string& path : inputs) {
+// Returns what is read, a source or one of `others`, in `folder`; nothing where nothing is.
+Result<std::optional<std::string>> FindRead(const OpenedSource& source, const std::string& folder,
+                                            std::vector<std::string> others) {
+  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
+  if (kind == PathKind::kMissing) return std::optional<std::string>();
+  RESHARD_ASSIGN_OR_RETURN(const PathLocation location, PathLocation::Of(folder));
+  for (const OpenedSource::File& file : source.chosen()) others.push_back(source.path(file));
+  for (std::string& path : others) {
     RESHARD_ASSIGN_OR_RETURN(const PathLocation input, PathLocation::Of(path));
-    if (!input.From(folder)) continue;
+    if (input.From(location)) return std::optional(std::move(path));
+  }
+  return std::optional<std::string>();
+}
+
+// What an earlier run has staged may be cleared, and is no checkpoint to convert. What a manifest
+// lists may be pruned. `inputs` are read besides the sources.
+Status CheckNothingRemovedIsRead(const OpenedSource& source, const std::string& target, bool prune,
+                                 const std::vector<std::string>& inputs) {
+  RESHARD_ASSIGN_OR_RETURN(auto read, FindRead(source, target + "/.reshard", inputs));
+  if (read) {
     return InvalidArgumentError(
         fmt::format("{}: is read, and lies in the staging folder of the target {}; choose another "
                     "target folder, or move the file",
-                    Escape(path), Escape(target)));
+                    Escape(*read), Escape(target)));
   }
-  return {};
+  if (!prune) return {};
+  RESHARD_ASSIGN_OR_RETURN(read, FindRead(source, target, inputs));
+  if (!read) return {};
+  return InvalidArgumentError(
+      fmt::format("{}: is read, and lies in the target {}, where `prune` removes files; choose "
+                  "another target folder, or leave the option out",
+                  Escape(*read), Escape(target)));
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) {
+  const auto step = source.step();
+  if (!step) return std::nullopt;
+  return std::pair(static_cast<uint64_t>(step->epoch), static_cast<uint64_t>(step->step));
 }
 
 // Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
@@ -248,11 +270,11 @@ std::set<int64_t> RanksRead(const WorkList& work) {
 }
 
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConvertOptions& options, std::vector<std::string> others) {
+                            const ConvertOptions& options, const std::vector<std::string>& others) {
   const TargetSpec& target = options.target;
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
   RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
-  RESHARD_RETURN_IF_ERROR(CheckNothingStagedIsRead(source, target.folder, std::move(others)));
+  RESHARD_RETURN_IF_ERROR(CheckNothingRemovedIsRead(source, target.folder, options.prune, others));
   if (target.format == TargetFormat::kHuggingFace) {
     RESHARD_RETURN_IF_ERROR(CheckNoOtherModel(work, target.folder));
   }
@@ -275,6 +297,12 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   spec.checksum = options.checks.checksum;
   spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
+  spec.prune = options.prune;
+  spec.origin = EncodeOrigin(options.source, target, options.selection,
+                             {.plan = spec.fingerprint,
+                              .source_strategy = spec.source_strategy,
+                              .target_strategy = spec.target_strategy,
+                              .step = StepOf(source)});
   spec.resume = options.resume;
   return spec;
 }

@@ -23,7 +23,7 @@ std::set<int64_t> RanksRead(const WorkList& work);
 // are the files that are read besides the source's. Errors: kInvalidArgument where the target lies
 // in the source, or an output would replace a file that is read or lie beside one; kIo.
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConvertOptions& options, std::vector<std::string> others);
+                            const ConvertOptions& options, const std::vector<std::string>& others);
 
 }  // namespace reshard
 

@@ -243,6 +243,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
   report.values_lost = published.values_lost;
+  report.pruned = published.pruned;
   report.sample = findings.sample;
   report.largest = findings.largest;
   report.largest_shapes = findings.largest_shapes;

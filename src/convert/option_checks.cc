@@ -85,6 +85,11 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "control characters, at most {} bytes",
         Quote(prefix), kLongestPrefix));
   }
+  if (options.prune && !options.selection.ranks.empty()) {
+    return InvalidArgumentError(
+        "`prune` removes what a whole set no longer has, and `ranks` writes a part of one; choose "
+        "one");
+  }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   if (options.resume == Resume::kVerify && options.shard) {
     return InvalidArgumentError(

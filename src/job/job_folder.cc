@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/job/target_place.h"
+#include "src/record/origin.h"
 
 namespace reshard {
 namespace {
@@ -22,6 +24,7 @@ constexpr const char* kWorkerLock = "shard_";
 constexpr const char* kJob = "job";
 constexpr const char* kNewJob = "new_job";
 constexpr const char* kJournal = "journal";
+constexpr const char* kPruned = "pruned";
 constexpr uint64_t kMaxJobBytes = uint64_t{1} << 30;
 // Of part_records, whose folders hold records: what is deeper is not reshard's.
 constexpr int kFolderDepth = 1;
@@ -338,18 +341,38 @@ Status JobFolder::ProveMoves(const OutputDirectory& target,
   return reshard::ProveMoves(folder_, target, files);
 }
 
-Status JobFolder::Commit(const std::vector<ManifestFile>& unflushed, Manifest manifest,
-                         const std::string& manifest_name, const OutputDirectory& parent,
+Status JobFolder::WriteOrigin(const SetToCome& set, const OutputDirectory& target) const {
+  const std::string name(kOriginName);
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(name));
+  if (set.origin.empty()) return {};
+  auto before = target.ReadFile(name, kMaxOriginBytes);
+  if (!before.ok() && before.status().code() != StatusCode::kNotFound) return before.status();
+  const auto bytes =
+      WithOriginLine(before.ok() ? *std::move(before) : "", OriginLine(set.origin, set.manifest));
+  return bytes ? folder_.WriteFile(name, *bytes) : Status();
+}
+
+Status JobFolder::WritePruned(const std::vector<ManifestFile>& pruned) const {
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(kPruned));
+  if (pruned.empty()) return {};
+  std::string lines;
+  for (const ManifestFile& file : pruned) lines += fmt::format("{} {}\n", file.size, file.path);
+  return folder_.WriteFile(kPruned, lines);
+}
+
+Status JobFolder::Commit(SetToCome set, const OutputDirectory& parent,
                          const OutputDirectory& target) {
-  const std::string checksums_name = ChecksumsName(manifest_name);
+  const std::string checksums_name = ChecksumsName(set.manifest_name);
+  // What an interrupted run has left here goes first. What is written is not held any longer.
+  RESHARD_RETURN_IF_ERROR(WriteOrigin(set, target));
+  RESHARD_RETURN_IF_ERROR(WritePruned(set.pruned));
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(checksums_name));
-  // What is written is not held any longer.
-  if (const std::string checksums = EncodeChecksums(manifest); !checksums.empty()) {
+  if (const std::string checksums = EncodeChecksums(set.manifest); !checksums.empty()) {
     RESHARD_RETURN_IF_ERROR(folder_.WriteFile(checksums_name, checksums));
   }
-  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(manifest_name));  // of a run that was interrupted here
-  RESHARD_RETURN_IF_ERROR(WriteManifest(std::move(manifest), manifest_name));
-  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(unflushed)));
+  RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(set.manifest_name));
+  RESHARD_RETURN_IF_ERROR(WriteManifest(std::move(set.manifest), set.manifest_name));
+  RESHARD_RETURN_IF_ERROR(SyncFolders(folder_, StagedFolders(set.unflushed)));
   RESHARD_RETURN_IF_ERROR(parent.Sync());
   RESHARD_RETURN_IF_ERROR(target.Sync());
   target_flushed_ = true;
@@ -454,11 +477,46 @@ Status JobFolder::Publish(const OutputDirectory& target) const {
   if (staged_checksums || EncodeChecksums(*manifest).empty()) old.push_back(checksums);
   RESHARD_RETURN_IF_ERROR(RemoveDurably(old, target));
   RESHARD_RETURN_IF_ERROR(MoveFiles(*manifest, target));
+  const std::string origin(kOriginName);
+  RESHARD_RETURN_IF_ERROR(Move(folder_, origin, target, origin));
   RESHARD_RETURN_IF_ERROR(target.Sync());
   // These two last in their order, as changes of one folder do.
   RESHARD_RETURN_IF_ERROR(Move(folder_, checksums, target, checksums));
   RESHARD_RETURN_IF_ERROR(folder_.Rename(name, target, name));
   return target.Sync();
+}
+
+Result<uint64_t> JobFolder::Prune(const OutputDirectory& target) const {
+  const auto listed = folder_.ReadFile(kPruned, kMaxJobBytes);
+  if (listed.status().code() == StatusCode::kNotFound) return uint64_t{0};
+  if (!listed.ok()) return listed.status();
+  uint64_t pruned = 0;
+  std::set<std::string> folders;
+  for (std::string_view rest = *listed; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    ManifestFile file;
+    const auto size = std::from_chars(line.data(), line.data() + line.size(), file.size);
+    file.path = line.substr(std::min(line.size(), static_cast<size_t>(size.ptr - line.data()) + 1));
+    RESHARD_RETURN_IF_ERROR(CheckTargetPath(file.path));
+    const auto whole = IsWhole(target, file);
+    if (!whole.ok() || !*whole) continue;  // it is gone, or somebody else's
+    for (const std::string& path : {RecordPath(file.path), file.path}) {
+      RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(target, path));
+      if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));
+      AddFolders(path, folders);
+    }
+    ++pruned;
+  }
+  RESHARD_RETURN_IF_ERROR(SyncFolders(target, folders));
+  // The inner ones first.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    if (folder->empty()) continue;
+    RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(target, *folder));
+    if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFolder(place->name).status());
+  }
+  RESHARD_RETURN_IF_ERROR(target.Sync());
+  return pruned;
 }
 
 }  // namespace reshard

@@ -5,6 +5,8 @@
 //                      target folder
 //     manifest.json    the manifest to come (or manifest_partS.json)
 //     checksums.xxh128 the list of checksums to come
+//     origin.jsonl     where the set came from, to come
+//     pruned           files that are to be removed afterwards
 //     block_records/...  records of the parts of files that several workers write
 //     shard_I_of_N, finished_I_of_N   a worker's lock; that it has finished its share
 //     job              what is being staged, from which sources; called `journal` from the moment
@@ -61,6 +63,16 @@ struct LockedTarget {
 // with that patience, or alone, where it is null. Errors: those of OutputDirectory::Create and of
 // JobLock; then the folders that were made are gone.
 Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker);
+
+// What is published with the staged files.
+struct SetToCome {
+  // Those of the files that no WriteFinished has made durable with their folders.
+  const std::vector<ManifestFile>& unflushed;
+  Manifest manifest;
+  std::string manifest_name;
+  std::string origin = {};                // of the run (EncodeOrigin); empty: none is told
+  std::vector<ManifestFile> pruned = {};  // removed afterwards
+};
 
 class JobFolder {
  public:
@@ -141,13 +153,10 @@ class JobFolder {
   // Proves that what is staged for `files` can be moved into `target` (target_place.h).
   Status ProveMoves(const OutputDirectory& target, const std::vector<ManifestFile>& files) const;
 
-  // Makes the staged files, for which CheckStaged is ok, publishable: writes `manifest` under
-  // `manifest_name` and its checksums, and turns the job into the journal, all durable in this
-  // order. `unflushed` are those of the files that no WriteFinished has made durable with their
-  // folders; `parent` and `target` are the folders above.
-  Status Commit(const std::vector<ManifestFile>& unflushed, Manifest manifest,
-                const std::string& manifest_name, const OutputDirectory& parent,
-                const OutputDirectory& target);
+  // Makes the staged files, for which CheckStaged is ok, publishable: writes what is to come beside
+  // them, and turns the job into the journal, all durable in this order. `parent` and `target` are
+  // the folders above.
+  Status Commit(SetToCome set, const OutputDirectory& parent, const OutputDirectory& target);
 
   // Returns whether each of `files`, those of the manifest to come, and each part record is whole,
   // here or in `target`.
@@ -159,10 +168,18 @@ class JobFolder {
   // Each call goes on where the one before was interrupted.
   Status Publish(const OutputDirectory& target) const;
 
+  // Once it is published: removes what is to be pruned, with the part records, where it still is as
+  // it was listed, and folders of it that are empty then. Returns how many files were removed. Each
+  // call goes on where the one before was interrupted. Errors: those of OutputDirectory.
+  Result<uint64_t> Prune(const OutputDirectory& target) const;
+
  private:
   explicit JobFolder(OutputDirectory folder) : folder_(std::move(folder)) {}
 
   Result<std::optional<JobText>> ReadJobText(const char* name) const;
+  // These write what is to come beside the files, in place of what is there.
+  Status WriteOrigin(const SetToCome& set, const OutputDirectory& target) const;
+  Status WritePruned(const std::vector<ManifestFile>& pruned) const;
   Status WriteManifest(Manifest manifest, const std::string& name) const;
   // Removes those of `names`, manifests and their checksums, that are in `target`: durably, before
   // anything that they list is replaced.

@@ -23,6 +23,8 @@ constexpr std::string_view kManifestKey = "manifest ";
 constexpr std::string_view kChecksumKey = "checksum ";
 constexpr std::string_view kWorkersKey = "shards ";
 constexpr std::string_view kStrategiesKey = "strategies ";
+constexpr std::string_view kPruneKey = "prune ";
+constexpr std::string_view kOriginKey = "origin ";
 constexpr std::string_view kTargetKey = "target ";
 constexpr std::string_view kNone = "-";
 
@@ -130,6 +132,8 @@ JobText JobTextOf(const JobSpec& spec) {
   job.workers = spec.workers;
   job.source_strategy = spec.source_strategy;
   job.target_strategy = spec.target_strategy;
+  job.prune = spec.prune;
+  job.origin = spec.origin;
   for (const ManifestFile& file : spec.files) {
     job.targets += fmt::format("{}{} {}\n", kTargetKey, file.size, file.path);
   }
@@ -139,11 +143,19 @@ JobText JobTextOf(const JobSpec& spec) {
   return job;
 }
 
+bool JobText::IsSameJob(const JobText& other) const {
+  JobText same = other;
+  same.prune = prune;
+  same.origin = origin;
+  return *this == same;
+}
+
 std::string EncodeJobText(const JobText& job) {
-  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}\n{}", kVersionKey, job.tool_version,
-                     kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no",
-                     kWorkersKey, job.workers, kStrategiesKey, OrNone(job.source_strategy),
-                     OrNone(job.target_strategy), job.targets, job.sources);
+  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}\n{}{}\n{}\n{}", kVersionKey,
+                     job.tool_version, kManifestKey, job.manifest_name, kChecksumKey,
+                     job.checksum ? "yes" : "no", kWorkersKey, job.workers, kStrategiesKey,
+                     OrNone(job.source_strategy), OrNone(job.target_strategy), kPruneKey,
+                     job.prune ? "yes" : "no", kOriginKey, job.origin, job.targets, job.sources);
 }
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
@@ -151,16 +163,20 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   std::string checksum;
   std::string workers;
   std::string strategies;
+  std::string prune;
   // The targets end with an empty line.
   if (!TakeLine(text, kVersionKey, job.tool_version) ||
       !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
       (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
       !TakeLine(text, kWorkersKey, workers) || !ParseNumber(workers) ||
-      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
+      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job) ||
+      !TakeLine(text, kPruneKey, prune) || (prune != "yes" && prune != "no") ||
+      !TakeLine(text, kOriginKey, job.origin)) {
     return CorruptError(
         fmt::format("{}: not written by reshard; remove the folder that it lies in", Escape(path)));
   }
   job.checksum = checksum == "yes";
+  job.prune = prune == "yes";
   job.workers = *ParseNumber(workers);
   if (job.workers > kMaxWorkers) {
     return CorruptError(
@@ -187,6 +203,8 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   spec.target_strategy = job.target_strategy;
   spec.checksum = job.checksum;
   spec.workers = job.workers;
+  spec.prune = job.prune;
+  spec.origin = job.origin;
   std::string_view targets = job.targets;
   std::string target;
   while (!targets.empty()) {
@@ -232,7 +250,7 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
                                      Escape(path), left.checksum ? "without" : "with",
                                      own.checksum ? "without" : "with", advice));
   }
-  if (left != own) {
+  if (!left.IsSameJob(own)) {
     return MismatchError(
         fmt::format("{}: the interrupted run was to write other files; then: {}, now: {}; give the "
                     "same `ranks` options again, or {}",

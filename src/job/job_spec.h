@@ -37,7 +37,10 @@ struct JobSpec {
   bool refuse_lost = false;  // publish nothing where a cast made a finite value infinite or NaN
   bool force = false;        // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
-  uint64_t workers = 0;  // how many do it together; 0: one run alone
+  // Remove, after publication, what the manifest listed that is replaced and the new one does not.
+  bool prune = false;
+  std::string origin = {};  // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
+  uint64_t workers = 0;     // how many do it together; 0: one run alone
   // Of a worker: whether the manifest in the target folder is that of this conversion, of these
   // sources. Asked once, while no other worker is at work; empty: it is not.
   std::function<Result<bool>()> is_published;
@@ -57,7 +60,12 @@ struct JobText {
   std::string target_strategy;
   std::string targets;  // paths and sizes, a line each
   std::string sources;  // the identities of the sources, a line each
+  // What a run does besides, which changes nothing in the files that it writes.
+  bool prune = false;
+  std::string origin = {};
 
+  // Whether both write the same from the same.
+  bool IsSameJob(const JobText& other) const;
   friend bool operator==(const JobText&, const JobText&) = default;
 };
 

@@ -57,7 +57,8 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   RESHARD_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, folder->ReadManifest(*journal));
   if (!manifest) {
     // By force, a set that is finished is made anew.
-    if (!same_plan || *journal != own || spec.force) return leftover;
+    leftover.published = true;
+    if (!same_plan || !journal->IsSameJob(own) || spec.force) return leftover;
     RESHARD_ASSIGN_OR_RETURN(auto published, PublishedFiles(target, spec));
     if (!published) return leftover;
     leftover.fate = Fate::kCleanUp;
@@ -79,7 +80,7 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
   leftover.same_files = journal->targets == own.targets;
   RESHARD_ASSIGN_OR_RETURN(const bool whole, folder->CanPublish(leftover.files, target));
   if (!whole) return leftover;
-  if (*journal != own) {
+  if (!journal->IsSameJob(own)) {
     leftover.fate = Fate::kComplete;
   } else if (ListsAll(leftover.files, spec)) {
     leftover.fate = Fate::kResume;
@@ -164,6 +165,7 @@ Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& 
         RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
                                  JobFolder::Open(parent, leftover.fingerprint));
         RESHARD_RETURN_IF_ERROR(folder.Publish(target));
+        RESHARD_RETURN_IF_ERROR(folder.Prune(target).status());
         RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(parent, leftover.fingerprint));
         break;
       }
@@ -176,6 +178,11 @@ Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& 
         break;
       }
       case Fate::kDiscard:
+        if (leftover.published) {
+          RESHARD_ASSIGN_OR_RETURN(const JobFolder folder,
+                                   JobFolder::Open(parent, leftover.fingerprint));
+          RESHARD_RETURN_IF_ERROR(folder.Prune(target).status());
+        }
         RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, leftover.fingerprint));
         break;
     }

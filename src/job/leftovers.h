@@ -30,6 +30,7 @@ enum class Fate {
 struct Leftover {
   std::string fingerprint;  // its folder's name
   Fate fate = Fate::kDiscard;
+  bool published = false;           // all but clearing up was done
   bool same_files = false;          // it was to write, or had written, the same files
   std::vector<ManifestFile> files;  // of its manifest, where it was or is being published
 };

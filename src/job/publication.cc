@@ -85,12 +85,26 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
   return builder.Finish();
 }
 
+// Files of a manifest that goes which the new one does not list.
+std::vector<ManifestFile> ToPrune(const JobSpec& spec, const TargetFindings& findings) {
+  std::vector<ManifestFile> pruned;
+  if (!spec.prune) return pruned;
+  std::set<std::string_view> listed;
+  for (const ManifestFile& file : spec.files) listed.insert(file.path);
+  for (const ManifestFile& file : findings.joined) listed.insert(file.path);
+  for (const ManifestFile& file : findings.abandoned) {
+    if (!listed.contains(file.path)) pruned.push_back(file);
+  }
+  return pruned;
+}
+
 // Files that were in a manifest before, are in none now, and are still there.
 Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
-                       const OutputDirectory& target, PublishReport& report) {
-  std::set<std::string> paths(superseded.findings.abandoned.begin(),
-                              superseded.findings.abandoned.end());
-  paths.insert(superseded.abandoned.begin(), superseded.abandoned.end());
+                       const std::vector<ManifestFile>& pruned, const OutputDirectory& target,
+                       PublishReport& report) {
+  std::set<std::string> paths(superseded.abandoned.begin(), superseded.abandoned.end());
+  for (const ManifestFile& file : superseded.findings.abandoned) paths.insert(file.path);
+  for (const ManifestFile& file : pruned) paths.erase(file.path);
   for (const ManifestFile& file : spec.files) paths.erase(file.path);
   for (const ManifestFile& file : superseded.findings.joined) paths.erase(file.path);
   std::vector<std::string> left;
@@ -148,11 +162,26 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                        PublishReport& report) {
   RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
                            NewManifest(spec, superseded.findings, folder, target, report));
-  RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, target, report));
+  const std::vector<ManifestFile> pruned = ToPrune(spec, superseded.findings);
+  RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, pruned, target, report));
   for (const std::string& fingerprint : superseded.abandoned_jobs) {
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
   }
-  return folder.Commit(unflushed, std::move(manifest), spec.manifest_name, parent, target);
+  return folder.Commit({.unflushed = unflushed,
+                        .manifest = std::move(manifest),
+                        .manifest_name = spec.manifest_name,
+                        .origin = spec.origin,
+                        .pruned = pruned},
+                       parent, target);
+}
+
+void PruneAfter(const JobFolder& folder, const OutputDirectory& target, PublishReport& report) {
+  const auto pruned = folder.Prune(target);
+  if (pruned.ok()) {
+    report.pruned = *pruned;
+  } else {
+    report.warnings.push_back({WarningCode::kLeftovers, pruned.status().message()});
+  }
 }
 
 void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,

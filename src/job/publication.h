@@ -50,6 +50,7 @@ struct PublishReport {
   bool by_other = false;              // and another process has put it there
   std::vector<uint64_t> outstanding;  // workers that have not finished; none when it is published
   std::vector<Warning> warnings;
+  uint64_t pruned = 0;       // files that were removed
   uint64_t values_lost = 0;  // finite ones that casts made infinite or NaN, in all files
 };
 
@@ -66,6 +67,9 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                        const std::vector<ManifestFile>& unflushed, JobFolder& folder,
                        const OutputDirectory& parent, const OutputDirectory& target,
                        PublishReport& report);
+
+// Removes what is to be pruned. What fails now is no failure of the run, but a warning.
+void PruneAfter(const JobFolder& folder, const OutputDirectory& target, PublishReport& report);
 
 // Clears up after a publication. What fails now is no failure of the run, but a warning.
 void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory& target,

@@ -12,6 +12,7 @@
 #include "src/job/job_folder.h"
 #include "src/job/target_place.h"
 #include "src/os/job_lock.h"
+#include "src/record/origin.h"
 
 namespace reshard {
 namespace {
@@ -89,6 +90,8 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   const std::string checksums = ChecksumsName(spec.manifest_name);
   std::vector<std::string> found;
   RESHARD_RETURN_IF_ERROR(CheckPlace(target, checksums, found, names));
+  std::vector<std::string> origins;  // one is continued
+  RESHARD_RETURN_IF_ERROR(CheckPlace(target, std::string(kOriginName), origins, names));
   if (!names.blocked.empty()) {
     const size_t others = names.blocked.size() - 1;
     return AlreadyExistsError(
@@ -118,7 +121,8 @@ Status Abandon(const std::string& path, const Manifest& manifest, bool replace,
         fmt::format("{}: lists the {} files of another conversion (plan {}); {}", Escape(path),
                     manifest.files.size(), manifest.plan, kForceAdvice));
   }
-  for (const ManifestFile& file : manifest.files) findings.abandoned.push_back(file.path);
+  findings.has_manifest = true;
+  findings.abandoned.insert(findings.abandoned.end(), manifest.files.begin(), manifest.files.end());
   return {};
 }
 
@@ -155,6 +159,7 @@ Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool r
       Status same = CheckSameSources(path, *manifest, spec);
       if (same.ok()) {
         findings.joined = std::move(manifest->files);
+        findings.has_manifest = true;
       } else if (!replace) {
         return same;
       } else {
@@ -181,6 +186,12 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   TargetFindings findings;
   RESHARD_RETURN_IF_ERROR(CheckNames(target, spec, replace));
   RESHARD_RETURN_IF_ERROR(CheckManifests(target, spec, replace, findings));
+  if (spec.prune && !findings.has_manifest) {
+    return NotFoundError(fmt::format(
+        "{}: `prune` removes what the manifest there lists and the new one does not, and there is "
+        "no manifest that could be read; leave the option out",
+        Escape(target.path())));
+  }
   return findings;
 }
 

@@ -20,7 +20,8 @@ struct TargetFindings {
   // Of a manifest of the same plan, which the run's own files join.
   std::vector<ManifestFile> joined;
   // Files of manifests that go when the run publishes.
-  std::vector<std::string> abandoned;
+  std::vector<ManifestFile> abandoned;
+  bool has_manifest = false;  // one that the run replaces
 };
 
 // Checks, for each file of `spec`, that nothing but a file of before is in its place and that the

@@ -227,6 +227,7 @@ Result<PublishReport> TargetJob::Publish() {
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   published_ = true;
   report.published = true;
+  PruneAfter(*folder_, target_, report);
   ClearAfter(spec_, lock_, target_, report);
   return report;
 }

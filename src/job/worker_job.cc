@@ -121,6 +121,7 @@ Result<bool> WorkerJob::FindPublished() {
     if (journal) {
       RESHARD_ASSIGN_OR_RETURN(const auto to_come, folder->ReadManifest(*journal));
       if (to_come) return false;
+      RESHARD_RETURN_IF_ERROR(folder->Prune(target_).status());
     }
     RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(lock_.folder(), spec_.fingerprint));
   } else if (folder.status().code() != StatusCode::kNotFound) {
@@ -372,6 +373,7 @@ Result<PublishReport> WorkerJob::Commit(const Patience& patience) {
   }
   RESHARD_RETURN_IF_ERROR(folder_->Publish(target_));
   report.published = true;
+  PruneAfter(*folder_, target_, report);
   // A worker that begins now finds what is published, not half of what is cleared away.
   const Status alone = lock_.Dismiss(patience);
   if (alone.ok()) {

@@ -9,6 +9,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
+#include "src/record/origin.h"
 #include "src/record/record_fields.h"
 #include "src/record/strict_json.h"
 
@@ -258,6 +259,7 @@ std::optional<std::string> ReservedFor(std::string_view path) {
     return fmt::format("it lies in {}, the folder of the part records", kRecordFolder);
   }
   if (IsManifestName(first)) return fmt::format("{} is that of a manifest", Quote(first));
+  if (first == kOriginName) return fmt::format("{} tells where a set came from", Quote(first));
   if (IsOfStage(first, kChecksums, kChecksumsEnd)) {
     return fmt::format("{} is that of a list of checksums", Quote(first));
   }

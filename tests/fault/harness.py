@@ -178,11 +178,12 @@ def generate(gen, folder, *options):
 
 
 def snapshot(folder):
-    """The content of each file below `folder`, but for what is unfinished: path to bytes."""
+    """The content of each file below `folder`: path to bytes. Without what is unfinished, and
+    without origin.jsonl, which has a line more for each run."""
     folder = pathlib.Path(folder)
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != PROBE
+            if path.is_file() and path.name not in (PROBE, "origin.jsonl")
             and WORK_FOLDER not in path.relative_to(folder).parts}
 
 
@@ -254,13 +255,17 @@ def undisturbed(job, target, *more):
     return snapshot(target)
 
 
-def check_nothing_looks_finished(target, finished, before, where):
+def check_nothing_looks_finished(target, finished, before, where, prunes=False):
     """A set is whole and new, or as it was before, or has no manifest and no half of a file.
 
-    `finished` and `before` are snapshots. Returns whether the new set is there.
+    `finished` and `before` are snapshots; `prunes`: what was there before goes only after the new
+    set is in place. Returns whether the new set is there.
     """
     now = snapshot(target) if os.path.isdir(target) else {}
     if now.get(MANIFEST) == finished[MANIFEST]:
+        if prunes and os.path.lexists(os.path.join(target, WORK_FOLDER)):
+            now = {name: content for name, content in now.items()
+                   if name in finished or content != before.get(name)}
         assert now == finished, f"{where}: a manifest, but {difference(now, finished)}"
         return True
     if MANIFEST in now:

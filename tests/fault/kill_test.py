@@ -13,6 +13,7 @@ import harness
 import kill_points
 
 CASE = "case_037"
+LARGE = "case_013"  # of more ranks
 UNIFIED = "case_000"
 RECODED = "case_004"
 SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
@@ -46,7 +47,8 @@ class Scenario:
             self.job.command(target, *self.more, *how), "-e", f"trace={call}", "-e",
             f"inject={call}:signal=KILL:when={when}"))
         assert done.returncode in (-9, 0, 6), f"{where}: {done.returncode}: {done.stderr.decode()}"
-        harness.check_nothing_looks_finished(target, self.finished, self.before, where)
+        harness.check_nothing_looks_finished(target, self.finished, self.before, where,
+                                             "--prune" in self.more)
         return done.returncode == -9
 
     def kill_twice(self, number, point):
@@ -80,11 +82,14 @@ def main():
         job = harness.golden_job(options.reshard, CASE)
         old = folder / "old"
         harness.undisturbed(harness.golden_job(options.reshard, "case_010"), old)
+        large = folder / "large"
+        harness.undisturbed(harness.golden_job(options.reshard, LARGE), large)
         scenarios = (Scenario(job, folder / "new"),
                      Scenario(job, folder / "replace", old, ("--force",)),
+                     Scenario(job, folder / "prune", large, ("--force", "--prune")),
                      Scenario(harness.unified_job(options.reshard, UNIFIED), folder / "unified"),
                      Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"))
-        expected = (harness.golden_outputs(CASE), harness.golden_outputs(CASE),
+        expected = (*[harness.golden_outputs(CASE)] * 3,
                     harness.safetensors_outputs("unified", UNIFIED),
                     harness.safetensors_outputs("recode", RECODED))
         for scenario, outputs in zip(scenarios, expected):

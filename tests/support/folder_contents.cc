@@ -24,7 +24,7 @@ FolderContents ReadOutputs(const fs::path& folder) {
     const std::string& path = file.first;
     return (path.starts_with("manifest") && path.ends_with(".json")) ||
            (path.starts_with("checksums") && path.ends_with(".xxh128")) ||
-           path.starts_with("part_records/");
+           path.starts_with("part_records/") || path == "origin.jsonl";
   });
   return found;
 }

@@ -62,7 +62,7 @@ class JobFolderTest : public TargetJobTest {
     return {.tool_version = "1", .plan = kPlan, .files = files};
   }
   Status Commit(JobFolder& folder, const std::vector<ManifestFile>& files) const {
-    return folder.Commit(files, ManifestOf(files), "manifest.json", parent_, target_);
+    return folder.Commit({files, ManifestOf(files), "manifest.json"}, parent_, target_);
   }
   static void Append(const fs::path& path, std::string_view bytes) {
     std::ofstream(path, std::ios::binary | std::ios::app) << bytes;

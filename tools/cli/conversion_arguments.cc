@@ -195,6 +195,9 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("auto|map|pread|direct|buffered[,HOW]")
       ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
   app.add_flag("--force", options_.force, "Replace existing outputs");
+  app.add_flag("--prune", options_.prune,
+               "Once all is published, remove the files that the manifest lists which is replaced "
+               "and the new one does not");
   app.add_flag("--no-checksum", no_checksum_,
                "Neither check nor write checksums; see reshard verify");
   app.add_flag("--resume", resume_,

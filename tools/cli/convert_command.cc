@@ -175,6 +175,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["crc_files"] = report.crc_files;
   document["crc_bytes"] = report.crc_bytes;
   document["values_lost"] = report.values_lost;
+  document["pruned"] = report.pruned;
   document["replicas"] = nullptr;  // not compared
   if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
   document["sample"] = SampleAsJson(report.sample);
@@ -229,6 +230,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   if (report.files_kept > 0) {
     PrintWords(fmt::format("{} kept, finished by an interrupted run",
                            FormatCount(report.files_kept, report.shard ? "part" : "file")));
+  }
+  if (report.pruned > 0) {
+    PrintWords(fmt::format("{} of the set before removed", FormatCount(report.pruned, "file")));
   }
   if (verbose()) PrintDetails(report);
 }

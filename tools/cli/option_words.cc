@@ -38,6 +38,7 @@ constexpr OptionWords kOptionWords[] = {
     {"names", "--names"},
     {"parameters", "--param"},
     {"part_size", "--part-size"},
+    {"prune", "--prune"},
     {"ranks", "--rank"},
     {"renames", "--rename"},
     {"resume", "--resume"},

@@ -307,6 +307,7 @@ int VerifyCommand::RunAgainst() const {
           ReplicasText(report.replicas)));
       const std::string choice = ChoiceText(report.left_out, report.renamed);
       if (!choice.empty()) PrintWords(choice);
+      if (report.casts_of_origin) PrintWords("cast as origin.jsonl there tells");
     }
     return report.equal() ? 0 : 1;
   };

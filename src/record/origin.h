@@ -1,0 +1,50 @@
+// Origin: where the files of a target folder came from, a line for each run (SPEC.md).
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_RECORD_ORIGIN_H_
+#define RESHARD_SRC_RECORD_ORIGIN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reshard/options.h"
+#include "src/record/manifest_codec.h"
+
+namespace reshard {
+
+inline constexpr std::string_view kOriginName = "origin.jsonl";
+
+// What options do not tell of a run. Digests are 32 hexadecimal digits; empty: none.
+struct OriginFacts {
+  std::string plan;             // its fingerprint
+  std::string source_strategy;  // digests
+  std::string target_strategy;
+  std::optional<std::pair<uint64_t, uint64_t>> step = {};  // epoch, step
+};
+
+// Returns what is known before the run: a JSON object, without a line's end. Paths are as they were
+// given; no keys, no times, nothing of the host.
+std::string EncodeOrigin(const SourceSpec& source, const TargetSpec& target,
+                         const Selection& selection, const OriginFacts& facts);
+
+// Returns the line, with its end, of a run that EncodeOrigin told of and that `manifest` came of.
+std::string OriginLine(std::string_view origin, const Manifest& manifest);
+
+// Returns the file that holds `before`, the old one or nothing, and then `line`; nothing where that
+// is its last line already.
+std::optional<std::string> WithOriginLine(std::string before, std::string_view line);
+
+// Returns the casts of the last run that `bytes`, those of the file, tell of; none where they tell
+// nothing that can be read.
+std::vector<CastRule> CastsOfLastRun(std::string_view bytes);
+
+// More than any such file has.
+inline constexpr uint64_t kMaxOriginBytes = uint64_t{64} << 20;
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_RECORD_ORIGIN_H_
