@@ -23,7 +23,7 @@ constexpr std::string_view kManifestKey = "manifest ";
 constexpr std::string_view kChecksumKey = "checksum ";
 constexpr std::string_view kWorkersKey = "shards ";
 constexpr std::string_view kStrategiesKey = "strategies ";
-constexpr std::string_view kPruneKey = "prune ";
+constexpr std::string_view kPruneKey = "prune";
 constexpr std::string_view kOriginKey = "origin ";
 constexpr std::string_view kTargetKey = "target ";
 constexpr std::string_view kNone = "-";
@@ -151,11 +151,12 @@ bool JobText::IsSameJob(const JobText& other) const {
 }
 
 std::string EncodeJobText(const JobText& job) {
-  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}\n{}{}\n{}\n{}", kVersionKey,
-                     job.tool_version, kManifestKey, job.manifest_name, kChecksumKey,
-                     job.checksum ? "yes" : "no", kWorkersKey, job.workers, kStrategiesKey,
-                     OrNone(job.source_strategy), OrNone(job.target_strategy), kPruneKey,
-                     job.prune ? "yes" : "no", kOriginKey, job.origin, job.targets, job.sources);
+  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}\n{}", kVersionKey, job.tool_version,
+                     kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no",
+                     kWorkersKey, job.workers, kStrategiesKey, OrNone(job.source_strategy),
+                     OrNone(job.target_strategy), job.prune ? fmt::format("{}\n", kPruneKey) : "",
+                     job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
+                     job.targets, job.sources);
 }
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
@@ -163,26 +164,25 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   std::string checksum;
   std::string workers;
   std::string strategies;
-  std::string prune;
+  std::string nothing;
   // The targets end with an empty line.
   if (!TakeLine(text, kVersionKey, job.tool_version) ||
       !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
       (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
       !TakeLine(text, kWorkersKey, workers) || !ParseNumber(workers) ||
-      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job) ||
-      !TakeLine(text, kPruneKey, prune) || (prune != "yes" && prune != "no") ||
-      !TakeLine(text, kOriginKey, job.origin)) {
+      !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
     return CorruptError(
         fmt::format("{}: not written by reshard; remove the folder that it lies in", Escape(path)));
   }
   job.checksum = checksum == "yes";
-  job.prune = prune == "yes";
   job.workers = *ParseNumber(workers);
   if (job.workers > kMaxWorkers) {
     return CorruptError(
         fmt::format("{}: expected at most {} shards, found {}; remove the folder that it lies in",
                     Escape(path), kMaxWorkers, job.workers));
   }
+  job.prune = TakeLine(text, kPruneKey, nothing);
+  TakeLine(text, kOriginKey, job.origin);
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
   if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
     return CorruptError(

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "reshard/version.h"
 #include "src/digest/xxh3.h"

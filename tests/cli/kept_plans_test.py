@@ -101,7 +101,8 @@ def put_in_place(name, program, source, target):
 
 def files_of(target):
     return {str(path.relative_to(target)): path.read_bytes()
-            for path in target.rglob("*") if path.is_file()}
+            for path in target.rglob("*")
+            if path.is_file() and path.name != "origin.jsonl"}
 
 
 def inodes(folder):

@@ -68,11 +68,11 @@ TEST(PruneTest, RemovesWhatTheNewManifestDoesNotList) {
   EXPECT_EQ(report.pruned, 2U);
   EXPECT_THAT(report.warnings, IsEmpty());
   FolderContents found = ReadFolder(set.options().target.folder);
-  EXPECT_THAT(found, UnorderedElementsAre(Key("rank_0/checkpoint_0.ckpt"),
-                                          Key("rank_1/checkpoint_1.ckpt"), Key("manifest.json"),
-                                          Key("checksums.xxh128"), Key("origin.jsonl"),
-                                          Key("part_records/rank_0/checkpoint_0.ckpt.jsonl"),
-                                          Key("part_records/rank_1/checkpoint_1.ckpt.jsonl")));
+  EXPECT_THAT(found,
+              UnorderedElementsAre(Key("rank_0/checkpoint_0.ckpt"), Key("rank_1/checkpoint_1.ckpt"),
+                                   Key("manifest.json"), Key("checksums.xxh128"),
+                                   Key("part_records/rank_0/checkpoint_0.ckpt.jsonl"),
+                                   Key("part_records/rank_1/checkpoint_1.ckpt.jsonl")));
   EXPECT_FALSE(fs::exists(set.Target("rank_3")));
   EXPECT_FALSE(fs::exists(set.Target("part_records/rank_3")));
   VerifyOptions verify;

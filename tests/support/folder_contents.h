@@ -12,7 +12,7 @@ namespace reshard {
 using FolderContents = std::map<std::string, std::string>;
 
 // Returns the files below `folder`, none where there is no folder; of links and the like their kind
-// in place of bytes. Throws.
+// in place of bytes. Without its origin.jsonl, which has a line more for each run. Throws.
 FolderContents ReadFolder(const std::filesystem::path& folder);
 
 // As ReadFolder, without manifests and what belongs to them: what a conversion is for.

@@ -23,11 +23,24 @@ JobText TextOf(const std::vector<std::string>& sources) {
 }
 
 TEST(JobText, ComesBackAsItWas) {
-  for (const JobText& job : {TextOf({"one", "two"}), TextOf({}), JobTextOf({})}) {
+  JobText more = TextOf({"one"});
+  more.prune = true;
+  JobText most = more;
+  most.origin = R"({"tool":"reshard"})";
+  for (const JobText& job : {TextOf({"one", "two"}), TextOf({}), JobTextOf({}), more, most}) {
     const auto parsed = ParseJobText(EncodeJobText(job), "job");
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
     EXPECT_EQ(*parsed, job);
   }
+}
+
+// A run that tells something else of itself, or prunes, may go on with what another one has
+// written.
+TEST(JobText, OriginAndPruningMakeNoOtherJob) {
+  JobText other = TextOf({"one"});
+  other.prune = true;
+  other.origin = "{}";
+  EXPECT_TRUE(CheckSameJob(other, TextOf({"one"}), "job", {}).ok());
 }
 
 TEST(JobText, CutShortItIsNoneOrAnother) {
