@@ -73,7 +73,7 @@ TEST_F(ConvertLanesTest, WritesTheSameForAnyJobsAndLimits) {
       ASSERT_TRUE(report.ok()) << report.status().message();
       EXPECT_LE(report->memory_planned, limit == 0 ? uint64_t{256} << 20 : limit);
       if (expected.empty()) expected = Written("out");
-      EXPECT_EQ(expected.size(), 2u * kRanks + 2u);
+      EXPECT_EQ(expected.size(), 2u * kRanks + 3u);
       EXPECT_TRUE(Written("out") == expected) << jobs << " jobs, limit " << limit;
       fs::remove_all(folder_.path() / "out");
     }

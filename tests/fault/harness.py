@@ -262,10 +262,11 @@ def check_nothing_looks_finished(target, finished, before, where, prunes=False):
     set is in place. Returns whether the new set is there.
     """
     now = snapshot(target) if os.path.isdir(target) else {}
+    if prunes and os.path.lexists(os.path.join(target, WORK_FOLDER)) \
+            and now.get(CHECKSUMS) == finished.get(CHECKSUMS):
+        now = {name: content for name, content in now.items()
+               if name in finished or content != before.get(name)}
     if now.get(MANIFEST) == finished[MANIFEST]:
-        if prunes and os.path.lexists(os.path.join(target, WORK_FOLDER)):
-            now = {name: content for name, content in now.items()
-                   if name in finished or content != before.get(name)}
         assert now == finished, f"{where}: a manifest, but {difference(now, finished)}"
         return True
     if MANIFEST in now:
