@@ -14,6 +14,7 @@
 #include "reshard/tensor.h"
 
 namespace reshard {
+// NOLINTBEGIN(misc-definitions-in-headers): each file is to have its own
 namespace {
 
 // Values that are cast together, through floats that stay in the core's nearest cache.
@@ -199,6 +200,7 @@ uint64_t CastValues(DType from, DType to, const std::byte* values, size_t count,
 }
 
 }  // namespace
+// NOLINTEND(misc-definitions-in-headers)
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_CAST_CAST_LOOP_H_
