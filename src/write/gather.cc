@@ -430,7 +430,7 @@ class ContentFiller {
 
  private:
   // Of what is gathered before it is cast: so little that it stays in the core's cache.
-  static constexpr uint64_t kImageBytes = uint64_t{64} << 10;
+  static constexpr uint64_t kImageBytes = uint64_t{256} << 10;
 
   Status GatherFrom(size_t segment, const Content& content, uint64_t offset,
                     std::span<std::byte> out, ChunkDigest* digest) {
