@@ -136,6 +136,15 @@ Fault HeadFault(const PartRecordHead& head) {
       return fmt::format("source {}: {}", Quote(source.path), *fault);
     }
   }
+  const LostValues* previous = nullptr;
+  for (const LostValues& lost : head.lost) {
+    if (lost.values == 0) return fmt::format("parameter {} lost no values", Quote(lost.name));
+    if (previous != nullptr && previous->name >= lost.name) {
+      return fmt::format("values lost of {} after those of {}, but names are sorted and occur once",
+                         Quote(lost.name), Quote(previous->name));
+    }
+    previous = &lost;
+  }
   return std::nullopt;
 }
 

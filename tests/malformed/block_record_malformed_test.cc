@@ -50,6 +50,17 @@ std::string With(const std::string& piece, const std::string& replacement) {
   return Resealed(Whole(), piece, replacement);
 }
 
+TEST(BlockRecord, CastsComeBack) {
+  BlockRecord record = Record();
+  record.values[0].value.cast_from = DType::kFloat32;
+  record.values[0].lost = 7;
+  const auto bytes = EncodeBlockRecord(record);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto parsed = ParseBlockRecord(*bytes, "r.jsonl");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(*parsed, record);
+}
+
 TEST(BlockRecordMalformed, IsRefused) {
   const std::string whole = Whole();
   const std::string lines = whole.substr(0, whole.rfind("{\"digest\""));

@@ -67,6 +67,19 @@ std::string With(const std::string& piece, const std::string& replacement) {
   return Resealed(Whole(), piece, replacement);
 }
 
+TEST(PartRecord, CastsComeBack) {
+  PartRecordHead head = Head();
+  head.lost = {{"a\xff", 1}, {"w", 3}};
+  std::vector<RecordedValue> values = Values();
+  values[1].cast_from = DType::kBFloat16;
+  std::vector<RecordedValue> found;
+  PartRecordParser parser("r.jsonl", [&](const RecordedValue& value) { found.push_back(value); });
+  ASSERT_TRUE(parser.Feed(Encoded(head, values)).ok());
+  ASSERT_TRUE(parser.Finish().ok());
+  EXPECT_EQ(*parser.head(), head);
+  EXPECT_EQ(found, values);
+}
+
 TEST(PartRecordMalformed, IsRefused) {
   const std::string whole = Whole();
   const std::string lines = whole.substr(0, whole.rfind("{\"digest\""));
@@ -142,6 +155,18 @@ TEST(PartRecordMalformed, IsRefused) {
        "its content has 67108806 bytes at byte 60, but the file has 67108865"},
       {"content that wraps", With("\"length\":4", "\"length\":18446744073709551615"),
        "its content has 18446744073709551615 bytes at byte 60"},
+      {"cast from no dtype", With(kDigestB + "\"}\n", kDigestB + "\",\"cast_from\":\"float\"}\n"),
+       "\"cast_from\": \"float\" is no dtype"},
+      {"cast from nothing", With(kDigestB + "\"}\n", kDigestB + "\",\"cast_from\":null}\n"),
+       "\"cast_from\": expected a string, found null"},
+      {"lost nothing", With("\"}]}", R"("}],"lost":[{"name":"a","values":0}]})"),
+       "parameter \"a\" lost no values"},
+      {"lost unsorted",
+       With("\"}]}", R"("}],"lost":[{"name":"b","values":1},{"name":"a","values":1}]})"),
+       "values lost of \"a\" after those of \"b\""},
+      {"lost twice", With("\"}]}", R"("}],"lost":[],"lost":[]})"), "unknown member \"lost\""},
+      {"lost too early", With("\"sources\"", R"("lost":[],"sources")"),
+       "expected the member \"sources\", found \"lost\""},
       {"offset beyond", With("\"offset\":60", "\"offset\":18446744073709551615"),
        "at byte 18446744073709551615"},
   };
