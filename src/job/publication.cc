@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -28,9 +29,8 @@ Status ReportLost(const JobSpec& spec, const std::map<std::string, uint64_t>& lo
     names.push_back(fmt::format("{} ({})", Quote(name), values));
   }
   std::string message = fmt::format(
-      "casts made {} finite value{} of {} parameter{} infinite or NaN, too large for the dtype "
-      "that "
-      "they were cast to: {}",
+      "casts made {} finite value{} of {} parameter{} infinite or NaN, too large for the "
+      "dtype that they were cast to: {}",
       report.values_lost, report.values_lost == 1 ? "" : "s", lost.size(),
       lost.size() == 1 ? "" : "s", FirstOf(names));
   if (spec.refuse_lost) {
@@ -85,14 +85,23 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
   return builder.Finish();
 }
 
-// Files of a manifest that goes which the new one does not list.
-std::vector<ManifestFile> ToPrune(const JobSpec& spec, const TargetFindings& findings) {
+// Files of a manifest that goes which neither the new one nor one that stays lists.
+Result<std::vector<ManifestFile>> ToPrune(const JobSpec& spec, const TargetFindings& findings,
+                                          const OutputDirectory& target) {
   std::vector<ManifestFile> pruned;
   if (!spec.prune) return pruned;
-  std::set<std::string_view> listed;
+  std::set<std::string> listed;
   for (const ManifestFile& file : spec.files) listed.insert(file.path);
   for (const ManifestFile& file : findings.joined) listed.insert(file.path);
-  for (const ManifestFile& file : findings.abandoned) {
+  std::vector<ManifestFile> gone = findings.abandoned;
+  std::sort(gone.begin(), gone.end(),
+            [](const ManifestFile& a, const ManifestFile& b) { return a.path < b.path; });
+  RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, gone, spec.manifest_name));
+  for (const auto& [name, manifest] : others) {
+    if (ShareAny(manifest.files, spec.files)) continue;  // it goes, too
+    for (const ManifestFile& file : manifest.files) listed.insert(file.path);
+  }
+  for (const ManifestFile& file : gone) {
     if (!listed.contains(file.path)) pruned.push_back(file);
   }
   return pruned;
@@ -162,7 +171,8 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                        PublishReport& report) {
   RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
                            NewManifest(spec, superseded.findings, folder, target, report));
-  const std::vector<ManifestFile> pruned = ToPrune(spec, superseded.findings);
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<ManifestFile> pruned,
+                           ToPrune(spec, superseded.findings, target));
   RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, pruned, target, report));
   for (const std::string& fingerprint : superseded.abandoned_jobs) {
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));

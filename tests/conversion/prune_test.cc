@@ -104,6 +104,23 @@ TEST(PruneTest, LeavesWhatIsNotTheSets) {
   EXPECT_FALSE(fs::exists(set.Target("rank_3/checkpoint_3.ckpt")));
 }
 
+// As that of another stage, which the new set does not replace.
+TEST(PruneTest, LeavesWhatAManifestListsThatStays) {
+  EarlierSet set;
+  // A manifest of the ranks 2 and 3 alone.
+  ConvertOptions part = set.options();
+  part.prune = false;
+  part.target.folder = set.folder().path() / "part";
+  part.target.strategy = set.folder().Write("four.ckpt", ProtobufStrategy(0, kRowsOf4));
+  part.selection.ranks = {2, 3};
+  RunConvert(part);
+  fs::copy_file(fs::path(part.target.folder) / "manifest.json", set.Target("manifest_part1.json"));
+  const ConvertReport report = RunConvert(set.options());
+  EXPECT_EQ(report.pruned, 0U);
+  EXPECT_TRUE(fs::exists(set.Target("rank_2/checkpoint_2.ckpt")));
+  EXPECT_TRUE(fs::exists(set.Target("rank_3/checkpoint_3.ckpt")));
+}
+
 TEST(PruneTest, NothingIsLeftToPruneTheSecondTime) {
   EarlierSet set;
   RunConvert(set.options());
