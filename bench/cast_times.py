@@ -61,13 +61,13 @@ def main():
     arguments = parser.parse_args()
     needed = 3 * arguments.size * GIB
     if shutil.disk_usage(arguments.scratch.parent).free < needed:
-        sys.exit(f"casts.py: {arguments.scratch.parent}: needs {needed / GIB:g} GiB")
+        sys.exit(f"cast_times.py: {arguments.scratch.parent}: needs {needed / GIB:g} GiB")
     for cut in ("rows", "columns"):
         arguments.scratch.mkdir()
         try:
             measure(arguments, cut, arguments.scratch)
         except Failure as failure:
-            sys.exit(f"casts.py: {failure}")
+            sys.exit(f"cast_times.py: {failure}")
         finally:
             shutil.rmtree(arguments.scratch)
 
