@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "reshard/tensor.h"
@@ -14,41 +17,44 @@
 namespace reshard {
 namespace {
 
-using nlohmann::ordered_json;
+// A tree of nlohmann's would need memory to be destroyed, too: objects are written member by
+// member.
 
 // Any bytes, as SPEC.md has names and paths.
-ordered_json Text(std::string_view bytes) { return ordered_json::parse(BytesAsJson(bytes)); }
+std::string Text(std::string_view bytes) { return BytesAsJson(bytes); }
 
-ordered_json TextOrNull(const std::string& bytes) {
-  return bytes.empty() ? ordered_json() : Text(bytes);
+std::string TextOrNull(const std::string& bytes) { return bytes.empty() ? "null" : Text(bytes); }
+
+template <typename Items, typename ToJson>
+std::string Array(const Items& items, ToJson to_json) {
+  std::string json = "[";
+  for (const auto& item : items) {
+    if (json.size() > 1) json += ',';
+    json += to_json(item);
+  }
+  return json + ']';
 }
 
-ordered_json Texts(const std::vector<std::string>& all) {
-  ordered_json out = ordered_json::array();
-  for (const std::string& bytes : all) out.push_back(Text(bytes));
-  return out;
-}
+std::string Texts(const std::vector<std::string>& all) { return Array(all, Text); }
 
-// Members are names, which JSON's own are not: they are values, too.
-ordered_json Pairs(const std::map<std::string, std::string>& map) {
-  ordered_json out = ordered_json::array();
-  for (const auto& [from, to] : map) out.push_back({Text(from), Text(to)});
-  return out;
+// Members have names that are known; names of parameters are values.
+std::string Pairs(const std::map<std::string, std::string>& map) {
+  return Array(map, [](const auto& pair) {
+    return fmt::format("[{},{}]", Text(pair.first), Text(pair.second));
+  });
 }
 
 // Null for none; "path" is null where the strategy was in memory.
-ordered_json StrategyAsJson(bool has_strategy, const std::string& path, const std::string& digest) {
-  if (!has_strategy) return nullptr;
-  return {{"path", TextOrNull(path)}, {"digest", TextOrNull(digest)}};
+std::string StrategyAsJson(bool has_strategy, const std::string& path, const std::string& digest) {
+  if (!has_strategy) return "null";
+  return fmt::format(R"({{"path":{},"digest":{}}})", TextOrNull(path), TextOrNull(digest));
 }
 
-ordered_json SourceAsJson(const SourceSpec& source) {
+std::string SourceAsJson(const SourceSpec& source) {
   if (source.files.empty()) return Text(source.path);
-  ordered_json files = ordered_json::array();
-  for (const auto& [rank, path] : source.files) {
-    files.push_back({{"rank", rank}, {"path", Text(path)}});
-  }
-  return files;
+  return Array(source.files, [](const auto& file) {
+    return fmt::format(R"({{"rank":{},"path":{}}})", file.first, Text(file.second));
+  });
 }
 
 std::string_view FormatName(TargetFormat format) {
@@ -78,32 +84,115 @@ std::string_view PolicyName(UnmatchedPolicy policy) {
 }
 
 // Those that change what is written, where they are not the defaults.
-ordered_json OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
-                           const Selection& selection) {
-  ordered_json options = ordered_json::object();
+std::string OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
+                          const Selection& selection) {
+  std::string json = "{";
+  const auto add = [&json](std::string_view name, const std::string& value) {
+    fmt::format_to(std::back_inserter(json), "{}\"{}\":{}", json.size() > 1 ? "," : "", name,
+                   value);
+  };
+  const auto quoted = [](std::string_view word) { return fmt::format("\"{}\"", word); };
   const TargetSpec usual;
-  if (!source.suffix.empty()) options["suffix"] = Text(source.suffix);
-  if (!source.group_info.empty()) options["group_info"] = Texts(source.group_info);
-  if (!source.name_map.empty()) options["name_map"] = Pairs(source.name_map);
-  if (target.format) options["format"] = FormatName(*target.format);
-  if (target.prefix != usual.prefix) options["prefix"] = Text(target.prefix);
-  if (!target.names.empty()) options["names"] = Text(target.names);
-  if (target.format == TargetFormat::kUnified) options["part_size"] = target.part_size;
-  if (target.format == TargetFormat::kHuggingFace) options["shard_size"] = target.shard_size;
-  if (!selection.ranks.empty()) options["ranks"] = selection.ranks;
-  if (!selection.include.empty()) options["include"] = Texts(selection.include);
-  if (!selection.exclude.empty()) options["exclude"] = Texts(selection.exclude);
-  if (!selection.renames.names.empty()) options["renames"] = Pairs(selection.renames.names);
+  if (!source.suffix.empty()) add("suffix", Text(source.suffix));
+  if (!source.group_info.empty()) add("group_info", Texts(source.group_info));
+  if (!source.name_map.empty()) add("name_map", Pairs(source.name_map));
+  if (target.format) add("format", quoted(FormatName(*target.format)));
+  if (target.prefix != usual.prefix) add("prefix", Text(target.prefix));
+  if (!target.names.empty()) add("names", Text(target.names));
+  if (target.format == TargetFormat::kUnified) {
+    add("part_size", fmt::format("{}", target.part_size));
+  }
+  if (target.format == TargetFormat::kHuggingFace) {
+    add("shard_size", fmt::format("{}", target.shard_size));
+  }
+  if (!selection.ranks.empty()) {
+    add("ranks", Array(selection.ranks, [](int64_t rank) { return fmt::format("{}", rank); }));
+  }
+  if (!selection.include.empty()) add("include", Texts(selection.include));
+  if (!selection.exclude.empty()) add("exclude", Texts(selection.exclude));
+  if (!selection.renames.names.empty()) add("renames", Pairs(selection.renames.names));
   if (!selection.renames.patterns.empty()) {
-    options["rename_patterns"] = Pairs(selection.renames.patterns);
+    add("rename_patterns", Pairs(selection.renames.patterns));
   }
-  for (const CastRule& rule : selection.casts) {
-    options["casts"].push_back(
-        {TextOrNull(rule.pattern), rule.dtype ? ordered_json(DTypeName(*rule.dtype)) : nullptr});
+  if (!selection.casts.empty()) {
+    add("casts", Array(selection.casts, [&](const CastRule& rule) {
+          return fmt::format("[{},{}]", TextOrNull(rule.pattern),
+                             rule.dtype ? quoted(DTypeName(*rule.dtype)) : "null");
+        }));
   }
-  if (selection.unmatched) options["unmatched"] = PolicyName(*selection.unmatched);
-  return options;
+  if (selection.unmatched) add("unmatched", quoted(PolicyName(*selection.unmatched)));
+  return json + '}';
 }
+
+// Takes the pairs of "casts" in "options" of a line; stops where they are none.
+class CastsReader {
+ public:
+  // After the last byte.
+  std::vector<CastRule> Take() { return std::move(casts_); }
+
+  // NOLINTBEGIN(readability-identifier-naming): the names that nlohmann's parser calls
+  bool null() { return TakeValue(nullptr); }
+  bool boolean(bool /*value*/) { return !is_in_casts_; }
+  bool number_integer(int64_t /*value*/) { return !is_in_casts_; }
+  bool number_unsigned(uint64_t /*value*/) { return !is_in_casts_; }
+  bool number_float(double /*value*/, const std::string& /*text*/) { return !is_in_casts_; }
+  bool string(const std::string& text) { return TakeValue(&text); }
+  bool binary(const std::vector<uint8_t>& /*value*/) { return !is_in_casts_; }
+  bool key(const std::string& name) {
+    if (depth_ == 1) is_in_options_ = name == "options";
+    if (depth_ == 2) is_in_casts_ = is_in_options_ && name == "casts";
+    return true;
+  }
+  bool start_object(size_t /*members*/) {
+    ++depth_;
+    return !is_in_casts_;
+  }
+  bool end_object() {
+    --depth_;
+    is_in_casts_ = false;
+    return true;
+  }
+  bool start_array(size_t /*elements*/) {
+    ++depth_;
+    if (!is_in_casts_ || depth_ < kRule) return true;
+    casts_.emplace_back();
+    values_ = 0;
+    return depth_ == kRule;
+  }
+  bool end_array() {
+    const bool ends_rule = is_in_casts_ && depth_ == kRule;
+    --depth_;
+    return !ends_rule || values_ == 2;
+  }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) {
+    return false;
+  }
+  // NOLINTEND(readability-identifier-naming)
+
+ private:
+  static constexpr int kRule = 4;  // the depth of a pair: in the line, "options", "casts"
+
+  bool TakeValue(const std::string* text) {
+    if (!is_in_casts_) return true;
+    if (depth_ != kRule) return false;
+    CastRule& rule = casts_.back();
+    ++values_;
+    if (text == nullptr) return values_ <= 2;
+    if (values_ == 1) {
+      rule.pattern = BytesOfText(*text).value_or("");
+      return !rule.pattern.empty();
+    }
+    rule.dtype = ParseDType(*text);
+    return values_ == 2 && rule.dtype.has_value();
+  }
+
+  int depth_ = 0;
+  bool is_in_options_ = false;
+  bool is_in_casts_ = false;
+  int values_ = 0;  // of the last pair
+  std::vector<CastRule> casts_;
+};
 
 // XXH3-128 of a line for each source, or nothing where one has no digest.
 std::string SourcesDigest(const Manifest& manifest) {
@@ -119,19 +208,16 @@ std::string SourcesDigest(const Manifest& manifest) {
 
 std::string EncodeOrigin(const SourceSpec& source, const TargetSpec& target,
                          const Selection& selection, const OriginFacts& facts) {
-  ordered_json line;
-  line["tool"] = "reshard";
-  line["version"] = kVersion;
-  line["plan"] = facts.plan;
-  line["source"] = SourceAsJson(source);
-  line["source_strategy"] =
-      StrategyAsJson(source.has_strategy(), source.strategy, facts.source_strategy);
-  line["target_strategy"] =
-      StrategyAsJson(target.has_strategy(), target.strategy, facts.target_strategy);
-  line["step"] = nullptr;
-  if (facts.step) line["step"] = {{"epoch", facts.step->first}, {"step", facts.step->second}};
-  line["options"] = OptionsAsJson(source, target, selection);
-  return line.dump();
+  const std::string step =
+      facts.step ? fmt::format(R"({{"epoch":{},"step":{}}})", facts.step->first, facts.step->second)
+                 : "null";
+  return fmt::format(
+      R"({{"tool":"reshard","version":"{}","plan":"{}","source":{},"source_strategy":{},)"
+      R"("target_strategy":{},"step":{},"options":{}}})",
+      kVersion, facts.plan, SourceAsJson(source),
+      StrategyAsJson(source.has_strategy(), source.strategy, facts.source_strategy),
+      StrategyAsJson(target.has_strategy(), target.strategy, facts.target_strategy), step,
+      OptionsAsJson(source, target, selection));
 }
 
 std::string OriginLine(std::string_view origin, const Manifest& manifest) {
@@ -152,23 +238,9 @@ std::vector<CastRule> CastsOfLastRun(std::string_view bytes) {
   while (bytes.ends_with('\n')) bytes.remove_suffix(1);
   const size_t before = bytes.rfind('\n');
   if (before != std::string_view::npos) bytes.remove_prefix(before + 1);
-  const ordered_json line = ordered_json::parse(bytes, nullptr, false);
-  if (!line.is_object() || !line.contains("options") || !line["options"].is_object() ||
-      !line["options"].contains("casts") || !line["options"]["casts"].is_array()) {
-    return {};
-  }
-  std::vector<CastRule> casts;
-  for (const ordered_json& rule : line["options"]["casts"]) {
-    if (!rule.is_array() || rule.size() != 2) return {};
-    CastRule cast;
-    if (rule[0].is_string()) {
-      cast.pattern = BytesOfText(rule[0].get<std::string>()).value_or("");
-      if (cast.pattern.empty()) return {};
-    }
-    if (rule[1].is_string()) cast.dtype = ParseDType(rule[1].get<std::string>());
-    casts.push_back(std::move(cast));
-  }
-  return casts;
+  CastsReader reader;
+  const bool whole = nlohmann::json::sax_parse(bytes, &reader);
+  return whole ? reader.Take() : std::vector<CastRule>();
 }
 
 }  // namespace reshard

@@ -136,6 +136,19 @@ class TerminalTest(unittest.TestCase):
             self.assertEqual(shown.splitlines()[-3:], expected.splitlines()[-3:])
             self.assertEqual(shown.count(b"\n"), expected.count(b"\n"))
 
+    def test_differences_of_many_fit_a_screen(self):
+        self.make("more", "--layers", "12", "--hidden", "8", "--ffn", "8", "--vocab", "8")
+        self.convert("more", "half", "--dtype", "*=float16", "-q")
+        diff = ["diff", "more", "half", "--a-strategy", "more/strategy", "-q"]
+        _, _, piped = run_on_terminal(diff, self.folder)
+        self.assertGreater(len(piped.splitlines()), 100)
+        _, shown, _ = run_on_terminal(diff, self.folder, data_too=True)
+        self.assertLess(len(shown.splitlines()), 41)
+        self.assertIn(b"model.layers.*.attention.wq.weight x 12", shown)
+        self.assertIn(b"--long has all", shown)
+        _, shown, _ = run_on_terminal([*diff, "--long"], self.folder, data_too=True)
+        self.assertEqual(shown.count(b"\n"), piped.count(b"\n"))
+
     def test_no_progress_where_none_is_wanted(self):
         for name, options, variables in (("quiet", ["-q"], {}), ("dumb", [], {"TERM": "dumb"})):
             with self.subTest(name):

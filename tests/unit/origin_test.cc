@@ -92,7 +92,9 @@ TEST(OriginTest, CastsComeBackFromTheLastLine) {
   EXPECT_THAT(CastsOfLastRun(with + without), IsEmpty());
   for (const char* const damaged :
        {"", "\n", "x", "[]", R"({"options":1})", R"({"options":{"casts":[1]}})",
-        R"({"options":{"casts":[["w"]]}})"}) {
+        R"({"options":{"casts":[["w"]]}})", R"({"options":{"casts":[["w",null,null]]}})",
+        R"({"options":{"casts":[["w","Float3"]]}})", R"({"options":{"casts":[[["w",null]]]}})",
+        R"({"options":{"casts":"w"}})", R"({"options":{"casts":[["w",null]}})"}) {
     EXPECT_THAT(CastsOfLastRun(damaged), IsEmpty()) << damaged;
   }
 }

@@ -251,6 +251,8 @@ DiffCommand::DiffCommand(CLI::App& parent)
       "--one-replica", options_.one_replica,
       "Read one replica of each shard only, and compare byte by byte: faster, but a rank "
       "that differs from its replica is not found");
+  app().add_flag("--long", long_,
+                 "A line for every parameter on a terminal too, however many there are");
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
 }
@@ -327,20 +329,19 @@ void DiffCommand::PrintReport(const DiffReport& report, double seconds) const {
 }
 
 void DiffCommand::PrintText(const DiffReport& report) const {
-  Table table(options_.values
-                  ? std::vector<Table::Column>{{"NAME"}, {"RELATION"}, {"A"}, {"B"}, {"VALUES"}}
-                  : std::vector<Table::Column>{{"NAME"}, {"RELATION"}, {"A"}, {"B"}});
-  bool empty = true;
+  std::vector<Table::Column> columns = {{"RELATION"}, {"A"}, {"B"}};
+  if (options_.values) columns.push_back({"VALUES"});
+  ParameterTable table(std::move(columns));
   for (const ParameterDiff& diff : report.parameters) {
     if (diff.relation == ParameterRelation::kEqual && !verbose()) continue;
-    empty = false;
-    std::vector<std::string> row = {PrintableName(diff.name),
-                                    std::string(RelationName(diff.relation)), TypeText(diff.a),
-                                    TypeText(diff.b)};
-    if (options_.values) row.push_back(diff.values ? ValuesText(*diff.values, diff.a->shape) : "-");
-    table.AddRow(std::move(row));
+    std::vector<std::string> cells = {std::string(RelationName(diff.relation)), TypeText(diff.a),
+                                      TypeText(diff.b)};
+    if (options_.values) {
+      cells.push_back(diff.values ? ValuesText(*diff.values, diff.a->shape) : "-");
+    }
+    table.Add(diff.name, std::move(cells));
   }
-  if (!empty) PrintData(table.ToText());
+  if (!table.empty()) PrintData(table.ToText(long_ || !StdoutIsTerminal()));
   for (const ParameterDiff& diff : report.parameters) {
     PrintData(OwnRanksText(diff.name, diff.a_ranks, "A", "B"));
     PrintData(OwnRanksText(diff.name, diff.b_ranks, "B", "A"));

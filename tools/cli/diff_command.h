@@ -35,6 +35,7 @@ class DiffCommand : public Command {
 
   DiffOptions options_;
   NameFilter filter_;
+  bool long_ = false;
 };
 
 }  // namespace reshard

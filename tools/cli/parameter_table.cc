@@ -25,7 +25,12 @@ std::string WithoutNumbers(std::string_view name) {
 
 }  // namespace
 
-void ParameterTable::Add(std::string_view name, std::vector<std::string> cells, int64_t stage) {
+std::string ParameterTable::Line::name() const {
+  return parameters == 1 ? *first : WithoutNumbers(*first);
+}
+
+void ParameterTable::Add(std::string_view name, std::vector<std::string> cells,
+                         std::optional<int64_t> stage) {
   rows_.push_back({std::string(name), std::move(cells), stage});
 }
 
@@ -39,13 +44,13 @@ std::vector<ParameterTable::Line> ParameterTable::Lines(bool all) const {
           places.try_emplace({WithoutNumbers(row.name), row.cells}, lines.size());
       if (!added) {
         Line& line = lines[place->second];
-        line.name = place->first.first;
         ++line.parameters;
-        line.stages.insert(row.stage);
+        if (row.stage) line.stages.insert(*row.stage);
         continue;
       }
     }
-    lines.push_back({row.name, 1, row.cells, {row.stage}});
+    lines.push_back({&row.name, &row.cells, 1, {}});
+    if (row.stage) lines.back().stages.insert(*row.stage);
   }
   return lines;
 }
@@ -53,15 +58,16 @@ std::vector<ParameterTable::Line> ParameterTable::Lines(bool all) const {
 std::string ParameterTable::ToText(bool all) const {
   std::vector<Table::Column> columns = {{"NAME"}};
   columns.insert(columns.end(), columns_.begin(), columns_.end());
-  columns.push_back({"STAGE", Align::kRight});
+  const bool has_stages = !rows_.empty() && rows_.front().stage.has_value();
+  if (has_stages) columns.push_back({"STAGE", Align::kRight});
   Table table(std::move(columns));
   const std::vector<Line> lines = Lines(all);
   for (const Line& line : lines) {
-    const std::string name = PrintableName(line.name);
+    const std::string name = PrintableName(line.name());
     std::vector<std::string> cells = {
         line.parameters == 1 ? name : fmt::format("{} x {}", name, line.parameters)};
-    cells.insert(cells.end(), line.cells.begin(), line.cells.end());
-    cells.push_back(FormatRanks({line.stages.begin(), line.stages.end()}));
+    cells.insert(cells.end(), line.cells->begin(), line.cells->end());
+    if (has_stages) cells.push_back(FormatRanks({line.stages.begin(), line.stages.end()}));
     table.AddRow(std::move(cells));
   }
   std::string text = table.ToText();

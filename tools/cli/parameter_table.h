@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 
 namespace reshard {
 
-// The columns are NAME, those given, and STAGE. A plain value.
+// The columns are NAME, those given, and STAGE, where rows have one. A plain value.
 class ParameterTable {
  public:
   // A longer table does not fit a screen.
@@ -23,15 +24,20 @@ class ParameterTable {
 
   explicit ParameterTable(std::vector<Table::Column> columns) : columns_(std::move(columns)) {}
 
-  // `cells` are as many as there are columns.
-  void Add(std::string_view name, std::vector<std::string> cells, int64_t stage);
+  // `cells` are as many as there are columns. All rows have a stage or none has.
+  void Add(std::string_view name, std::vector<std::string> cells,
+           std::optional<int64_t> stage = {});
+  bool empty() const { return rows_.empty(); }
 
-  // A row of the table: a parameter, or several that are alike.
+  // A row of the table: a parameter, or several that are alike. Good as long as the table.
   struct Line {
-    std::string name;  // of alike ones "layers.*.wq.weight"
+    const std::string* first = nullptr;  // the name of the first one
+    const std::vector<std::string>* cells = nullptr;
     uint64_t parameters = 0;
-    std::vector<std::string> cells;
     std::set<int64_t> stages;
+
+    // Of alike ones "layers.*.wq.weight".
+    std::string name() const;
   };
 
   // Returns a line for each parameter. Where there are more than kScreenRows, and not `all`
@@ -46,7 +52,7 @@ class ParameterTable {
   struct Row {
     std::string name;
     std::vector<std::string> cells;
-    int64_t stage;
+    std::optional<int64_t> stage;
   };
 
   std::vector<Table::Column> columns_;

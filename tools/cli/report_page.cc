@@ -239,7 +239,7 @@ std::string ParametersSection(const LayoutReport& report) {
         cells.push_back(parameter->copied ? "copied" : CutWords(*cuts));
       }
     }
-    parameters.Add(parameter->name, std::move(cells), 0);
+    parameters.Add(parameter->name, std::move(cells));
   }
   const std::vector<ParameterTable::Line> lines = parameters.Lines(false);
   std::vector<std::string_view> columns = {"", "number", "dtype", "shape", "bytes of each"};
@@ -248,8 +248,8 @@ std::string ParametersSection(const LayoutReport& report) {
                   "Parameters, those alike in one row" + FirstOf("the first", lines.size()),
                   columns);
   for (size_t i = 0; i < std::min(lines.size(), kMostRows); ++i) {
-    std::vector<std::string> cells = {NameHtml(lines[i].name), CountHtml(lines[i].parameters)};
-    cells.insert(cells.end(), lines[i].cells.begin(), lines[i].cells.end());
+    std::vector<std::string> cells = {NameHtml(lines[i].name()), CountHtml(lines[i].parameters)};
+    cells.insert(cells.end(), lines[i].cells->begin(), lines[i].cells->end());
     table.AddRow(cells);
   }
   return Section("Parameters", table.ToHtml());
