@@ -1,123 +1,300 @@
-"""The library's calls: typed, frozen results with the names of the command line's JSON."""
+"""The library's calls: keywords are the command line's options, results its JSON documents.
+
+An option is a keyword of its call here and a line of a table in python/src/calls.cc.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar, Union
 
 from . import _errors, _reshard
 from ._paths import StrPath, encode
+from ._progress import Event, ProgressChoice, Watch
+from ._reports import (
+    AgainstReport,
+    ConvertReport,
+    DiffReport,
+    DigestReport,
+    MergeReport,
+    PlanReport,
+    Report,
+    VerifyReport,
+    build,
+)
+
+R = TypeVar("R", bound=Report)
+
+Size = Union[int, str]  # bytes, or as "256M"
+Texts = Union[str, Iterable[str]]
+Ranks = Union[int, str, Iterable[Union[int, str]]]  # 3, "0-7,9", or several of these
+Casts = Union[str, Iterable[str], Mapping[str, str]]  # "GLOB=TYPE", several, or {glob: type}
+NameMap = Union[StrPath, Mapping[str, Any]]  # a JSON file, or what stands in it
+Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
+Shard = Union[str, tuple[int, int]]  # "0/4" or (0, 4)
+
+Format = Literal["ckpt", "safetensors", "unified", "huggingface"]
+Unmatched = Literal["copy", "drop", "error"]
+CheckReplicas = Literal["none", "sample", "all"]
 
 # The most threads that a call takes by itself, as the command line's.
 _MOST_JOBS = 4
 
+# Keywords by what the library calls their options.
 _WORDS = {
+    "CommitWorkers": "`reshard commit`",
+    "Convert": "reshard.convert",
+    "Recode": "`reshard recode`",
+    "ShardedCheckpoint::Shards": "Tensor.shards",
+    "Verify": "reshard.verify",
+    "VerifyAgainst": "reshard.verify_against",
+    "casts": "dtype",
+    "checks.replicas": "check_replicas",
+    "checksum=false": "no_checksum=True",
+    "io.target": "io",
+    "key": "key_file or key_env",
+    "kind=segments": "segments=True",
+    "parameters": "expect_parameters",
+    "ranks": "rank",
+    "renames": "rename",
+    "source.files": "source",
     "source.strategy": "src_strategy",
     "target.strategy": "dst_strategy",
-    "Verify": "reshard.verify",
 }
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a call is: bytes of all phases but "plan" together, files, and seconds."""
-
-    phase: str
-    done: int
-    total: int
-    done_files: int
-    total_files: int
-    elapsed: float
+def _texts(value: Any) -> list[Any]:
+    return [value] if isinstance(value, (str, os.PathLike)) else list(value)
 
 
-class Event(Protocol):
-    """What `cancel` is asked, such as a threading.Event."""
-
-    def is_set(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Block:
-    """A stretch of a file that has a digest of its own."""
-
-    index: int
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A file of a target folder that is not as it was written."""
-
-    path: str  # relative to the target folder
-    kind: str
-    detail: str
-    first_bad_block: Block | None
-    bad_blocks: int
-    parameters: tuple[str, ...]  # the first 20 that are touched
-    parameter_count: int
+def _rank_list(value: Ranks) -> list[int]:
+    if isinstance(value, int):
+        return [value]
+    if not isinstance(value, str):
+        return [rank for item in value for rank in _rank_list(item)]
+    ranks: list[int] = []
+    for item in value.split(","):
+        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", item)
+        if found is None:
+            raise _errors.InvalidArgumentError(
+                f"rank: expected numbers and ranges, as in 0-7,9; found {value!r}"
+            )
+        first, last = int(found[1]), int(found[2] or found[1])
+        if first > last:
+            raise _errors.InvalidArgumentError(f"rank: {item}: the first is above the last")
+        ranks.extend(range(first, last + 1))
+    return ranks
 
 
-@dataclass(frozen=True)
-class VerifyReport:
-    """What verify found. Damage is a result: ask `ok`."""
-
-    manifests: tuple[str, ...]
-    files: int
-    files_without_digest: int  # only their sizes are known
-    bytes: int
-    damages: tuple[Damage, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        return not self.damages
-
-    def __bool__(self) -> bool:
-        raise TypeError("a report is neither true nor false: ask its `ok`")
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON: lists for tuples, and `equal`, as the command line's document has it."""
-        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
-        return {"equal": self.ok, **plain}
+def _size(name: str, value: Size, decimal: bool) -> int:
+    """As the command line reads it: KB is 1000 with `decimal`, and K and KiB are always 1024."""
+    if isinstance(value, int):
+        if value > 0:
+            return value
+    else:
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)(I?B?)", value.upper())
+        if found is not None and (found[2] or ("." not in found[1] and found[3] in ("", "B"))):
+            thousand = 1000 if decimal and found[2] and found[3] == "B" else 1024
+            size = int(float(found[1]) * thousand ** " KMGT".index(found[2] or " "))
+            if found[2] == "" or "." not in found[1]:
+                size = int(found[1]) * thousand ** " KMGT".index(found[2] or " ")
+            if size > 0:
+                return size
+    raise _errors.InvalidArgumentError(
+        f"{name}: expected a size above 0, such as 200M or 1.5G; found {value!r}"
+    )
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(member) for member in value]
-    return value
+def _casts(value: Casts) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return list(value.items())
+    pairs = []
+    for rule in _texts(value):
+        pattern, equals, dtype = rule.rpartition("=")
+        if equals and not pattern:
+            raise _errors.InvalidArgumentError(f"dtype: expected TYPE or GLOB=TYPE; found {rule!r}")
+        pairs.append((pattern, dtype))
+    return pairs
 
 
-def _jobs(jobs: int | None) -> int:
-    return min(os.cpu_count() or 1, _MOST_JOBS) if jobs is None else jobs
+def _share(value: Shard) -> tuple[int, int]:
+    if isinstance(value, str):
+        found = re.fullmatch("([0-9]+)/([0-9]+)", value)
+        if found is None:
+            raise _errors.InvalidArgumentError(
+                f"shard: expected (i, n) or 'i/n', as in 0/4 for the first of four; found {value!r}"
+            )
+        return int(found[1]), int(found[2])
+    index, count = value
+    return index, count
 
 
-def _watch(
-    progress: Callable[[Progress], object] | None, cancel: Event | None
-) -> Callable[[str, int, int, int, int], None]:
-    begin = time.monotonic()
+def _io(value: str) -> dict[str, str]:
+    ways: dict[str, str] = {}
+    for how in () if value == "auto" else value.split(","):
+        side = {"map": "source_io", "pread": "source_io"}.get(how)
+        side = side or {"direct": "target_io", "buffered": "target_io"}.get(how)
+        if side is None or side in ways:
+            raise _errors.InvalidArgumentError(
+                "io: expected auto, or map or pread, direct or buffered, or one of each;"
+                f" found {value!r}"
+            )
+        ways[side] = how
+    return ways
 
-    def watch(phase: str, done: int, total: int, done_files: int, total_files: int) -> None:
-        if cancel is not None and cancel.is_set():
-            raise _errors.CancelledError("cancelled by `cancel`")
-        if progress is not None:
-            elapsed = time.monotonic() - begin
-            progress(Progress(phase, done, total, done_files, total_files, elapsed))
 
-    return watch
+# What a keyword's value is made of before the C++ module takes it; the others go as they are.
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "check_replicas": lambda value: "all" if value is True else value,
+    "dtype": _casts,
+    "exclude": _texts,
+    "files": _texts,
+    "group_info": _texts,
+    "include": _texts,
+    "memory_limit": lambda value: _size("memory_limit", value, decimal=False),
+    "name_map": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "part_size": lambda value: _size("part_size", value, decimal=True),
+    "rank": _rank_list,
+    "rename": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "resume": lambda value: {True: "trust", False: "no"}.get(value, value),
+    "shard": _share,
+    "shard_size": lambda value: _size("shard_size", value, decimal=True),
+    "source": lambda value: dict(value) if isinstance(value, Mapping) else value,
+}
+
+
+def _named(value: Any) -> Any:
+    """A path as a report names it; the files of ranks by number, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {str(rank): os.fspath(path) for rank, path in sorted(value.items())}
+    return os.fspath(value)
+
+
+def _run(
+    cls: type[R], function: Callable[..., dict[str, Any]], given: dict[str, Any], *named: str
+) -> R:
+    """Makes the call with the keywords `given`, of which the report repeats those in `named`."""
+    jobs = given.pop("jobs")
+    if jobs is None:
+        jobs = min(os.cpu_count() or 1, _MOST_JOBS)
+    progress, cancel = given.pop("progress"), given.pop("cancel")
+    if given.get("key_file") is not None and given.get("key_env") is not None:
+        raise _errors.InvalidArgumentError("key_file excludes key_env")
+    keywords = {
+        name: _CONVERTED.get(name, lambda same: same)(value)
+        for name, value in given.items()
+        if value is not None
+    }
+    if "io" in keywords:
+        keywords.update(_io(keywords.pop("io")))
+    watch = Watch(progress, cancel)
+    try:
+        found = _errors.call(_WORDS, function, keywords, jobs, watch)
+    finally:
+        watch.close()
+    for warning in found["warnings"]:
+        warning["message"] = _errors.in_words(warning["message"], _WORDS)
+    if "notes" in found:
+        found["notes"] = [_errors.in_words(note, _WORDS) for note in found["notes"]]
+    found.update({name: _named(given[name]) for name in named})
+    if "seconds" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+        found["seconds"] = watch.seconds
+    return build(cls, found)
+
+
+def convert(
+    source: Source,
+    target: StrPath,
+    *,
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    format: Format | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    name_map: NameMap | None = None,
+    prefix: str | None = None,
+    suffix: str | None = None,
+    rank: Ranks | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    dtype_overflow: Literal["warn", "error"] | None = None,
+    unmatched: Unmatched | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    check_replicas: CheckReplicas | Literal[True] | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    io: str | None = None,
+    force: bool | None = None,
+    prune: bool | None = None,
+    resume: bool | Literal["verify"] | None = None,
+    shard: Shard | None = None,
+    wait: int | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> ConvertReport:
+    """Lays a checkpoint out again, as a copy, as `reshard convert` does.
+
+    The keywords are its options, and None is its default (docs/cli.md). All outputs appear or none
+    do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call.
+    """
+    return _run(ConvertReport, _reshard.convert, dict(locals()), "target")
+
+
+def plan(
+    source: Source,
+    target: StrPath,
+    *,
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    format: Format | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    name_map: NameMap | None = None,
+    prefix: str | None = None,
+    suffix: str | None = None,
+    rank: Ranks | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    dtype_overflow: Literal["warn", "error"] | None = None,
+    unmatched: Unmatched | None = None,
+    reference: StrPath | None = None,
+    expect_parameters: str | None = None,
+    check_replicas: CheckReplicas | Literal[True] | None = None,
+    no_checksum: bool | None = None,
+    memory_limit: Size | None = None,
+    io: str | None = None,
+    force: bool | None = None,
+    prune: bool | None = None,
+    resume: bool | Literal["verify"] | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> PlanReport:
+    """Plans and checks all that `convert` with these keywords would, and writes nothing."""
+    return _run(PlanReport, _reshard.plan, dict(locals()))
 
 
 def verify(
     target: StrPath,
     *,
     jobs: int | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> VerifyReport:
     """Reads a finished target folder and compares it with its manifests.
@@ -126,23 +303,95 @@ def verify(
     second and at the end; what it raises, or Ctrl-C, ends the call, and so does `cancel` once its
     is_set() is true, with CancelledError.
     """
-    found = _errors.call(
-        _WORDS, _reshard.verify, encode(target), _jobs(jobs), _watch(progress, cancel)
-    )
-    damages = []
-    for damage in found["damages"]:
-        block = damage["first_bad_block"]
-        damage["first_bad_block"] = None if block is None else Block(*block)
-        damage["parameters"] = tuple(damage["parameters"])
-        damages.append(Damage(**damage))
-    return VerifyReport(
-        manifests=tuple(found["manifests"]),
-        files=found["files"],
-        files_without_digest=found["files_without_digest"],
-        bytes=found["bytes"],
-        damages=tuple(damages),
-        notes=tuple(found["notes"]),
-    )
+    return _run(VerifyReport, _reshard.verify, dict(locals()), "target")
+
+
+def verify_against(
+    target: StrPath,
+    source: Source,
+    *,
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    format: Format | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    name_map: NameMap | None = None,
+    prefix: str | None = None,
+    suffix: str | None = None,
+    rank: Ranks | None = None,
+    group_info: StrPath | Iterable[StrPath] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    unmatched: Unmatched | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> AgainstReport:
+    """Compares each byte of `target` with what the conversion of `source` gives."""
+    return _run(AgainstReport, _reshard.verify_against, dict(locals()), "target", "source")
+
+
+def digest(
+    path: StrPath,
+    *,
+    strategy: StrPath | None = None,
+    suffix: str | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    one_replica: bool | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> DigestReport:
+    """Returns the digest of each parameter, and of all: the same however they are cut."""
+    return _run(DigestReport, _reshard.digest, dict(locals()), "path")
+
+
+def diff(
+    a: StrPath,
+    b: StrPath,
+    *,
+    a_strategy: StrPath | None = None,
+    b_strategy: StrPath | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    values: bool | None = None,
+    one_replica: bool | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> DiffReport:
+    """Compares two checkpoints, whatever they are cut into. Differences are a result."""
+    return _run(DiffReport, _reshard.diff, dict(locals()))
+
+
+def merge(
+    files: StrPath | Iterable[StrPath],
+    output: StrPath,
+    *,
+    strategy: StrPath | None = None,
+    segments: bool | None = None,
+    force: bool | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    memory_limit: Size | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> MergeReport:
+    """Makes one file of the slices that ranks hold, in their order, or of segments."""
+    return _run(MergeReport, _reshard.merge, dict(locals()), "output")
 
 
 def source_ranks(

@@ -112,6 +112,9 @@ def in_words(message: str, words: Mapping[str, str]) -> str:
     """Names options as the call's keywords: `words` has these by the C++ library's names."""
 
     def keyword(found: re.Match[str]) -> str:
+        whole = found[1] + found[2]
+        if whole in words:
+            return words[whole]
         return words.get(found[1], found[1].rpartition(".")[2]) + found[2]
 
     return _OPTION.sub(keyword, message)

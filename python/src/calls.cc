@@ -1,19 +1,30 @@
-// Calls of the library as functions of _reshard. Reports come as dicts with the names of the
-// command line's JSON.
+// Calls of the library as functions of _reshard: keywords come as a dict, reports go as dicts with
+// the names of the command line's JSON. An option is one line of a table here.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "python/src/keywords.h"
 #include "python/src/module.h"
+#include "python/src/reports.h"
 #include "python/src/watched_call.h"
 #include "reshard/compare.h"
+#include "reshard/convert.h"
+#include "reshard/encryption.h"
+#include "reshard/merge.h"
+#include "reshard/options.h"
+#include "reshard/parameters.h"
 #include "reshard/strategy.h"
+#include "reshard/tensor.h"
 #include "reshard/verify.h"
 
 namespace nb = nanobind;
@@ -22,46 +33,209 @@ using namespace nb::literals;
 namespace reshard::python {
 namespace {
 
-nb::list Texts(const std::vector<std::string>& texts) {
-  nb::list list;
-  for (const std::string& text : texts) list.append(Text(text));
-  return list;
-}
+constexpr std::pair<std::string_view, TargetFormat> kFormats[] = {
+    {"ckpt", TargetFormat::kCkpt},
+    {"safetensors", TargetFormat::kSafetensors},
+    {"unified", TargetFormat::kUnified},
+    {"huggingface", TargetFormat::kHuggingFace}};
+constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
+    {"copy", UnmatchedPolicy::kCopy},
+    {"drop", UnmatchedPolicy::kDrop},
+    {"error", UnmatchedPolicy::kError}};
+constexpr std::pair<std::string_view, CheckReplicas> kCheckReplicas[] = {
+    {"none", CheckReplicas::kNone},
+    {"sample", CheckReplicas::kSample},
+    {"all", CheckReplicas::kAll}};
+constexpr std::pair<std::string_view, Resume> kResume[] = {
+    {"no", Resume::kNo}, {"trust", Resume::kTrust}, {"verify", Resume::kVerify}};
+constexpr std::pair<std::string_view, bool> kOverflow[] = {{"warn", false}, {"error", true}};
+constexpr std::pair<std::string_view, SourceIo> kSourceIo[] = {{"map", SourceIo::kMap},
+                                                               {"pread", SourceIo::kPread}};
+constexpr std::pair<std::string_view, TargetIo> kTargetIo[] = {{"direct", TargetIo::kDirect},
+                                                               {"buffered", TargetIo::kBuffered}};
+constexpr std::pair<std::string_view, std::optional<DType>> kCasts[] = {
+    {"float16", DType::kFloat16},
+    {"bfloat16", DType::kBFloat16},
+    {"float32", DType::kFloat32},
+    {"float64", DType::kFloat64},
+    {"float8_e4m3fn", DType::kFloat8E4M3FN},
+    {"float8_e5m2", DType::kFloat8E5M2},
+    {"keep", std::nullopt}};
 
-nb::dict DamageOf(const Damage& damage) {
-  nb::dict fields;
-  fields["path"] = Text(damage.path);
-  fields["kind"] = Text(DamageKindName(damage.kind));
-  fields["detail"] = Text(damage.detail);
-  if (damage.block) {
-    fields["first_bad_block"] =
-        nb::make_tuple(damage.block->index, damage.block->range.offset, damage.block->range.length);
-  } else {
-    fields["first_bad_block"] = nb::none();
+// Pairs of a pattern, empty for all weights, and the name of a dtype.
+void SetCasts(std::vector<CastRule>& casts, nb::handle rules) {
+  for (const nb::handle rule : rules) {
+    casts.push_back({TextOf(rule[0]), OneOf<std::optional<DType>>(kCasts, rule[1])});
   }
-  fields["bad_blocks"] = damage.bad_blocks;
-  fields["parameters"] = Texts(damage.parameters);
-  fields["parameter_count"] = damage.parameter_count;
-  return fields;
 }
 
-nb::dict VerifyTarget(const nb::bytes& target, int jobs, const nb::object& watch) {
-  VerifyOptions options;
-  options.target = Bytes(target);
-  const DamageReport report = RunWatched(jobs, watch, [&](const RunOptions& run) {
-    options.run = run;
-    return Verify(options);
-  });
-  nb::dict fields;
-  fields["manifests"] = Texts(report.manifests);
-  fields["files"] = report.files;
-  fields["files_without_digest"] = report.files_without_digest;
-  fields["bytes"] = report.bytes;
-  nb::list damages;
-  for (const Damage& damage : report.damages) damages.append(DamageOf(damage));
-  fields["damages"] = damages;
-  fields["notes"] = Texts(report.notes);
-  return fields;
+// A path, or the map itself as the JSON file would have it.
+Renames RenamesOf(nb::handle value) {
+  if (!nb::isinstance<nb::dict>(value)) return Take(ReadRenames(TextOf(value)));
+  Renames renames;
+  for (const auto& [name, renamed] : nb::cast<nb::dict>(value)) {
+    if (nb::isinstance<nb::dict>(renamed)) {
+      Set(renames.patterns, renamed);
+    } else {
+      Set(renames.names[TextOf(name)], renamed);
+    }
+  }
+  return renames;
+}
+
+void SetNameMap(SourceSpec& source, nb::handle value) {
+  Renames map = RenamesOf(value);
+  if (!map.patterns.empty()) {
+    throw StatusError(InvalidArgumentError(
+        "has patterns, which rename takes; expected the name in the source for each name"));
+  }
+  source.name_map = std::move(map.names);
+}
+
+// What convert, plan and verify_against have in common.
+template <typename Options>
+constexpr Keyword<Options> kConversion[] = {
+    {"source",
+     [](Options& o, nb::handle v) {
+       if (nb::isinstance<nb::dict>(v)) {
+         Set(o.source.files, v);
+       } else {
+         Set(o.source.path, v);
+       }
+     }},
+    {"target", [](Options& o, nb::handle v) { Set(o.target.folder, v); }},
+    {"src_strategy", [](Options& o, nb::handle v) { Set(o.source.strategy, v); }},
+    {"dst_strategy", [](Options& o, nb::handle v) { Set(o.target.strategy, v); }},
+    {"suffix", [](Options& o, nb::handle v) { Set(o.source.suffix, v); }},
+    {"group_info", [](Options& o, nb::handle v) { Set(o.source.group_info, v); }},
+    {"name_map", [](Options& o, nb::handle v) { SetNameMap(o.source, v); }},
+    {"key_file",
+     [](Options& o, nb::handle v) { o.source.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env",
+     [](Options& o, nb::handle v) {
+       o.source.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
+     }},
+    {"format",
+     [](Options& o, nb::handle v) { o.target.format = OneOf<TargetFormat>(kFormats, v); }},
+    {"part_size", [](Options& o, nb::handle v) { Set(o.target.part_size, v); }},
+    {"shard_size", [](Options& o, nb::handle v) { Set(o.target.shard_size, v); }},
+    {"names", [](Options& o, nb::handle v) { Set(o.target.names, v); }},
+    {"prefix", [](Options& o, nb::handle v) { Set(o.target.prefix, v); }},
+    {"rank", [](Options& o, nb::handle v) { Set(o.selection.ranks, v); }},
+    {"include", [](Options& o, nb::handle v) { Set(o.selection.include, v); }},
+    {"exclude", [](Options& o, nb::handle v) { Set(o.selection.exclude, v); }},
+    {"rename", [](Options& o, nb::handle v) { o.selection.renames = RenamesOf(v); }},
+    {"dtype", [](Options& o, nb::handle v) { SetCasts(o.selection.casts, v); }},
+    {"unmatched",
+     [](Options& o, nb::handle v) {
+       o.selection.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v);
+     }},
+};
+
+constexpr Keyword<ConvertOptions> kConvert[] = {
+    {"memory_limit", [](ConvertOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
+    {"source_io",
+     [](ConvertOptions& o, nb::handle v) { o.io.source = OneOf<SourceIo>(kSourceIo, v); }},
+    {"target_io",
+     [](ConvertOptions& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
+    {"force", [](ConvertOptions& o, nb::handle v) { Set(o.force, v); }},
+    {"prune", [](ConvertOptions& o, nb::handle v) { Set(o.prune, v); }},
+    {"no_checksum",
+     [](ConvertOptions& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
+    {"resume", [](ConvertOptions& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
+    {"check_replicas",
+     [](ConvertOptions& o, nb::handle v) {
+       o.checks.replicas = OneOf<CheckReplicas>(kCheckReplicas, v);
+     }},
+    {"dtype_overflow",
+     [](ConvertOptions& o, nb::handle v) { o.checks.refuse_overflow = OneOf<bool>(kOverflow, v); }},
+    {"reference", [](ConvertOptions& o, nb::handle v) { Set(o.checks.reference, v); }},
+    {"expect_parameters",
+     [](ConvertOptions& o, nb::handle v) {
+       o.checks.parameters = Take(ParseParameterCount(TextOf(v)));
+     }},
+    {"shard",
+     [](ConvertOptions& o, nb::handle v) {
+       WorkerShare shard;
+       Set(shard.index, v[0]);
+       Set(shard.count, v[1]);
+       o.shard = shard;
+     }},
+    {"wait", [](ConvertOptions& o,
+                nb::handle v) { o.waiting.most = std::chrono::seconds(nb::cast<int64_t>(v)); }},
+};
+
+template <typename Options>
+constexpr Keyword<Options> kNameChoice[] = {
+    {"include", [](Options& o, nb::handle v) { Set(o.include, v); }},
+    {"exclude", [](Options& o, nb::handle v) { Set(o.exclude, v); }},
+};
+
+constexpr Keyword<VerifyOptions> kVerify[] = {
+    {"target", [](VerifyOptions& o, nb::handle v) { Set(o.target, v); }},
+};
+
+constexpr Keyword<DigestOptions> kDigest[] = {
+    {"path", [](DigestOptions& o, nb::handle v) { Set(o.source.path, v); }},
+    {"strategy", [](DigestOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
+    {"suffix", [](DigestOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
+    {"key_file", [](DigestOptions& o,
+                    nb::handle v) { o.source.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env",
+     [](DigestOptions& o, nb::handle v) {
+       o.source.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
+     }},
+    {"one_replica", [](DigestOptions& o, nb::handle v) { Set(o.one_replica, v); }},
+};
+
+constexpr Keyword<DiffOptions> kDiff[] = {
+    {"a", [](DiffOptions& o, nb::handle v) { Set(o.a.path, v); }},
+    {"b", [](DiffOptions& o, nb::handle v) { Set(o.b.path, v); }},
+    {"a_strategy", [](DiffOptions& o, nb::handle v) { Set(o.a.strategy, v); }},
+    {"b_strategy", [](DiffOptions& o, nb::handle v) { Set(o.b.strategy, v); }},
+    {"key_file",
+     [](DiffOptions& o, nb::handle v) {
+       o.a.key = o.b.key = Take(EncryptionKey::FromFile(TextOf(v)));
+     }},
+    {"key_env",
+     [](DiffOptions& o, nb::handle v) {
+       o.a.key = o.b.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
+     }},
+    {"values", [](DiffOptions& o, nb::handle v) { Set(o.values, v); }},
+    {"one_replica", [](DiffOptions& o, nb::handle v) { Set(o.one_replica, v); }},
+};
+
+constexpr Keyword<MergeOptions> kMerge[] = {
+    {"files", [](MergeOptions& o, nb::handle v) { Set(o.sources, v); }},
+    {"output", [](MergeOptions& o, nb::handle v) { Set(o.output, v); }},
+    {"strategy", [](MergeOptions& o, nb::handle v) { Set(o.strategy, v); }},
+    {"segments",
+     [](MergeOptions& o, nb::handle v) {
+       o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
+     }},
+    {"force", [](MergeOptions& o, nb::handle v) { Set(o.force, v); }},
+    {"key_file",
+     [](MergeOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env", [](MergeOptions& o,
+                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
+    {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
+};
+
+// Adds a function (keywords, jobs, watch) that calls `call` with the options that the tables make
+// of the keywords.
+template <typename Options, typename Call, typename... Tables>
+void AddCall(nb::module_& module, const char* name, Call call, const Tables&... tables) {
+  module.def(
+      name,
+      [call, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch) {
+        Options options;
+        Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(tables)...});
+        return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
+          options.run = run;
+          return call(options);
+        }));
+      },
+      "keywords"_a, "jobs"_a, "watch"_a);
 }
 
 std::vector<int64_t> RanksFor(int64_t rank, const nb::bytes& src_strategy,
@@ -87,7 +261,13 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
 }  // namespace
 
 void AddCalls(nb::module_& module) {
-  module.def("verify", &VerifyTarget, "target"_a, "jobs"_a, "watch"_a);
+  AddCall<ConvertOptions>(module, "convert", Convert, kConversion<ConvertOptions>, kConvert);
+  AddCall<ConvertOptions>(module, "plan", Plan, kConversion<ConvertOptions>, kConvert);
+  AddCall<AgainstOptions>(module, "verify_against", VerifyAgainst, kConversion<AgainstOptions>);
+  AddCall<VerifyOptions>(module, "verify", Verify, kVerify);
+  AddCall<DigestOptions>(module, "digest", DigestCheckpoint, kDigest, kNameChoice<DigestOptions>);
+  AddCall<DiffOptions>(module, "diff", Diff, kDiff, kNameChoice<DiffOptions>);
+  AddCall<MergeOptions>(module, "merge", Merge, kMerge, kNameChoice<MergeOptions>);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);
   module.def("all_source_ranks", &RanksForAll, "src_strategy"_a, "dst_strategy"_a);
 }

@@ -1,0 +1,113 @@
+"""How a call reports its progress: a callable, a tqdm class, or a line on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Union
+
+from . import _errors
+
+# A call that ends sooner draws nothing.
+_BAR_AFTER_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a call is: bytes of all phases but "plan" together, files, and seconds."""
+
+    phase: str
+    done: int
+    total: int
+    done_files: int
+    total_files: int
+    elapsed: float
+
+
+class Event(Protocol):
+    """What `cancel` is asked, such as a threading.Event."""
+
+    def is_set(self) -> bool: ...
+
+
+# None: a line where stderr is a terminal or in a notebook; False: nothing; True: always a line; a
+# callable; or a class that is made and updated as tqdm is.
+ProgressChoice = Union[None, bool, Callable[[Progress], object], type]
+
+
+class _Line:
+    """A line on stderr that is drawn over itself."""
+
+    def __init__(self, after: float) -> None:
+        self._after = after
+        self._width = 0
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.elapsed < self._after:
+            return
+        percent = 100 * progress.done // progress.total if progress.total else 0
+        text = f"{progress.phase}: {percent} %, {progress.done / 2**20:.0f} of {progress.total / 2**20:.0f} MiB"
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+    def close(self) -> None:
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+
+
+class _Tqdm:
+    """An object of a class that is used as tqdm's."""
+
+    def __init__(self, cls: Callable[..., Any]) -> None:
+        self._bar = cls(total=0, unit="B", unit_scale=True, unit_divisor=1024)
+
+    def __call__(self, progress: Progress) -> None:
+        self._bar.total = progress.total
+        self._bar.update(progress.done - self._bar.n)
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def _is_wanted() -> bool:
+    said = os.environ.get("RESHARD_PROGRESS")
+    if said in ("0", "1"):
+        return said == "1"
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
+class Watch:
+    """What the C++ module calls ten times a second and at the end, in the calling thread."""
+
+    def __init__(self, progress: ProgressChoice, cancel: Event | None) -> None:
+        self._cancel = cancel
+        self._begin = time.monotonic()
+        self._tell: Any = None
+        if progress is True or (progress is None and _is_wanted()):
+            self._tell = _Line(0 if progress else _BAR_AFTER_SECONDS)
+        elif isinstance(progress, type):
+            self._tell = _Tqdm(progress)
+        elif callable(progress):
+            self._tell = progress
+        elif progress not in (None, False):
+            raise TypeError(f"progress: expected a bool, a callable or a class, not {progress!r}")
+
+    def __call__(self, phase: str, done: int, total: int, done_files: int, total_files: int) -> None:
+        if self._cancel is not None and self._cancel.is_set():
+            raise _errors.CancelledError("cancelled by `cancel`")
+        if self._tell is not None:
+            elapsed = time.monotonic() - self._begin
+            self._tell(Progress(phase, done, total, done_files, total_files, elapsed))
+
+    def close(self) -> None:
+        if isinstance(self._tell, (_Line, _Tqdm)):
+            self._tell.close()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._begin

@@ -1,0 +1,402 @@
+"""Results of the calls: frozen, typed, with the names of the command line's JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+class Result:
+    """Base of all results and their parts."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the command line's JSON document, but for `schema_version` and `command`."""
+        plain = {}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            # What has a default is left out where there is nothing to say.
+            if value is not None or field.default is dataclasses.MISSING:
+                plain[field.name] = _plain(value)
+        return plain
+
+
+class Report(Result):
+    """What a call returns."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a report is neither true nor false: ask its `ok` or `equal`")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result):
+        return value.to_dict()
+    return [_plain(member) for member in value] if isinstance(value, tuple) else value
+
+
+@functools.lru_cache(maxsize=None)
+def _hints(cls: Any) -> dict[str, Any]:
+    # By this module: the classes say that they are the package's.
+    return typing.get_type_hints(cls, globals())
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return _typed(typing.get_args(hint)[0], value)
+    if typing.get_origin(hint) is tuple:
+        return tuple(_typed(typing.get_args(hint)[0], member) for member in value)
+    if isinstance(hint, type) and issubclass(hint, Result):
+        return build(hint, value)
+    return value
+
+
+def build(cls: Callable[..., R], found: dict[str, Any]) -> R:
+    """Returns the dataclass that the dict of the C++ module stands for."""
+    hints = _hints(cls)
+    return cls(**{name: _typed(hints[name], value) for name, value in found.items()})
+
+
+@dataclass(frozen=True)
+class WarningMessage(Result):
+    """What a call that went well says all the same; `code` is stable."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class WrittenFile(Result):
+    path: str  # relative to the target folder
+    size: int
+
+
+@dataclass(frozen=True)
+class SourceFile(Result):
+    rank: int
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class TargetFile(Result):
+    rank: int
+    path: str  # relative to the target folder
+    size: int
+    parameters: int
+    runs: int
+    source_ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Parameter(Result):
+    name: str
+    dtype: str
+    full_shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ParameterTotals(Result):
+    """Elements of the weights, and of the optimizer's copies of them."""
+
+    weights: int
+    optimizer: int
+
+
+@dataclass(frozen=True)
+class IoUsed(Result):
+    """How many files were read and written in which way."""
+
+    sources_mapped: int
+    sources_read: int
+    targets_direct: int
+    targets_buffered: int
+
+
+@dataclass(frozen=True)
+class ReplicaPair(Result):
+    """Two ranks that ought to hold the same shard."""
+
+    rank: int
+    reference: int
+    other_type: bool | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class ReplicaDifference(Result):
+    parameter: str
+    stage: int
+    pairs: tuple[ReplicaPair, ...]
+    pair_count: int
+
+
+@dataclass(frozen=True)
+class Replicas(Result):
+    compared: int
+    shards: int
+    bytes: int
+    differing: int
+    differences: tuple[ReplicaDifference, ...]
+
+
+@dataclass(frozen=True)
+class ReplicaSample(Result):
+    parameters: int
+    comparisons: int
+    files: int
+    files_opened: int
+    reads: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ShardOutcome(Result):
+    """What became of one process's share."""
+
+    index: int
+    count: int
+    published: bool
+    already_published: bool
+    outstanding: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ConvertReport(Report):
+    target: str
+    files: tuple[WrittenFile, ...]
+    parameters: int
+    left_out: int
+    renamed: int
+    largest: tuple[Parameter, ...]
+    source_parameters: ParameterTotals | None
+    stage_alone: int | None
+    source_ranks: tuple[int, ...]
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    memory_planned: int
+    memory_peak: int
+    anonymous_peak: int
+    io: IoUsed
+    crc_files: int
+    crc_bytes: int
+    values_lost: int
+    pruned: int
+    replicas: Replicas | None
+    sample: ReplicaSample | None
+    files_kept: int
+    completed_earlier_run: bool
+    shard: ShardOutcome | None
+    warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def published(self) -> bool:
+        """Whether the whole set is in place; of a share, whether it was the last one."""
+        return self.shard is None or self.shard.published
+
+
+@dataclass(frozen=True)
+class Runs(Result):
+    """Contiguous stretches that are copied; bytes."""
+
+    count: int
+    shortest: int
+    mean: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class PlanReport(Report):
+    sources: tuple[SourceFile, ...]
+    targets: tuple[TargetFile, ...]
+    source_ranks: tuple[int, ...]
+    parameters: int
+    left_out: int
+    renamed: int
+    largest: tuple[Parameter, ...]
+    source_parameters: ParameterTotals | None
+    stage_alone: int | None
+    bytes_read: int
+    bytes_written: int
+    runs: Runs
+    memory_bytes: int
+    memory_limit: int
+    space_needed: int
+    space_free: int | None
+    sample: ReplicaSample | None
+    warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Block(Result):
+    """A stretch of a file that has a digest of its own."""
+
+    index: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Damage(Result):
+    """A file of a target folder that is not as it was written."""
+
+    path: str  # relative to the target folder
+    kind: str
+    detail: str
+    first_bad_block: Block | None
+    bad_blocks: int
+    parameters: tuple[str, ...]  # the first 20 that are touched
+    parameter_count: int
+
+
+@dataclass(frozen=True)
+class VerifyReport(Report):
+    """What verify found. Damage is a result: ask `ok`."""
+
+    target: str
+    equal: bool
+    manifests: tuple[str, ...]
+    files: int
+    files_without_digest: int  # only their sizes are known
+    bytes: int
+    damages: tuple[Damage, ...]
+    seconds: float
+    warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.equal
+
+
+@dataclass(frozen=True)
+class FirstDifference(Result):
+    offset: int
+    parameter: str | None
+    in_header: bool
+    expected: int
+    found: int
+    shard_offset: int | None = None
+    source: str | None = None
+    source_offset: int | None = None
+
+
+@dataclass(frozen=True)
+class FileDifference(Result):
+    path: str
+    expected_size: int
+    found_size: int | None
+    differing_bytes: int
+    first: FirstDifference | None
+    parameters: tuple[str, ...]
+    parameter_count: int
+
+
+@dataclass(frozen=True)
+class AgainstReport(Report):
+    target: str
+    source: Any  # the path, or the files by rank
+    equal: bool
+    files: int
+    bytes: int
+    left_out: int
+    renamed: int
+    differences: tuple[FileDifference, ...]
+    replicas: Replicas
+    seconds: float
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class ParameterDigest(Result):
+    name: str
+    dtype: str
+    full_shape: tuple[int, ...] | None
+    bytes: int
+    digest: str
+    ranks: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class DigestReport(Report):
+    path: str
+    parameters: tuple[ParameterDigest, ...]
+    digest: str  # of all of them
+    bytes: int
+    bytes_read: int
+    replicas: Replicas | None
+    own_values: tuple[str, ...] | None
+    seconds: float
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class TensorType(Result):
+    dtype: str
+    full_shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class ValueDifference(Result):
+    numbers: int
+    greatest: float | str  # "inf" where it is infinite
+    nan_against_number: int
+    nan_against_nan: int
+
+
+@dataclass(frozen=True)
+class ParameterDiff(Result):
+    name: str
+    relation: str
+    a: TensorType | None
+    b: TensorType | None
+    values: ValueDifference | None = None
+    a_ranks: tuple[int, ...] | None = None
+    b_ranks: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ReplicasOfBoth(Result):
+    a: Replicas
+    b: Replicas
+
+
+@dataclass(frozen=True)
+class OwnValuesOfBoth(Result):
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DiffReport(Report):
+    equal: bool
+    parameters: tuple[ParameterDiff, ...]
+    bytes: int
+    bytes_read: int
+    replicas: ReplicasOfBoth | None
+    own_values: OwnValuesOfBoth | None
+    seconds: float
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class MergeReport(Report):
+    output: str
+    sources: tuple[str, ...]
+    parameters: int
+    bytes_compared: int
+    bytes_written: int
+    seconds: float
+    warnings: tuple[WarningMessage, ...]

@@ -1,0 +1,95 @@
+// Keywords of a Python call become fields of an options struct: one line of a table for each.
+//
+// Called with the GIL held.
+#ifndef RESHARD_PYTHON_KEYWORDS_H_
+#define RESHARD_PYTHON_KEYWORDS_H_
+
+#include <nanobind/nanobind.h>
+
+#include <concepts>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "python/src/module.h"
+#include "reshard/status.h"
+
+namespace reshard::python {
+
+// A str or an os.PathLike, as bytes.
+inline std::string TextOf(nanobind::handle value) {
+  const nanobind::object encode = nanobind::module_::import_("reshard._paths").attr("encode");
+  return Bytes(nanobind::cast<nanobind::bytes>(encode(value)));
+}
+
+inline void Set(std::string& field, nanobind::handle value) { field = TextOf(value); }
+inline void Set(bool& field, nanobind::handle value) { field = nanobind::cast<bool>(value); }
+
+template <std::integral Number>
+void Set(Number& field, nanobind::handle value) {
+  if (!nanobind::try_cast(value, field)) {
+    const std::string text = nanobind::repr(value).c_str();
+    throw StatusError(InvalidArgumentError("expected a whole number, found " + text));
+  }
+}
+
+template <typename T>
+void Set(std::vector<T>& field, nanobind::handle values) {
+  for (const nanobind::handle value : values) Set(field.emplace_back(), value);
+}
+
+template <typename Key, typename Value>
+void Set(std::map<Key, Value>& field, nanobind::handle values) {
+  for (const auto& [name, value] : nanobind::cast<nanobind::dict>(values)) {
+    Key key = {};
+    Set(key, name);
+    Set(field[std::move(key)], value);
+  }
+}
+
+// The word's entry in `words`, which are those that the keyword takes.
+template <typename Value>
+Value OneOf(std::span<const std::pair<std::string_view, Value>> words, nanobind::handle value) {
+  const std::string text = TextOf(value);
+  std::string expected;
+  for (const auto& [word, meaning] : words) {
+    if (word == text) return meaning;
+    expected += (expected.empty() ? "" : ", ") + std::string(word);
+  }
+  throw StatusError(InvalidArgumentError("expected one of " + expected + "; found " + text));
+}
+
+template <typename Options>
+struct Keyword {
+  std::string_view name;
+  void (*set)(Options&, nanobind::handle);
+};
+
+// Sets in `options` what `keywords`, a dict without None, has. Errors name the keyword.
+template <typename Options>
+void Fill(Options& options, const nanobind::dict& keywords,
+          std::initializer_list<std::span<const Keyword<Options>>> tables) {
+  for (const auto& [key, value] : keywords) {
+    const std::string name = nanobind::cast<nanobind::str>(key).c_str();
+    const Keyword<Options>* found = nullptr;
+    for (const auto& table : tables) {
+      for (const Keyword<Options>& row : table) {
+        if (row.name == name) found = &row;
+      }
+    }
+    if (found == nullptr) throw nanobind::type_error(("no keyword " + name).c_str());
+    try {
+      found->set(options, value);
+    } catch (const StatusError& error) {
+      throw StatusError(Status(error.status().code(), name + ": " + error.status().message()));
+    }
+  }
+}
+
+}  // namespace reshard::python
+
+#endif  // RESHARD_PYTHON_KEYWORDS_H_

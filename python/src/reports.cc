@@ -1,0 +1,400 @@
+#include "python/src/reports.h"
+
+#include <nanobind/nanobind.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "python/src/module.h"
+#include "reshard/status.h"
+#include "reshard/tensor.h"
+
+namespace nb = nanobind;
+
+namespace reshard::python {
+namespace {
+
+// Everything that a report is made of, declared before the templates that use it.
+nb::object Of(const DamagedBlock& block);
+nb::object Of(const Damage& damage);
+nb::object Of(const FileDifference& difference);
+nb::object Of(const FirstDifference& first);
+nb::object Of(const IoUsed& io);
+nb::object Of(const ParameterDiff& diff);
+nb::object Of(const ParameterDigest& parameter);
+nb::object Of(const ParameterTotals& totals);
+nb::object Of(const ReplicaDifference& difference);
+nb::object Of(const ReplicaPair& pair);
+nb::object Of(const ReplicaReport& replicas);
+nb::object Of(const ReplicaSample& sample);
+nb::object Of(const SourceFileSummary& file);
+nb::object Of(const TargetFileSummary& file);
+nb::object Of(const TensorInfo& tensor);
+nb::object Of(const ValueDifference& values);
+nb::object Of(const Warning& warning);
+nb::object Of(const WorkerReport& report);
+nb::object Of(const WrittenFile& file);
+nb::object Of(const nb::object& value) { return value; }
+nb::object Of(std::string_view text) { return Text(text); }
+nb::object Of(const std::string& text) { return Text(text); }
+nb::object Of(bool value) { return nb::bool_(value); }
+nb::object Of(double value) { return nb::float_(value); }
+
+template <std::integral Number>
+nb::object Of(Number value) {
+  return nb::int_(value);
+}
+
+template <typename T>
+nb::object Of(const std::vector<T>& values) {
+  nb::list list;
+  for (const T& value : values) list.append(Of(value));
+  return list;
+}
+
+template <typename T>
+nb::object Of(const std::optional<T>& value) {
+  return value ? Of(*value) : nb::none();
+}
+
+class Fields {
+ public:
+  template <typename T>
+  Fields& Add(const char* name, const T& value) {
+    dict_[name] = Of(value);
+    return *this;
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): what a report ends with
+  operator nb::dict() const { return dict_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): likewise
+  operator nb::object() const { return dict_; }
+
+ private:
+  nb::dict dict_;
+};
+
+std::string_view TypeName(const TensorInfo& tensor) {
+  return tensor.kind == ArrayKind::kMapTensor ? "map" : DTypeName(tensor.dtype);
+}
+
+nb::object ShapeOf(const TensorInfo& tensor) {
+  if (tensor.kind != ArrayKind::kTensor) return nb::none();
+  return Of(tensor.shape);
+}
+
+std::string_view RelationName(ParameterRelation relation) {
+  constexpr std::string_view kNames[] = {"equal", "different", "other type", "only in A",
+                                         "only in B"};
+  return kNames[static_cast<size_t>(relation)];
+}
+
+nb::object Of(const Warning& warning) {
+  return Fields().Add("code", WarningCodeName(warning.code)).Add("message", warning.message);
+}
+
+nb::object Of(const DamagedBlock& block) {
+  return Fields()
+      .Add("index", block.index)
+      .Add("offset", block.range.offset)
+      .Add("length", block.range.length);
+}
+
+nb::object Of(const Damage& damage) {
+  return Fields()
+      .Add("path", damage.path)
+      .Add("kind", DamageKindName(damage.kind))
+      .Add("detail", damage.detail)
+      .Add("first_bad_block", damage.block)
+      .Add("bad_blocks", damage.bad_blocks)
+      .Add("parameters", damage.parameters)
+      .Add("parameter_count", damage.parameter_count);
+}
+
+nb::object Of(const FirstDifference& first) {
+  std::optional<std::string> parameter;  // unknown in the header of an empty tensor
+  if (!first.parameter.empty()) parameter = first.parameter;
+  Fields fields;
+  fields.Add("offset", first.offset)
+      .Add("parameter", parameter)
+      .Add("in_header", first.in_header)
+      .Add("expected", first.expected)
+      .Add("found", first.found);
+  if (first.in_header) return fields;
+  return fields.Add("shard_offset", first.shard_offset)
+      .Add("source", first.source_path)
+      .Add("source_offset", first.source_offset);
+}
+
+nb::object Of(const FileDifference& difference) {
+  return Fields()
+      .Add("path", difference.path)
+      .Add("expected_size", difference.expected_size)
+      .Add("found_size", difference.found_size)
+      .Add("differing_bytes", difference.differing_bytes)
+      .Add("first", difference.first)
+      .Add("parameters", difference.parameters)
+      .Add("parameter_count", difference.parameter_count);
+}
+
+nb::object Of(const ReplicaPair& pair) {
+  Fields fields;
+  fields.Add("rank", pair.rank).Add("reference", pair.reference);
+  if (pair.other_type) return fields.Add("other_type", true);
+  return fields.Add("offset", pair.offset);
+}
+
+nb::object Of(const ReplicaDifference& difference) {
+  return Fields()
+      .Add("parameter", difference.parameter)
+      .Add("stage", difference.stage)
+      .Add("pairs", difference.pairs)
+      .Add("pair_count", difference.pair_count);
+}
+
+nb::object Of(const ReplicaReport& replicas) {
+  return Fields()
+      .Add("compared", replicas.compared)
+      .Add("shards", replicas.shards)
+      .Add("bytes", replicas.bytes)
+      .Add("differing", replicas.differing)
+      .Add("differences", replicas.differences);
+}
+
+nb::object Of(const ReplicaSample& sample) {
+  return Fields()
+      .Add("parameters", sample.parameters)
+      .Add("comparisons", sample.comparisons)
+      .Add("files", sample.files)
+      .Add("files_opened", sample.files_opened)
+      .Add("reads", sample.reads)
+      .Add("bytes", sample.bytes)
+      .Add("seconds", sample.seconds);
+}
+
+nb::object Of(const ParameterTotals& totals) {
+  return Fields().Add("weights", totals.weights).Add("optimizer", totals.optimizer);
+}
+
+nb::object Of(const TensorInfo& tensor) {
+  return Fields()
+      .Add("name", tensor.name)
+      .Add("dtype", DTypeName(tensor.dtype))
+      .Add("full_shape", tensor.shape)
+      .Add("bytes", tensor.bytes);
+}
+
+nb::object Of(const IoUsed& io) {
+  return Fields()
+      .Add("sources_mapped", io.sources_mapped)
+      .Add("sources_read", io.sources_read)
+      .Add("targets_direct", io.targets_direct)
+      .Add("targets_buffered", io.targets_buffered);
+}
+
+nb::object Of(const WrittenFile& file) {
+  return Fields().Add("path", file.path).Add("size", file.size);
+}
+
+nb::object Of(const SourceFileSummary& file) {
+  return Fields().Add("rank", file.rank).Add("path", file.path).Add("size", file.size);
+}
+
+nb::object Of(const TargetFileSummary& file) {
+  return Fields()
+      .Add("rank", file.rank)
+      .Add("path", file.path)
+      .Add("size", file.size)
+      .Add("parameters", file.parameters)
+      .Add("runs", file.runs)
+      .Add("source_ranks", file.source_ranks);
+}
+
+nb::object Of(const WorkerReport& report) {
+  return Fields()
+      .Add("index", report.shard.index)
+      .Add("count", report.shard.count)
+      .Add("published", report.published)
+      .Add("already_published", report.already_published)
+      .Add("outstanding", report.outstanding);
+}
+
+nb::object Of(const ParameterDigest& parameter) {
+  Fields fields;
+  fields.Add("name", parameter.name)
+      .Add("dtype", TypeName(parameter))
+      .Add("full_shape", ShapeOf(parameter))
+      .Add("bytes", parameter.bytes)
+      .Add("digest", parameter.digest);
+  if (!parameter.ranks.empty()) fields.Add("ranks", parameter.ranks);
+  return fields;
+}
+
+nb::object Of(const ValueDifference& values) {
+  Fields fields;
+  fields.Add("numbers", values.numbers);
+  if (std::isinf(values.greatest)) {
+    fields.Add("greatest", std::string_view("inf"));  // JSON has no such number
+  } else {
+    fields.Add("greatest", values.greatest);
+  }
+  return fields.Add("nan_against_number", values.nan_against_number)
+      .Add("nan_against_nan", values.nan_against_nan);
+}
+
+nb::object TypeOf(const std::optional<TensorInfo>& tensor) {
+  if (!tensor) return nb::none();
+  return Fields().Add("dtype", TypeName(*tensor)).Add("full_shape", ShapeOf(*tensor));
+}
+
+nb::object Of(const ParameterDiff& diff) {
+  Fields fields;
+  fields.Add("name", diff.name)
+      .Add("relation", RelationName(diff.relation))
+      .Add("a", TypeOf(diff.a))
+      .Add("b", TypeOf(diff.b));
+  if (diff.values) fields.Add("values", *diff.values);
+  if (!diff.a_ranks.empty()) fields.Add("a_ranks", diff.a_ranks);
+  if (!diff.b_ranks.empty()) fields.Add("b_ranks", diff.b_ranks);
+  return fields;
+}
+
+}  // namespace
+
+nb::dict ReportOf(const AgainstReport& report) {
+  return Fields()
+      .Add("equal", report.equal())
+      .Add("files", report.files)
+      .Add("bytes", report.bytes)
+      .Add("left_out", report.left_out)
+      .Add("renamed", report.renamed)
+      .Add("differences", report.differences)
+      .Add("replicas", report.replicas)
+      .Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const ConvertReport& report) {
+  return Fields()
+      .Add("files", report.files)
+      .Add("parameters", report.parameters)
+      .Add("left_out", report.left_out)
+      .Add("renamed", report.renamed)
+      .Add("largest", report.largest)
+      .Add("source_parameters", report.totals)
+      .Add("stage_alone", report.stage_alone)
+      .Add("source_ranks", report.source_ranks)
+      .Add("bytes_read", report.bytes_read)
+      .Add("bytes_written", report.bytes_written)
+      .Add("memory_planned", report.memory_planned)
+      .Add("memory_peak", report.memory_peak)
+      .Add("anonymous_peak", report.anonymous_peak)
+      .Add("io", report.io)
+      .Add("crc_files", report.crc_files)
+      .Add("crc_bytes", report.crc_bytes)
+      .Add("values_lost", report.values_lost)
+      .Add("pruned", report.pruned)
+      .Add("replicas", report.replicas)
+      .Add("sample", report.sample)
+      .Add("files_kept", report.files_kept)
+      .Add("completed_earlier_run", report.completed_earlier_run)
+      .Add("shard", report.shard)
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
+}
+
+nb::dict ReportOf(const DamageReport& report) {
+  std::vector<Warning> warnings;
+  if (report.files_without_digest > 0) {
+    warnings.push_back({WarningCode::kNotCompared,
+                        std::to_string(report.files_without_digest) + " of " +
+                            std::to_string(report.files) +
+                            (report.files == 1 ? " file" : " files") +
+                            " listed without a digest (converted with `checksum=false`): only "
+                            "sizes were compared"});
+  }
+  return Fields()
+      .Add("equal", report.damages.empty())
+      .Add("manifests", report.manifests)
+      .Add("files", report.files)
+      .Add("files_without_digest", report.files_without_digest)
+      .Add("bytes", report.bytes)
+      .Add("damages", report.damages)
+      .Add("warnings", warnings)
+      .Add("notes", report.notes);
+}
+
+nb::dict ReportOf(const DiffReport& report) {
+  Fields fields;
+  fields.Add("equal", report.equal())
+      .Add("parameters", report.parameters)
+      .Add("bytes", report.bytes)
+      .Add("bytes_read", report.bytes_read);
+  nb::object replicas = nb::none();
+  nb::object own_values = nb::none();
+  if (report.a) {
+    replicas = Fields().Add("a", report.a->replicas).Add("b", report.b->replicas);
+    own_values = Fields().Add("a", report.a->own_values).Add("b", report.b->own_values);
+  }
+  return fields.Add("replicas", replicas)
+      .Add("own_values", own_values)
+      .Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const DigestReport& report) {
+  Fields fields;
+  fields.Add("parameters", report.parameters)
+      .Add("digest", report.digest)
+      .Add("bytes", report.bytes)
+      .Add("bytes_read", report.bytes_read)
+      .Add("replicas", nb::object(nb::none()))
+      .Add("own_values", nb::object(nb::none()));
+  if (report.ranks) {
+    fields.Add("replicas", report.ranks->replicas).Add("own_values", report.ranks->own_values);
+  }
+  return fields.Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const MergeReport& report) {
+  return Fields()
+      .Add("sources", report.sources)
+      .Add("parameters", report.parameters)
+      .Add("bytes_compared", report.bytes_compared)
+      .Add("bytes_written", report.bytes_written)
+      .Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const PlanReport& report) {
+  std::vector<int64_t> source_ranks;
+  for (const SourceFileSummary& file : report.sources) source_ranks.push_back(file.rank);
+  const nb::object runs = Fields()
+                              .Add("count", report.runs)
+                              .Add("shortest", report.shortest_run)
+                              .Add("mean", report.runs == 0 ? 0 : report.bytes_read / report.runs)
+                              .Add("longest", report.longest_run);
+  return Fields()
+      .Add("sources", report.sources)
+      .Add("targets", report.targets)
+      .Add("source_ranks", source_ranks)
+      .Add("parameters", report.parameters)
+      .Add("left_out", report.left_out)
+      .Add("renamed", report.renamed)
+      .Add("largest", report.largest)
+      .Add("source_parameters", report.totals)
+      .Add("stage_alone", report.stage_alone)
+      .Add("bytes_read", report.bytes_read)
+      .Add("bytes_written", report.bytes_written)
+      .Add("runs", runs)
+      .Add("memory_bytes", report.memory_bytes)
+      .Add("memory_limit", report.memory_limit)
+      .Add("space_needed", report.bytes_written)
+      .Add("space_free", report.free_space_bytes)
+      .Add("sample", report.sample)
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
+}
+
+}  // namespace reshard::python
