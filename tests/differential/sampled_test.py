@@ -60,12 +60,11 @@ def check(seed, reshard):
             options + ["--check-replicas=none", "--unmatched=copy"])
         if (code, said) != (plain_code, plain_said):
             return seed, [f"exit {code}, without a look {plain_code}", *said]
-        files = {path.relative_to(folder / "unchecked")
-                 for path in (folder / "unchecked").rglob("*")
-                 if path.is_file()}
-        others = {path.relative_to(folder / "checked")
-                  for path in (folder / "checked").rglob("*")
-                  if path.is_file()}
+        files, others = ({path.relative_to(folder / side)
+                          for path in (folder / side).rglob("*")
+                          # Which options there were.
+                          if path.is_file() and path.name != "origin.jsonl"}
+                         for side in ("unchecked", "checked"))
         return seed, [str(path) for path in sorted(files | others)
                       if path not in files or path not in others
                       or not filecmp.cmp(folder / "checked" / path,
