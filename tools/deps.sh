@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 packages=(
   cmake ninja-build g++ python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
-  libdeflate-dev libssl-dev libboost-dev
+  libdeflate-dev zlib1g-dev libssl-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev liburing-dev xxhash
   strace e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
   zsh fish man-db mandoc
@@ -87,8 +87,8 @@ make_aarch64_root() {
   local root=build/aarch64-root
   local libraries=(
     libc6-dev libstdc++-12-dev libgcc-12-dev libfmt-dev nlohmann-json3-dev libcli11-dev
-    libprotobuf-dev libxxhash-dev libdeflate-dev libssl-dev libboost-dev libgtest-dev libgmock-dev
-    librapidcheck-dev
+    libprotobuf-dev libxxhash-dev libdeflate-dev zlib1g-dev libssl-dev libboost-dev libgtest-dev
+    libgmock-dev librapidcheck-dev
   )
   if [[ $(cat "$root/unpacked.txt" 2>/dev/null) == "${libraries[*]}" ]]; then
     return 0

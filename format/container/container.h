@@ -80,6 +80,8 @@ struct FileMetadata {
   std::string_view format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
   // Whether it is stated that no redundancy is removed from the file's set.
   bool states_redundancy = false;
+  // Whether a CRC-32 is stated, which is known when all contents are: 0 stands in its place.
+  bool states_crc = false;
 
   friend bool operator==(const FileMetadata&, const FileMetadata&) = default;
 };

@@ -58,10 +58,17 @@ class FileTable {
 
 // A CRC-32 that a file states of itself.
 struct StatedCrc {
+  // What the number is of.
+  enum class Of {
+    kBytes,   // `covered` as it stands in the file
+    kArrays,  // the arrays' names and contents, by name; `covered` is where the contents lie
+  };
+
   uint64_t value = 0;
   ByteRange covered;
   // In file order; some writers leave these bytes out of the number.
   std::vector<ByteRange> may_lack;
+  Of of = Of::kBytes;
 };
 
 // What reading a file yields: its table, and what is the file's own.

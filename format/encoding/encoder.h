@@ -3,6 +3,9 @@
 #define RESHARD_FORMAT_ENCODING_ENCODER_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "format/container/container.h"
@@ -26,6 +29,27 @@ std::string_view ExtensionOf(Container container);
 Status Encode(Container container, const FileMetadata& metadata, size_t arrays,
               const ArrayHeaderAt& header_at, const TakeLiteral& take_literal,
               const TakeFrames& take);
+
+// Where files of a container state their CRC-32.
+enum class CrcPlace {
+  kBehind,    // the last bytes, of all before them
+  kInHeader,  // of names and contents that follow
+};
+CrcPlace CrcPlaceOf(Container container);
+
+// What stands there.
+struct CrcText {
+  uint64_t offset = 0;
+  std::string bytes;  // as many whatever the number is
+};
+
+// The bytes of a file that TextOfCrc looks at, or all of a smaller one.
+inline constexpr size_t kCrcHeadBytes = 256;
+
+// Returns how a file of `file_size` bytes that was encoded with FileMetadata::states_crc and begins
+// with `head` states the number `crc`. Errors: kCorrupt for a file that has no place for it.
+Result<CrcText> TextOfCrc(CrcPlace place, std::span<const std::byte> head, uint64_t file_size,
+                          uint32_t crc);
 
 }  // namespace reshard
 

@@ -60,6 +60,15 @@ void AppendTensorHeader(std::string_view type, const Shape& dims, uint64_t conte
 
 }  // namespace
 
+std::string EncodeCrcTrailer(uint32_t crc) {
+  std::string trailer(kCrcMark);
+  trailer.resize(kCrcTrailerBytes - sizeof(crc), '\0');
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    trailer.push_back(static_cast<char>(crc >> shift & 0xff));
+  }
+  return trailer;
+}
+
 std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,
                               uint64_t content_bytes) {
   const std::string_view type = DTypeName(dtype);

@@ -24,6 +24,9 @@ inline constexpr uint64_t kValueContentBytes = uint64_t{512} << 20;
 // Whether a checkpoint has a tensor_type for tensors of `dtype`.
 constexpr bool IsMindSporeType(DType dtype) { return dtype <= DType::kString; }
 
+// Returns the trailer that states `crc`, the CRC-32 of everything before it.
+std::string EncodeCrcTrailer(uint32_t crc);
+
 // Returns everything of a Value up to the first content byte, for `content_bytes` bytes of content
 // that follow. Content is the last field, so the next Value may begin right behind it.
 std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& dims,

@@ -18,10 +18,6 @@
 namespace reshard {
 namespace {
 
-// The trailer: this, and a 10-byte big-endian number.
-constexpr std::string_view kCrcMark = "crc_num";
-constexpr size_t kCrcTrailerBytes = 17;
-
 // A disk reads what lies between headers as fast when these are no farther from each other.
 constexpr uint64_t kReadAheadDistance = uint64_t{64} << 10;
 

@@ -36,6 +36,10 @@
 
 namespace reshard {
 
+// The trailer of a checkpoint: this, and a CRC-32 as a 10-byte big-endian number.
+inline constexpr std::string_view kCrcMark = "crc_num";
+inline constexpr size_t kCrcTrailerBytes = 17;
+
 // The longest tag, in bytes.
 inline constexpr uint64_t kMaxTagBytes = uint64_t{64} << 10;
 // The longest tensor_type, in bytes; the names in use have at most 12.

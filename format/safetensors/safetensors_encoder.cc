@@ -90,6 +90,16 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
   if (metadata.states_redundancy && !entries.empty() && !is_taken("remove_redundancy")) {
     add("\"remove_redundancy\"", "False");
   }
+  if (metadata.states_crc) {
+    if (is_taken(kSafetensorsCrc)) {
+      return UnsupportedError(
+          "parameter \"crc_num\": safetensors files state their CRC-32 by this name; rename it, or "
+          "write no CRC");
+    }
+    if (!members.empty()) members += ',';
+    members += kCrcMember;
+    members += CrcMemberValue(0);
+  }
   for (const Entry& entry : entries) {
     if (!entry.is_int4) continue;
     RESHARD_ASSIGN_OR_RETURN(const std::string name, AsJson(entry.name));
@@ -139,6 +149,8 @@ Result<std::string> HeaderOf(const FileMetadata& metadata, const std::vector<Ent
 }
 
 }  // namespace
+
+std::string CrcMemberValue(uint32_t crc) { return fmt::format("{:<11}", fmt::format("{}\"", crc)); }
 
 Status EncodeSafetensors(const FileMetadata& metadata, size_t arrays,
                          const ArrayHeaderAt& header_at, const TakeLiteral& take_literal,

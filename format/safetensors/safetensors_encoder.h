@@ -5,11 +5,19 @@
 #define RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_ENCODER_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "format/container/container.h"
 #include "reshard/status.h"
 
 namespace reshard {
+
+// What a header has before its CRC-32, and that, the string's last quote included: as many bytes
+// for any number, with spaces behind it, as JSON allows.
+inline constexpr std::string_view kCrcMember = "\"crc_num\":\"";
+std::string CrcMemberValue(uint32_t crc);
 
 // As Encode (format/encoding/encoder.h). The header comes first; tensors are ordered by dtype and
 // name, so all of them are asked for before the first is taken, and their names are held meanwhile.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,7 @@ constexpr uint64_t kMostBlock = uint64_t{1} << 20;
 constexpr unsigned char kByteOrderMark = 0xEF;  // its first byte
 // Metadata that says something of the file, whatever tensor has its name.
 constexpr std::string_view kRemoveRedundancy = "remove_redundancy";
-constexpr std::string_view kFileMetadata[] = {"format", kRemoveRedundancy, "crc_num"};
+constexpr std::string_view kFileMetadata[] = {"format", kRemoveRedundancy, kSafetensorsCrc};
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
   uint64_t number = 0;
@@ -112,6 +114,8 @@ class HeaderTokens {
         memory_(memory) {}
 
   bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
+  // The CRC-32 of the contents, where metadata has one.
+  std::optional<StatedCrc> TakeCrc() { return std::exchange(crc_, std::nullopt); }
 
   // What nlohmann's parser calls.
   bool null() {
@@ -338,8 +342,25 @@ class HeaderTokens {
       return Fail(fmt::format("metadata {} comes twice", Quote(metadata_key_)));
     }
     if (value == kInt4Mark) int4_.insert(metadata_key_);
+    if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
     held_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
     return CheckHeld();
+  }
+
+  bool SetCrc(const std::string& value) {
+    uint32_t number = 0;
+    const char* const end = value.data() + value.size();
+    const auto [behind, error] = std::from_chars(value.data(), end, number);
+    // A tensor of the name may have it marked as its dtype.
+    if (value == kInt4Mark) return true;
+    if (error != std::errc() || behind != end) {
+      return Expected("a CRC-32, decimal, as metadata crc_num", Quote(value));
+    }
+    crc_ = {.value = number,
+            .covered = {content_begin_, content_bytes_},
+            .may_lack = {},
+            .of = StatedCrc::Of::kArrays};
+    return true;
   }
 
   // Checks a tensor by itself, and keeps it.
@@ -479,6 +500,7 @@ class HeaderTokens {
   std::string metadata_key_;
   std::set<std::string, std::less<>> metadata_keys_;
   std::set<std::string, std::less<>> int4_;
+  std::optional<StatedCrc> crc_;
   // The tensor at hand.
   StoredArray array_;
   bool in_tensor_ = false;
@@ -537,9 +559,28 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
                                                       *bytes.zero())));
   }
   const bool states_redundancy = tokens.HasMetadata(kRemoveRedundancy);
+  std::optional<StatedCrc> crc = tokens.TakeCrc();
   Result<FileTable> table = std::move(tokens).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{*std::move(table), std::nullopt, states_redundancy};
+  return TableOfFile{*std::move(table), std::move(crc), states_redundancy};
+}
+
+Result<bool> MayStateCrc(const FileBytes& file) {
+  constexpr uint64_t kOverlap = kSafetensorsCrc.size() - 1;
+  std::vector<std::byte> block(std::min(file.size, kHeaderPage));
+  if (block.size() < kLengthBytes) return false;
+  RESHARD_RETURN_IF_ERROR(file.read(0, block));
+  const uint64_t header = std::min(LittleEndian(std::span(block).first(kLengthBytes)),
+                                   std::min(kMostSafetensorsHeader, file.size - kLengthBytes));
+  for (uint64_t begin = 0;;) {
+    const std::string_view text(reinterpret_cast<const char*>(block.data()), block.size());
+    if (text.find(kSafetensorsCrc) != std::string_view::npos) return true;
+    const uint64_t end = begin + block.size();
+    if (end >= kLengthBytes + header) return false;
+    begin = end - kOverlap;
+    block.resize(std::min(kMostBlock, kLengthBytes + header - begin));
+    RESHARD_RETURN_IF_ERROR(file.read(begin, block));
+  }
 }
 
 }  // namespace reshard

@@ -24,6 +24,10 @@ namespace reshard {
 Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
                                          const MemoryCheck& memory);
 
+// Returns whether the file's header has the letters of metadata `crc_num`; only the table tells
+// whether that is what they are. Reads the header up to there. Errors: those of `file`.
+Result<bool> MayStateCrc(const FileBytes& file);
+
 }  // namespace reshard
 
 #endif  // RESHARD_FORMAT_SAFETENSORS_SAFETENSORS_READER_H_

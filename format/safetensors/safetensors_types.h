@@ -19,6 +19,9 @@ inline constexpr uint64_t kMostSafetensorsHeader = 100'000'000;
 // The member of a header that holds strings about the file, and so no tensor's name.
 inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 
+// The metadata that states a CRC-32 of the tensors, decimal.
+inline constexpr std::string_view kSafetensorsCrc = "crc_num";
+
 // The metadata of a tensor of I8 that MindSpore takes for Int4.
 inline constexpr std::string_view kInt4Mark = "Int4";
 

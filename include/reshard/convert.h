@@ -222,8 +222,9 @@ struct RecodeOptions {
   // What to do with texts, which safetensors files cannot hold: kError refuses them, else they are
   // left out with a warning.
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
-  bool checksum = true;  // as in CheckChoice
-  bool force = false;    // replace existing outputs
+  bool states_crc = false;  // as in TargetSpec
+  bool checksum = true;     // as in CheckChoice
+  bool force = false;       // replace existing outputs
   Resume resume = Resume::kNo;
   std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
   uint64_t memory_limit = 0;                      // as in ConvertOptions

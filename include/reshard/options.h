@@ -189,6 +189,10 @@ struct TargetSpec {
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
   uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
+  // Each checkpoint file states a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
+  // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
+  // CheckChoice::checksum.
+  bool states_crc = false;
 
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };

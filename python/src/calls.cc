@@ -140,6 +140,7 @@ constexpr Keyword<ConvertOptions> kConvert[] = {
      [](ConvertOptions& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
     {"force", [](ConvertOptions& o, nb::handle v) { Set(o.force, v); }},
     {"prune", [](ConvertOptions& o, nb::handle v) { Set(o.prune, v); }},
+    {"crc", [](ConvertOptions& o, nb::handle v) { Set(o.target.states_crc, v); }},
     {"no_checksum",
      [](ConvertOptions& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
     {"resume", [](ConvertOptions& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},

@@ -178,8 +178,8 @@ class MergedFile final : public PartSink {
   Result<StagedFile> Create(const FilePart& /*part*/, const WriteOptions& options) const override {
     return output_.Create(size_, options);
   }
-  Status Finish(const FilePart& /*part*/, StagedFile file,
-                const OutputDirectory::ByteSource& /*record*/) const override {
+  Status Finish(const FilePart& /*part*/, StagedFile file, const FinishedPart& /*finished*/,
+                const std::stop_token& /*stop*/) const override {
     return file.Finish();
   }
 
@@ -236,8 +236,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     for (const IndexedFile* index : checked) bytes += index->file_size();
     const CountedWork work(options.run, {.total_bytes = bytes, .phase = Phase::kCheck});
     const auto check_crc = [&](size_t i, const std::stop_token& stop) {
-      const IndexedFile& file = *checked[i];
-      return CheckCrc(opened.files, file.file(), *file.crc(), work.work().progress, stop);
+      return CheckCrc(opened.files, *checked[i], work.work().progress, stop);
     };
     RESHARD_RETURN_IF_ERROR(
         RunWorkers(work.work().workers, checked.size(), check_crc, options.run.stop));

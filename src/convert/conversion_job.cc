@@ -176,6 +176,7 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   if (TargetContainer(source, target) == Container::kSafetensors) {
     digest.Update("format=safetensors\n");
   }
+  if (target.states_crc) digest.Update("crc\n");
   if (source.each_alone()) digest.Update("each file\n");
   if (!target.names.empty()) digest.Update(fmt::format("names {}\n", Delimited(target.names)));
   if (IsWholeFolder(target.format)) {
@@ -295,6 +296,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   spec.checksum = options.checks.checksum;
+  spec.states_crc = target.states_crc;
   spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
   spec.prune = options.prune;

@@ -310,11 +310,13 @@ uint64_t MostFileBytes(const TargetSpec& target) {
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection) {
   ConversionTarget target;
-  target.ranks = std::make_unique<const MindSporeTarget>(
+  auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
       selection.unmatched.value_or(UnmatchedPolicy::kCopy),
       ParameterChoice(selection.include, selection.exclude, selection.renames, selection.casts),
       TargetContainer(source, spec), spec.names);
+  ranks->set_states_crc(spec.states_crc);
+  target.ranks = std::move(ranks);
   if (source.rule().stage_alone() && !spec.names.empty()) {
     return InvalidArgumentError("`names`: is not for one stage alone, whose files end in _partN");
   }
@@ -331,7 +333,9 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
     layout.place = [&source](std::string_view name) { return PlaceOf(source, name); };
     layout.states_redundancy = [&source] { return source.states_redundancy(); };
   }
-  RESHARD_ASSIGN_OR_RETURN(target.folder, FullTarget::Make(*target.ranks, layout));
+  RESHARD_ASSIGN_OR_RETURN(auto folder, FullTarget::Make(*target.ranks, layout));
+  folder->set_states_crc(spec.states_crc);
+  target.folder = std::move(folder);
   return target;
 }
 

@@ -348,6 +348,7 @@ ConvertOptions OptionsOf(const RecodeOptions& options) {
   convert.source.path = options.source;
   convert.target.folder = options.target_folder;
   convert.target.format = options.format;
+  convert.target.states_crc = options.states_crc;
   convert.selection.renames = options.renames;
   convert.selection.unmatched = options.unmatched;
   convert.checks.checksum = options.checksum;
@@ -446,8 +447,9 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
     }
     RESHARD_ASSIGN_OR_RETURN(const auto source,
                              OpenEachFile(files, from, LimitsOf(all, first), options.key));
-    const EachFileTarget target(source->tensors(), ParameterChoice({}, {}, options.renames), to,
-                                std::move(paths), options.unmatched == UnmatchedPolicy::kError);
+    EachFileTarget target(source->tensors(), ParameterChoice({}, {}, options.renames), to,
+                          std::move(paths), options.unmatched == UnmatchedPolicy::kError);
+    target.set_states_crc(options.states_crc);
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan, PlanConversion(*source, target, all.selection, {},
                                                                  first, options.run.stop));
     RESHARD_ASSIGN_OR_RETURN(ConvertReport report,

@@ -56,6 +56,18 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
   return {};
 }
 
+namespace {
+
+// The number is found with the digests.
+Status CheckCrcChoice(bool states_crc, bool checksum) {
+  if (checksum || !states_crc) return {};
+  return InvalidArgumentError(
+      "`crc` and `checksum=false` exclude each other: the CRC of a file is found while its digests "
+      "are; leave one of them out");
+}
+
+}  // namespace
+
 Status CheckOutside(const std::string& target, const std::string& source) {
   RESHARD_ASSIGN_OR_RETURN(const bool inside, IsInside(target, source));
   if (!inside) return {};
@@ -91,6 +103,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "one");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
   if (options.resume == Resume::kVerify && options.shard) {
     return InvalidArgumentError(
         "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
@@ -111,6 +124,7 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
         "tensors is made by `Convert`");
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.states_crc, options.checksum));
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   return CheckRenames(options.renames);
 }

@@ -80,7 +80,8 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
   CrcFiles found;
   for (const OpenedSource::File& file : source.chosen()) {
     if (!ranks.contains(file.rank)) continue;
-    RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
+    RESHARD_ASSIGN_OR_RETURN(const auto covered,
+                             CoveredByCrc(source.files(), file.id, source.container()));
     if (!covered) continue;
     found.files.push_back(file.id);
     found.bytes += covered->length;
@@ -91,8 +92,7 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
 Status CheckCrcFiles(OpenedSource& source, const CrcFiles& files, const SharedWork& work) {
   const auto check = [&](size_t i, const std::stop_token& stop) -> Status {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tables().Get(files.files[i]));
-    const std::optional<StatedCrc>& crc = index->crc();
-    return crc ? CheckCrc(source.files(), index->file(), *crc, work.progress, stop) : Status();
+    return index->crc() ? CheckCrc(source.files(), *index, work.progress, stop) : Status();
   };
   return RunWorkers(work.workers, files.files.size(), check, work.stop);
 }

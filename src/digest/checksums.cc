@@ -1,9 +1,11 @@
 // The digests of streams of bytes that are not the logical one, and how digests look.
 #include <libdeflate.h>
 #include <xxhash.h>
+#include <zlib.h>
 
 #include <charconv>
 #include <cstddef>
+#include <limits>
 #include <new>
 
 #include "src/base/kernel_list.h"
@@ -74,6 +76,22 @@ std::optional<Digest128> ParseHex(std::string_view hex) {
 void Crc32::Update(std::span<const std::byte> bytes) {
   // Without bytes data() may be null, which libdeflate takes for a new beginning.
   if (!bytes.empty()) value_ = libdeflate_crc32(value_, bytes.data(), bytes.size());
+}
+
+void Crc32::UpdateZeros(uint64_t count) {
+  constexpr uint64_t kMost = std::numeric_limits<z_off_t>::max();
+  if (count > kMost) {
+    UpdateZeros(count - kMost);
+    count = kMost;
+  }
+  // Of a run of 1, 2, 4 ... zeros, which are put together as `count` says.
+  const unsigned char zero = 0;
+  uLong run = crc32_z(0, &zero, 1);
+  for (uint64_t length = 1; count > 0; length *= 2, count /= 2) {
+    const auto bytes = static_cast<z_off_t>(length);
+    if (count % 2 == 1) value_ = static_cast<uint32_t>(crc32_combine(value_, run, bytes));
+    if (count > 1) run = crc32_combine(run, run, bytes);
+  }
 }
 
 void Xxh3::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }

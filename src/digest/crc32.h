@@ -13,6 +13,8 @@ namespace reshard {
 class Crc32 {
  public:
   void Update(std::span<const std::byte> bytes);
+  // Adds so many zero bytes, in a time that grows with the logarithm of their number.
+  void UpdateZeros(uint64_t count);
   // Of all bytes so far; 0 of none.
   uint32_t value() const { return value_; }
 

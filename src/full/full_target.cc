@@ -32,11 +32,11 @@ struct FullTarget::Tensor {
   UnifiedPlace place = UnifiedPlace::kPart;
 };
 
-Result<std::unique_ptr<const FullTarget>> FullTarget::Make(const Target& whole,
-                                                           const FullLayout& layout) {
+Result<std::unique_ptr<FullTarget>> FullTarget::Make(const Target& whole,
+                                                     const FullLayout& layout) {
   std::unique_ptr<FullTarget> target(new FullTarget(whole, layout.family));
   RESHARD_RETURN_IF_ERROR(target->Divide(layout));
-  return std::unique_ptr<const FullTarget>(std::move(target));
+  return target;
 }
 
 Status FullTarget::Divide(const FullLayout& layout) {

@@ -49,8 +49,7 @@ class FullTarget final : public Target {
  public:
   // Divides the file that `whole` has. Errors: kMismatch where there is nothing to write; those of
   // `whole`.
-  static Result<std::unique_ptr<const FullTarget>> Make(const Target& whole,
-                                                        const FullLayout& layout);
+  static Result<std::unique_ptr<FullTarget>> Make(const Target& whole, const FullLayout& layout);
 
   int64_t files() const override;
   std::string PathOf(int64_t file) const override;

@@ -12,6 +12,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/job/file_digests.h"
 #include "src/job/target_place.h"
 #include "src/record/origin.h"
 
@@ -187,6 +188,23 @@ Result<StagedFile> JobFolder::OpenPart(const std::string& path, uint64_t size, B
                                        const WriteOptions& options) const {
   RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
   return StagedFile::OpenPart(place.folder, place.name, size, part, options);
+}
+
+Status JobFolder::Overwrite(const std::string& path, const CrcText& text) const {
+  RESHARD_ASSIGN_OR_RETURN(const TargetPlace place, MakePlace(folder_, StagedPath(path)));
+  return place.folder.Overwrite(place.name, text.offset, text.bytes);
+}
+
+Status JobFolder::FinishWhole(const std::string& path, const FinishedPart& finished,
+                              const std::stop_token& stop) const {
+  std::optional<CrcOfFile> crc;
+  if (finished.lacks_crc) {
+    RESHARD_ASSIGN_OR_RETURN(crc, FindCrc(PathOfStaged(path), stop));
+    RESHARD_RETURN_IF_ERROR(Overwrite(path, crc->text));
+  }
+  return WriteRecord(path, [&](const OutputDirectory::ByteSink& out) {
+    return finished.record(crc ? &crc->with : nullptr, out);
+  });
 }
 
 Status JobFolder::WriteRecord(const std::string& path,

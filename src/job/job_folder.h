@@ -27,11 +27,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "format/encoding/encoder.h"
 #include "reshard/byte_range.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -43,6 +45,7 @@
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
 #include "src/record/part_record.h"
+#include "src/write/part_sink.h"
 
 namespace reshard {
 
@@ -107,6 +110,12 @@ class JobFolder {
   // Stages the part record of the file at `path`, which is whole and durable, in place of one that
   // is of no use, and makes it durable.
   Status WriteRecord(const std::string& path, const OutputDirectory::ByteSource& record) const;
+  // The same of a file that one worker, or a run alone, has finished, with the CRC that it may
+  // lack.
+  Status FinishWhole(const std::string& path, const FinishedPart& finished,
+                     const std::stop_token& stop) const;
+  // Writes a CRC into the staged file at `path`, and makes it durable.
+  Status Overwrite(const std::string& path, const CrcText& text) const;
   // Returns the head of the part record of the staged `file`, or nothing unless both are whole.
   // Errors: kIo.
   Result<std::optional<PartRecordHead>> StagedHead(const ManifestFile& file) const;

@@ -24,6 +24,7 @@ constexpr std::string_view kChecksumKey = "checksum ";
 constexpr std::string_view kWorkersKey = "shards ";
 constexpr std::string_view kStrategiesKey = "strategies ";
 constexpr std::string_view kPruneKey = "prune";
+constexpr std::string_view kCrcKey = "crc";
 constexpr std::string_view kOriginKey = "origin ";
 constexpr std::string_view kTargetKey = "target ";
 constexpr std::string_view kNone = "-";
@@ -105,6 +106,10 @@ std::string HowToGoOn(uint64_t workers, const std::vector<uint64_t>& outstanding
 
 }  // namespace
 
+bool StatesCrc(const JobSpec& spec, std::string_view path) {
+  return spec.states_crc && !path.ends_with(".json");
+}
+
 Result<JobSpec> CheckedSpec(JobSpec spec) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(spec.fingerprint));
   if (!IsManifestName(spec.manifest_name)) {
@@ -129,6 +134,7 @@ JobText JobTextOf(const JobSpec& spec) {
   job.tool_version = kVersion;
   job.manifest_name = spec.manifest_name;
   job.checksum = spec.checksum;
+  job.states_crc = spec.states_crc;
   job.workers = spec.workers;
   job.source_strategy = spec.source_strategy;
   job.target_strategy = spec.target_strategy;
@@ -151,10 +157,12 @@ bool JobText::IsSameJob(const JobText& other) const {
 }
 
 std::string EncodeJobText(const JobText& job) {
-  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}\n{}", kVersionKey, job.tool_version,
+  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}\n{}", kVersionKey, job.tool_version,
                      kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no",
                      kWorkersKey, job.workers, kStrategiesKey, OrNone(job.source_strategy),
-                     OrNone(job.target_strategy), job.prune ? fmt::format("{}\n", kPruneKey) : "",
+                     OrNone(job.target_strategy),
+                     job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
+                     job.prune ? fmt::format("{}\n", kPruneKey) : "",
                      job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
                      job.targets, job.sources);
 }
@@ -181,6 +189,7 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
         fmt::format("{}: expected at most {} shards, found {}; remove the folder that it lies in",
                     Escape(path), kMaxWorkers, job.workers));
   }
+  job.states_crc = TakeLine(text, kCrcKey, nothing);
   job.prune = TakeLine(text, kPruneKey, nothing);
   TakeLine(text, kOriginKey, job.origin);
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
@@ -202,6 +211,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   spec.source_strategy = job.source_strategy;
   spec.target_strategy = job.target_strategy;
   spec.checksum = job.checksum;
+  spec.states_crc = job.states_crc;
   spec.workers = job.workers;
   spec.prune = job.prune;
   spec.origin = job.origin;

@@ -34,6 +34,7 @@ struct JobSpec {
   // One opaque line for each source: when they are the same, so are the bytes that a run writes.
   std::vector<std::string> source_identities;
   bool checksum = true;      // the part records hold digests
+  bool states_crc = false;   // checkpoint files state a CRC-32 of themselves
   bool refuse_lost = false;  // publish nothing where a cast made a finite value infinite or NaN
   bool force = false;        // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
@@ -47,6 +48,10 @@ struct JobSpec {
   MemoryMeter* meter = nullptr;  // looked at when much is held; has to live as long
 };
 
+// Whether the target file at `path` states a CRC-32 of itself; an index of others, which is JSON,
+// does not.
+bool StatesCrc(const JobSpec& spec, std::string_view path);
+
 // Returns the spec with its files sorted.
 // Errors: kInvalidArgument for names, paths and fingerprints that no target folder may hold.
 Result<JobSpec> CheckedSpec(JobSpec spec);
@@ -55,6 +60,7 @@ struct JobText {
   std::string tool_version;
   std::string manifest_name;
   bool checksum = true;
+  bool states_crc = false;
   uint64_t workers = 0;         // that do it together; 0: one run alone
   std::string source_strategy;  // digests, for the manifest; empty: none
   std::string target_strategy;

@@ -10,6 +10,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/job/file_digests.h"
 #include "src/job/leftovers.h"
 #include "src/job/target_place.h"
 
@@ -209,10 +210,10 @@ Result<StagedFile> TargetJob::Create(const FilePart& part, const WriteOptions& o
   return folder_->Create(file.path, file.size, options);
 }
 
-Status TargetJob::Finish(const FilePart& part, StagedFile file,
-                         const OutputDirectory::ByteSource& record) const {
+Status TargetJob::Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                         const std::stop_token& stop) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
-  return folder_->WriteRecord(spec_.files[part.file].path, record);
+  return folder_->FinishWhole(spec_.files[part.file].path, finished, stop);
 }
 
 Result<PublishReport> TargetJob::Publish() {

@@ -79,8 +79,8 @@ class TargetJob final : public PartSink {
   Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const override;
   // One that was finished is given up.
   Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override;
-  Status Finish(const FilePart& part, StagedFile file,
-                const OutputDirectory::ByteSource& record) const override;
+  Status Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                const std::stop_token& stop) const override;
 
   // Puts the files and the manifest in place, once all files are finished. At most once.
   // Errors: kIo, kNotFound. After one the target folder may have no manifest; Begin with the same

@@ -1,5 +1,5 @@
-// The files of a target folder: found by their paths without following symbolic links, read back,
-// and the proof that staged files can be moved there, before anything there is given up.
+// The files of a target folder: found by their paths without following symbolic links, and the
+// proof that staged files can be moved there, before anything there is given up.
 //
 // No state. Any thread, but for the proof: one thread, which holds the right to the target, and not
 // while another one publishes.
@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <set>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +15,6 @@
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
 #include "src/record/manifest_codec.h"
-#include "src/write/target_record.h"
 
 namespace reshard {
 
@@ -50,15 +48,6 @@ Status ProveMoves(const OutputDirectory& staging, const OutputDirectory& target,
 // Removes what a killed ProveMoves may have left in `target`, its folders and those of the part
 // records. Errors: kIo.
 Status RemoveProbes(const OutputDirectory& target);
-
-// Reads the whole file at `path` and returns whether it has this size and this digest, 32
-// hexadecimal digits. Any thread. Errors: those of SourceFiles; kCancelled.
-Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
-                          const std::string& expected_digest, const std::stop_token& stop);
-
-// Reads the whole file at `path` in its order. Any thread. Errors: those of SourceFiles;
-// kCancelled.
-Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop);
 
 }  // namespace reshard
 

@@ -7,6 +7,7 @@
 #include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/job/file_digests.h"
 #include "src/job/job_spec.h"
 #include "src/job/leftovers.h"
 #include "src/job/target_check.h"
@@ -234,15 +235,15 @@ Result<StagedFile> WorkerJob::Create(const FilePart& part, const WriteOptions& o
   return folder_->Create(file.path, file.size, options);
 }
 
-Status WorkerJob::Finish(const FilePart& part, StagedFile file,
-                         const OutputDirectory::ByteSource& record) const {
+Status WorkerJob::Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                         const std::stop_token& stop) const {
   RESHARD_RETURN_IF_ERROR(file.Finish());
   const std::string& path = spec_.files[part.file].path;
-  if (IsWhole(part)) return folder_->WriteRecord(path, record);
+  if (IsWhole(part)) return folder_->FinishWhole(path, finished, stop);
   // A block record is held whole, unlike a part record.
   return folder_->WriteBlockRecord(path, part.range,
                                    [&](const OutputDirectory::ByteSink& sink) -> Status {
-                                     return record([&](std::string_view bytes) -> Status {
+                                     return finished.record(nullptr, [&](std::string_view bytes) {
                                        if (spec_.meter != nullptr) spec_.meter->Look();
                                        return sink(bytes);
                                      });
@@ -285,10 +286,17 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
     records.push_back(*std::move(record));
   }
   FileDigests read;
-  if (spec_.checksum) {
+  std::optional<CrcOfFile> crc;
+  if (StatesCrc(spec_, file.path)) {
+    RESHARD_ASSIGN_OR_RETURN(crc, FindCrc(path, patience.stop));
+    read = std::move(crc->without);
+  } else if (spec_.checksum) {
     RESHARD_ASSIGN_OR_RETURN(read, DigestFile(path, patience.stop));
   }
-  RESHARD_ASSIGN_OR_RETURN(const std::string record, JoinBlockRecords(records, read, path));
+  RESHARD_ASSIGN_OR_RETURN(const std::string record,
+                           JoinBlockRecords(records, read, crc ? &crc->with : nullptr, path));
+  // A process that ends behind this has written what the next one will write.
+  if (crc) RESHARD_RETURN_IF_ERROR(folder_->Overwrite(file.path, crc->text));
   return folder_->WriteRecord(
       file.path, [&record](const OutputDirectory::ByteSink& sink) { return sink(record); });
 }

@@ -65,8 +65,8 @@ class WorkerJob final : public PartSink {
   // Keeps nothing: what was finished is not to be written.
   Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const override;
   Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override;
-  Status Finish(const FilePart& part, StagedFile file,
-                const OutputDirectory::ByteSource& record) const override;
+  Status Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                const std::stop_token& stop) const override;
   bool IsWhole(const FilePart& part) const;
 
   // Says that the share is finished: its parts are, and their sources are what they were.

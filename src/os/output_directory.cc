@@ -229,6 +229,24 @@ Status OutputDirectory::WriteFile(const std::string& name, std::string_view byte
   return WriteFile(name, [bytes](const ByteSink& sink) { return sink(bytes); });
 }
 
+Status OutputDirectory::Overwrite(const std::string& name, uint64_t offset,
+                                  std::string_view bytes) const {
+  const std::string path = PathOf(name);
+  FileDescriptor file(
+      Uninterrupted([&] { return openat(fd(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC); }));
+  if (!file.valid() && errno == ENOENT) return NotFoundError(Escape(path) + ": no such file");
+  if (!file.valid()) return ErrnoStatus(errno, "open", path);
+  while (!bytes.empty()) {
+    const ssize_t written = Uninterrupted(
+        [&] { return pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (written < 0) return ErrnoStatus(errno, "write", path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  if (fsync(file.get()) != 0) return ErrnoStatus(errno, "flush", path);
+  return file.Close(path);
+}
+
 Status OutputDirectory::WriteFile(const std::string& name, const ByteSource& source) const {
   const std::string path = PathOf(name);
   FileDescriptor file(Uninterrupted([&] {

@@ -67,6 +67,9 @@ class OutputDirectory {
   using ByteSource = std::function<Status(const ByteSink& sink)>;
   Status WriteFile(const std::string& name, const ByteSource& source) const;
 
+  // Writes `bytes` over those of a file from `offset` on, durably. Errors: kNotFound, kIo.
+  Status Overwrite(const std::string& name, uint64_t offset, std::string_view bytes) const;
+
   // Makes an empty file where there is no file; not durable.
   Status MakeFile(const std::string& name) const;
 

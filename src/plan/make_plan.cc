@@ -99,6 +99,7 @@ class PlanMaker {
     plan_.rank = file.rank;
     plan_.path = file.path;
     plan_.parameters = file.arrays;
+    if (file.metadata.states_crc && file.literal.empty()) plan_.crc = CrcPlaceOf(file.container);
     if (!visit_) plan_.segments.reserve(2 * file.arrays);  // mostly a header and a content each
   }
 

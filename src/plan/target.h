@@ -50,10 +50,14 @@ class Target {
   // would have one name; those of opening files.
   virtual Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const = 0;
 
+  // Whether files state a CRC-32 of themselves; said before any is planned.
+  void set_states_crc(bool states) { states_crc_ = states; }
+
   // Makes the file and plans it (MakePlan).
   Result<TargetPlan> Plan(int64_t file, PlanFindings& findings,
                           const SegmentVisitor& visit = {}) const {
-    RESHARD_ASSIGN_OR_RETURN(const TargetFile made, MakeFile(file, findings));
+    RESHARD_ASSIGN_OR_RETURN(TargetFile made, MakeFile(file, findings));
+    made.metadata.states_crc = states_crc_;
     return MakePlan(source_, made, visit);
   }
 
@@ -64,6 +68,7 @@ class Target {
  private:
   const Source& source_;
   const ParameterChoice choice_;
+  bool states_crc_ = false;
 };
 
 }  // namespace reshard

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "format/encoding/encoder.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/name_arena.h"
@@ -59,9 +60,10 @@ struct TargetPlan {
   uint64_t size = 0;
   std::vector<Segment> segments;  // in file order, without gaps
   uint64_t parameters = 0;
-  std::vector<FileId> sources;  // files whose bytes it reads, ascending
-  NameArena names;              // that contents refer to
-  uint64_t making_bytes = 0;    // of memory, about, that was held besides to make it
+  std::vector<FileId> sources;       // files whose bytes it reads, ascending
+  NameArena names;                   // that contents refer to
+  std::optional<CrcPlace> crc = {};  // where the file states its CRC-32; 0 is planned there
+  uint64_t making_bytes = 0;         // of memory, about, that was held besides to make it
 };
 
 // About the bytes of memory that a segment holds.

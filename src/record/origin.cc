@@ -105,6 +105,7 @@ std::string OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
   if (target.format == TargetFormat::kHuggingFace) {
     add("shard_size", fmt::format("{}", target.shard_size));
   }
+  if (target.states_crc) add("crc", "true");
   if (!selection.ranks.empty()) {
     add("ranks", Array(selection.ranks, [](int64_t rank) { return fmt::format("{}", rank); }));
   }

@@ -37,6 +37,12 @@ struct LostValues {
   friend bool operator==(const LostValues&, const LostValues&) = default;
 };
 
+// The digests of a file's bytes, each 32 hexadecimal digits.
+struct FileDigests {
+  std::string file;
+  std::vector<std::string> blocks;  // of each kDigestBlockBytes
+};
+
 struct PartRecordHead {
   std::string plan = {};  // the plan's fingerprint
   std::string path;       // of the target file, relative to the target folder

@@ -55,9 +55,16 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
   return IndexedFile(file, bytes.size, *std::move(read));
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
+Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file,
+                                              Container container) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
+  if (container == Container::kSafetensors) {
+    RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(bytes));
+    if (!may_state) return std::optional<ByteRange>();
+    RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}));
+    return read.crc ? std::optional(read.crc->covered) : std::nullopt;
+  }
   if (reader.decryption() != Decryption::kNone)
     return std::optional<ByteRange>();  // no trailer is encrypted
   // Before the container, which is told by another place of the file: most files have no trailer.
@@ -65,8 +72,8 @@ Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
   if (trailer.ok() && !*trailer) return trailer;
   std::vector<std::byte> head(std::min<uint64_t>(bytes.size, kSignatureBytes));
   RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
-  const Result<Container> container = ContainerOf(head, bytes.size);
-  if (!container.ok() || *container != Container::kMindSpore) return std::optional<ByteRange>();
+  const Result<Container> found = ContainerOf(head, bytes.size);
+  if (!found.ok() || *found != Container::kMindSpore) return std::optional<ByteRange>();
   return trailer;
 }
 

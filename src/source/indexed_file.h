@@ -77,12 +77,13 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path);
 // `memory`, which is asked now and then.
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
 
-// Returns the bytes of which the file states a CRC-32, where its container has one and the file
+// Returns the bytes of which the file, taken for one of `container`, states a CRC-32, where it
 // does: what its table's reader returns as StatedCrc::covered. Thousands of files need not be
-// indexed for it: it reads the last bytes of the file, and where these may state one the first
-// ones, which tell the container. A file of no known container states none. Any thread.
-// Errors: kCorrupt for a number that is no CRC-32; those of SourceFiles.
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
+// indexed for it: of a checkpoint of MindSpore it reads the last bytes, and where these may state
+// one the first ones, which tell the container; of a safetensors file the header, and only one with
+// the letters of it is indexed. Any thread. Errors: kCorrupt for a number that is no CRC-32; those
+// of SourceFiles.
+Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file, Container container);
 
 }  // namespace reshard
 

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <span>
 
-#include "format/container/container.h"
+#include "format/container/file_table.h"
 #include "reshard/byte_range.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
+#include "src/source/array_crc.h"
 
 namespace reshard {
 namespace {
@@ -48,10 +49,20 @@ class CrcWithout {
   Crc32 crc_;
 };
 
-}  // namespace
+Status CheckArrays(SourceFiles& files, const IndexedFile& file,
+                   const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  const uint64_t stated = file.crc()->value;
+  RESHARD_ASSIGN_OR_RETURN(const ArrayCrc crc,
+                           CrcOfArrays(files, file.file(), file.table(), progress, stop));
+  if (stated == crc.mindspore || stated == crc.plain) return {};
+  return CorruptError(fmt::format(
+      "{}: its metadata crc_num states CRC-32 {}, its tensors have {}; the file is damaged: take "
+      "another copy of it",
+      Escape(files.path(file.file())), stated, crc.mindspore));
+}
 
-Status CheckCrc(SourceFiles& files, FileId file, const StatedCrc& stated,
-                const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+Status CheckBytes(SourceFiles& files, FileId file, const StatedCrc& stated,
+                  const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
   const bool may_lack = !stated.may_lack.empty();
   Crc32 crc;
   CrcWithout crc_without(stated.may_lack, stated.covered.offset);
@@ -69,6 +80,14 @@ Status CheckCrc(SourceFiles& files, FileId file, const StatedCrc& stated,
       "{}: the trailer states CRC-32 {:08x}, the {} bytes before it have {:08x}; the file is "
       "damaged: take another copy of it",
       Escape(files.path(file)), stated.value, stated.covered.length, crc.value()));
+}
+
+}  // namespace
+
+Status CheckCrc(SourceFiles& files, const IndexedFile& file,
+                const std::function<void(uint64_t)>& progress, const std::stop_token& stop) {
+  if (file.crc()->of == StatedCrc::Of::kArrays) return CheckArrays(files, file, progress, stop);
+  return CheckBytes(files, file.file(), *file.crc(), progress, stop);
 }
 
 }  // namespace reshard

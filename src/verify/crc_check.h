@@ -6,17 +6,17 @@
 #include <functional>
 #include <stop_token>
 
-#include "format/container/file_table.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
+#include "src/source/indexed_file.h"
 
 namespace reshard {
 
-// Reads the bytes of `file` that `stated`, which is what it states of itself, is of, and compares.
-// The number without the bytes that it may lack is accepted beside the true one.
+// Reads the bytes that the CRC of `file`, which has to state one, is of, and compares. The numbers
+// that MindSpore writes instead of the true one, for what it counts otherwise, are accepted, too.
 // `progress`, which may be empty, is called with the bytes read since its last call. Any thread.
 // Errors: kCorrupt when the numbers differ; those of SourceFiles; kCancelled.
-Status CheckCrc(SourceFiles& files, FileId file, const StatedCrc& stated,
+Status CheckCrc(SourceFiles& files, const IndexedFile& file,
                 const std::function<void(uint64_t)>& progress, const std::stop_token& stop);
 
 }  // namespace reshard

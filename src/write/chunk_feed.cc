@@ -192,16 +192,19 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
         Quote(lost.front().name)));
   }
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
-  const auto record = [&](const OutputDirectory::ByteSink& out) -> Status {
-    if (part.range.length == plan.size) {
-      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, lost, out);
+  FinishedPart finished;
+  const bool whole = part.range.length == plan.size;
+  finished.lacks_crc = whole && plan.crc == CrcPlace::kInHeader;
+  finished.record = [&](const FileDigests* found, const OutputDirectory::ByteSink& out) -> Status {
+    if (whole) {
+      return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, found, lost, out);
     }
     RESHARD_ASSIGN_OR_RETURN(
         const std::string blocks,
         EncodePartBlocks(plan, part.range, work_.fingerprint, work_.sources, digest, lost));
     return out(blocks);
   };
-  RESHARD_RETURN_IF_ERROR(sink_.Finish(part, std::move(written.file), record));
+  RESHARD_RETURN_IF_ERROR(sink_.Finish(part, std::move(written.file), finished, stop_.get_token()));
   if (work_.part_done) work_.part_done();
   return {};
 }

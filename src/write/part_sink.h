@@ -6,12 +6,14 @@
 #define RESHARD_SRC_WRITE_PART_SINK_H_
 
 #include <cstddef>
+#include <functional>
 #include <stop_token>
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
+#include "src/record/part_record.h"
 
 namespace reshard {
 
@@ -23,6 +25,16 @@ struct FilePart {
   friend bool operator==(const FilePart&, const FilePart&) = default;
 };
 
+// What is known of a part once all its bytes are written.
+struct FinishedPart {
+  // The part is a whole file that states its CRC-32 before its contents: now it is to be found and
+  // written.
+  bool lacks_crc = false;
+  // Hands on the bytes of a part record for a whole file, of a block record for any other part.
+  // `found` are the digests of a file that lacked its CRC, else null.
+  std::function<Status(const FileDigests* found, const OutputDirectory::ByteSink& out)> record;
+};
+
 class PartSink {
  public:
   virtual ~PartSink() = default;
@@ -32,11 +44,10 @@ class PartSink {
   virtual Result<bool> IsKept(const FilePart& part, const std::stop_token& stop) const = 0;
   // Makes, or opens, the file that takes just the bytes of the part. Errors: those of StagedFile.
   virtual Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const = 0;
-  // All bytes of the part are in `file`: makes them durable, then `record`, which is a part record
-  // for a whole file and a block record for any other part. Errors: those of StagedFile and
-  // `record`; kIo.
-  virtual Status Finish(const FilePart& part, StagedFile file,
-                        const OutputDirectory::ByteSource& record) const = 0;
+  // All bytes of the part are in `file`: makes them durable, then its record. A request of `stop`
+  // may end the call with kCancelled. Errors: those of StagedFile and of the record; kIo.
+  virtual Status Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                        const std::stop_token& stop) const = 0;
 };
 
 }  // namespace reshard

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <variant>
 
+#include "format/encoding/encoder.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/part_record.h"
@@ -126,13 +127,28 @@ TargetDigest::TargetDigest(const TargetPlan& plan, ByteRange range)
   if (casts) images_.resize(plan.segments.size());
 }
 
-void TargetDigest::AddChunk(std::span<const std::byte> chunk, const ChunkDigest& sums) {
+void TargetDigest::AddChunk(std::span<std::byte> chunk, const ChunkDigest& sums) {
   AddSums(sums);
   // Small enough to stay in the cache of a core from one digest to the other.
   constexpr size_t kPieceBytes = size_t{256} << 10;
   for (; !chunk.empty(); chunk = chunk.subspan(std::min(kPieceBytes, chunk.size()))) {
-    AddPiece(chunk.first(std::min(kPieceBytes, chunk.size())));
+    const auto piece = chunk.first(std::min(kPieceBytes, chunk.size()));
+    if (range_.length == plan_.size && plan_.crc == CrcPlace::kBehind) StateCrc(piece);
+    AddPiece(piece);
   }
+}
+
+void TargetDigest::StateCrc(std::span<std::byte> piece) {
+  const auto text_of = [this](uint32_t crc) {
+    return TextOfCrc(CrcPlace::kBehind, {}, plan_.size, crc).value();  // the plan has its place
+  };
+  const uint64_t covered = text_of(0).offset;
+  crc_.Update(piece.first(std::min<uint64_t>(piece.size(), covered - std::min(covered, next_))));
+  const uint64_t end = next_ + piece.size();
+  if (end <= covered) return;
+  const std::string text = text_of(crc_.value()).bytes;
+  const uint64_t begin = std::max(covered, next_);
+  std::memcpy(piece.data() + (begin - next_), text.data() + (begin - covered), end - begin);
 }
 
 void TargetDigest::AddSums(const ChunkDigest& sums) {

@@ -22,6 +22,7 @@
 
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
+#include "src/digest/crc32.h"
 #include "src/digest/digest128.h"
 #include "src/digest/logical_digest.h"
 #include "src/digest/xxh3.h"
@@ -88,8 +89,9 @@ class TargetDigest {
   TargetDigest(const TargetPlan& plan, ByteRange range);
   explicit TargetDigest(const TargetPlan& plan) : TargetDigest(plan, {0, plan.size}) {}
 
-  // Adds the next bytes, and their logical digests.
-  void AddChunk(std::span<const std::byte> chunk, const ChunkDigest& sums);
+  // Adds the next bytes, and their logical digests. Writes the CRC-32 of a whole file into them
+  // that has it behind what it is of.
+  void AddChunk(std::span<std::byte> chunk, const ChunkDigest& sums);
 
   // Compares both sides, and the literals with the plan's, once all bytes of the range were added.
   // Errors: kInternal, naming the file and the parameter, when they differ.
@@ -111,6 +113,8 @@ class TargetDigest {
  private:
   void AddSums(const ChunkDigest& sums);
   void AddPiece(std::span<const std::byte> piece);
+  // Adds to the CRC, and writes it where it belongs.
+  void StateCrc(std::span<std::byte> piece);
 
   const TargetPlan& plan_;
   const ByteRange range_;
@@ -122,6 +126,7 @@ class TargetDigest {
   Xxh3 block_;
   std::vector<std::string> blocks_;
   uint64_t next_;  // offset of the next byte to be added
+  Crc32 crc_;
   std::optional<uint64_t> changed_literal_;
 };
 

@@ -220,11 +220,15 @@ Status CheckBlocks(const std::vector<std::string>& written, const std::vector<st
 
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
-                          const std::vector<LostValues>& lost,
+                          const FileDigests* found, const std::vector<LostValues>& lost,
                           const PartRecordEncoder::Sink& sink) {
   PartRecordEncoder encoder(sink);
   PartRecordHead head = HeadOf(plan, fingerprint, names, digest);
   head.lost = lost;
+  if (digest != nullptr && found != nullptr) {
+    head.digest = found->file;
+    head.blocks = found->blocks;
+  }
   RESHARD_RETURN_IF_ERROR(encoder.WriteHead(head));
   RecordedValue value;
   for (size_t i = 0; i < plan.segments.size(); ++i) {
@@ -281,7 +285,8 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
 }
 
 Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
-                                     const FileDigests& read, const std::string& path) {
+                                     const FileDigests& read, const FileDigests* with_crc,
+                                     const std::string& path) {
   RESHARD_RETURN_IF_ERROR(CheckFit(records, path));
   RESHARD_ASSIGN_OR_RETURN(const std::vector<WholeValue> values, AddUp(records, path));
   const BlockRecord& first = records.front();
@@ -293,7 +298,8 @@ Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
       head.blocks.insert(head.blocks.end(), record.blocks.begin(), record.blocks.end());
     }
     RESHARD_RETURN_IF_ERROR(CheckBlocks(head.blocks, read.blocks, path));
-    head.digest = read.file;
+    if (with_crc != nullptr) head.blocks = with_crc->blocks;
+    head.digest = with_crc != nullptr ? with_crc->file : read.file;
     SourceDigests sources;
     for (const WholeValue& whole : values) {
       sources.Begin(whole.value.name, whole.value.cast_from.value_or(whole.value.dtype),

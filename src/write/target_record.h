@@ -23,11 +23,13 @@ namespace reshard {
 using SourceNames = std::map<FileId, ManifestSource>;
 
 // Hands the record's bytes to `sink`; without digests where `digest`, complete otherwise, is null;
-// `lost` is what casts lost, sorted by name.
+// with those `found` in the file, unless it is null, instead of what was written; `lost` is what
+// casts lost, sorted by name.
 // Errors: kInvalidArgument for a parameter that no part record may hold; those of `sink`.
 Status EncodeTargetRecord(const TargetPlan& plan, const std::string& fingerprint,
                           const SourceNames& names, const TargetDigest* digest,
-                          const std::vector<LostValues>& lost, const PartRecordEncoder::Sink& sink);
+                          const FileDigests* found, const std::vector<LostValues>& lost,
+                          const PartRecordEncoder::Sink& sink);
 
 // Returns the block record of `part` of a target file that was written as its plan says; without
 // digests where `digest`, of that part, is null. Errors: kInvalidArgument for a parameter that no
@@ -37,18 +39,14 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
                                      const TargetDigest* digest,
                                      const std::vector<LostValues>& lost);
 
-// The digests of a file's bytes, each 32 hexadecimal digits.
-struct FileDigests {
-  std::string file;
-  std::vector<std::string> blocks;  // of each kDigestBlockBytes
-};
-
 // Returns the bytes of the part record that a run alone would have written of the file. `records`
 // are those of all its parts, in file order; `read` is what was found in the file, and not looked
-// at where they have no digests. `path` names the file in messages. Errors: kCorrupt when a block
+// at where they have no digests; `with_crc` what is found there once its CRC is written, or null
+// where it states none. `path` names the file in messages. Errors: kCorrupt when a block
 // is not what its worker wrote; kInternal for parts that do not fit each other.
 Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
-                                     const FileDigests& read, const std::string& path);
+                                     const FileDigests& read, const FileDigests* with_crc,
+                                     const std::string& path);
 
 }  // namespace reshard
 

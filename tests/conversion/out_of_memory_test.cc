@@ -85,8 +85,8 @@ class OneFileSink final : public PartSink {
   Result<StagedFile> Create(const FilePart& part, const WriteOptions& options) const override {
     return StagedFile::Create(folder_, "target", part.range.length, options);
   }
-  Status Finish(const FilePart& /*part*/, StagedFile file,
-                const OutputDirectory::ByteSource& /*record*/) const override {
+  Status Finish(const FilePart& /*part*/, StagedFile file, const FinishedPart& /*finished*/,
+                const std::stop_token& /*stop*/) const override {
     return file.Finish();
   }
 

@@ -106,7 +106,7 @@ TEST(CheckpointGoldenTest, MindSporesOwnCrcIsRight) {
   const FileId file = files.Add((kData / "apis" / "files" / "crc.ckpt").string());
   const auto index = ReadFileTable(files, file);
   ASSERT_TRUE(index.ok()) << index.status().message();
-  const Status status = CheckCrc(files, index->file(), *index->crc(), {}, {});
+  const Status status = CheckCrc(files, *index, {}, {});
   EXPECT_TRUE(status.ok()) << status.message();
 }
 

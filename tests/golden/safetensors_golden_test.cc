@@ -13,6 +13,7 @@
 
 #include "reshard/checkpoint.h"
 #include "reshard/convert.h"
+#include "src/job/file_digests.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
 
@@ -100,6 +101,33 @@ TEST_P(RecodeGoldenTest, OutputsAreMindSporesBytes) {
   const auto report = Recode(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(ReadOutputs(options.target_folder), ReadFolder(folder_ / "expected"));
+}
+
+// The keys of metadata come in any order there.
+TEST(CrcGoldenTest, SafetensorsStateMindSporesNumber) {
+  const fs::path folder = kData / "crc" / "case_000";
+  const TemporaryFolder target(MemoryFolder());
+  RecodeOptions options;
+  options.source = folder / "net.ckpt";
+  options.target_folder = target.path() / "target";
+  options.states_crc = true;
+  const auto report = Recode(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  std::string expected = ReadFile(folder / "expected" / "net.safetensors");
+  const std::string theirs = R"("crc_num":"3413565660","format":"ms")";
+  const size_t place = expected.find(theirs);
+  ASSERT_NE(place, std::string::npos);
+  expected.replace(place, theirs.size(), R"("format":"ms","crc_num":"3413565660")");
+  EXPECT_EQ(ReadFile(target.path() / "target" / "net.safetensors"), expected);
+}
+
+TEST(CrcGoldenTest, TrailersOfCkptFilesAreMindSpores) {
+  const std::string path = (kData / "crc" / "case_001" / "expected" / "net.ckpt").string();
+  const auto found = FindCrc(path, {});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  const std::string expected = ReadFile(path);
+  EXPECT_EQ(found->text.bytes, expected.substr(found->text.offset));
+  EXPECT_EQ(expected.substr(0, found->text.offset), ReadFile(kData / "crc/case_001/net.ckpt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Recode, RecodeGoldenTest, testing::ValuesIn(CasesOf("recode")), NameOf);

@@ -41,6 +41,24 @@ TEST(Crc32Test, CutsDoNotMatter) {
   }
 }
 
+TEST(Crc32Test, ZerosCountAsIfTheyWereThere) {
+  const std::vector<std::byte> zeros(70'000);
+  for (const uint64_t count : {0UL, 1UL, 2UL, 3UL, 255UL, 65'537UL, 70'000UL}) {
+    Crc32 added;
+    Crc32 there;
+    for (Crc32* const crc : {&added, &there}) crc->Update(std::as_bytes(std::span("abc", 3)));
+    added.UpdateZeros(count);
+    there.Update(std::span(zeros).first(count));
+    EXPECT_EQ(added.value(), there.value()) << count;
+  }
+  Crc32 at_once;
+  at_once.UpdateZeros(~uint64_t{0});
+  Crc32 in_two;
+  in_two.UpdateZeros(uint64_t{1} << 63);
+  in_two.UpdateZeros((uint64_t{1} << 63) - 1);
+  EXPECT_EQ(at_once.value(), in_two.value());
+}
+
 TEST(Xxh3Test, IsWhatXxhsumPrints) {
   Xxh3 digest;
   EXPECT_EQ(digest.HexDigest(), "99aa06d3014798d86001c324468d497f");

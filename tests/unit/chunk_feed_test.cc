@@ -41,8 +41,8 @@ class LoggedSink final : public PartSink {
     return StagedFile::OpenPart(*folder, std::to_string(part.file), part.range.end(), part.range,
                                 options);
   }
-  Status Finish(const FilePart& part, StagedFile /*file*/,
-                const OutputDirectory::ByteSource& /*record*/) const override {
+  Status Finish(const FilePart& part, StagedFile /*file*/, const FinishedPart& /*finished*/,
+                const std::stop_token& /*stop*/) const override {
     finished.push_back(part.file);
     return fails_to_finish.contains(part.file) ? NotFoundError(std::to_string(part.file))
                                                : Status();

@@ -41,7 +41,7 @@ Status Check(const std::string& bytes, std::vector<uint64_t>* read = nullptr,
   if (!index->crc()) return InternalError("the file states no CRC");
   std::function<void(uint64_t)> progress;
   if (read != nullptr) progress = [read](uint64_t length) { read->push_back(length); };
-  return CheckCrc(files, file, *index->crc(), progress, stop);
+  return CheckCrc(files, *index, progress, stop);
 }
 
 std::string Tensor(const std::string& name, size_t bytes = 12) {
@@ -54,6 +54,28 @@ std::string Map(const std::string& name) {
   return MapValue(
       name, {TensorMessage("int32", {2}, "12345678"), TensorMessage("float32", {2, 1}, "abcdefgh"),
              TensorMessage("int32", {2}, "........")});
+}
+
+// A safetensors file of an integer that is no array, and of a tensor.
+std::string Safetensors(uint32_t crc) {
+  const std::string header =
+      R"({"__metadata__":{"crc_num":")" + std::to_string(crc) +
+      R"("},"n":{"dtype":"I16","shape":[],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[3],)"
+      R"("data_offsets":[2,5]}})";
+  return static_cast<char>(header.size()) + std::string(7, '\0') + header +
+         std::string("\5\0xyz", 5);
+}
+
+TEST(CrcCheckTest, OfSafetensorsTakesMindSporesNumberAndThePlainOne) {
+  const uint32_t mindspores = NaiveCrc(std::string("axyzn") + std::string(5, '\0'));
+  const uint32_t plain = NaiveCrc(std::string("axyzn\5\0", 7));
+  EXPECT_TRUE(Check(Safetensors(mindspores)).ok());
+  EXPECT_TRUE(Check(Safetensors(plain)).ok());
+  const Status other = Check(Safetensors(plain ^ 1));
+  EXPECT_EQ(other.code(), StatusCode::kCorrupt);
+  EXPECT_THAT(other.message(),
+              testing::HasSubstr("crc_num states CRC-32 " + std::to_string(plain ^ 1) +
+                                 ", its tensors have " + std::to_string(mindspores)));
 }
 
 TEST(CrcCheckTest, TakesTheRightNumber) {

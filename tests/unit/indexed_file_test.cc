@@ -140,10 +140,11 @@ TEST(IndexedFileTest, TrailerIsNoValue) {
   EXPECT_EQ(index->file_size(), value.size() + 17);
 }
 
-Result<std::optional<ByteRange>> Covered(std::string_view bytes) {
+Result<std::optional<ByteRange>> Covered(std::string_view bytes,
+                                         Container container = Container::kMindSpore) {
   const TemporaryFolder folder;
   SourceFiles files(1);
-  return CoveredByCrc(files, files.Add(folder.Write("a", bytes)));
+  return CoveredByCrc(files, files.Add(folder.Write("a", bytes)), container);
 }
 
 TEST(CoveredByCrcTest, IsWhatTheTrailerIsOf) {
@@ -172,6 +173,26 @@ TEST(CoveredByCrcTest, OtherContainersHaveNoTrailer) {
   }
 }
 
+TEST(CoveredByCrcTest, OfSafetensorsAreTheContents) {
+  const auto file = [](std::string_view metadata) {
+    std::string header = R"({"__metadata__":{)" + std::string(metadata) +
+                         R"(},"w":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})";
+    std::string bytes(1, static_cast<char>(header.size()));
+    return bytes + std::string(7, '\0') + header + "xyz";
+  };
+  const std::string with = file(R"("crc_num":"7")");
+  const auto covered = Covered(with, Container::kSafetensors);
+  ASSERT_TRUE(covered.ok()) << covered.status().message();
+  EXPECT_EQ(*covered, (ByteRange{with.size() - 3, 3}));
+  EXPECT_EQ(*Covered(file(R"("a":"crc_num")"), Container::kSafetensors), std::nullopt);
+  EXPECT_EQ(*Covered(file(R"("a":"b")"), Container::kSafetensors), std::nullopt);
+  for (const std::string_view wrong : {"-1", "4294967296", "7 ", "", "x"}) {
+    const auto refused =
+        Covered(file(R"("crc_num":")" + std::string(wrong) + '"'), Container::kSafetensors);
+    EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt) << wrong;
+  }
+}
+
 // So that it costs little of thousands of files, wherever they lie.
 TEST(CoveredByCrcTest, ReadsTheLastBytesOnlyWhereTheyAreNoTrailer) {
   const TemporaryFolder folder;
@@ -179,7 +200,8 @@ TEST(CoveredByCrcTest, ReadsTheLastBytesOnlyWhereTheyAreNoTrailer) {
   const FileId file = files.Add(folder.Write("a", TensorValue("w", "Int8", {9}, "123456789")));
   constexpr uint64_t kTimes = 1000;  // so that what BytesRead itself reads does not count
   const uint64_t before = BytesRead();
-  for (uint64_t i = 0; i < kTimes; ++i) ASSERT_TRUE(CoveredByCrc(files, file).ok());
+  for (uint64_t i = 0; i < kTimes; ++i)
+    ASSERT_TRUE(CoveredByCrc(files, file, Container::kMindSpore).ok());
   EXPECT_EQ((BytesRead() - before) / kTimes, 17U);
 }
 

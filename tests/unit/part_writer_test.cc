@@ -52,11 +52,11 @@ class FolderSink final : public PartSink {
     return StagedFile::OpenPart(*folder, std::to_string(part.file), size,
                                 size_of_all ? ByteRange{0, size} : part.range, options);
   }
-  Status Finish(const FilePart& part, StagedFile file,
-                const OutputDirectory::ByteSource& record) const override {
+  Status Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,
+                const std::stop_token& /*stop*/) const override {
     if (part.file == fails_to_finish) return NotFoundError("no such part");
     std::string bytes;
-    const Status recorded = record([&](std::string_view piece) {
+    const Status recorded = finished.record(nullptr, [&](std::string_view piece) {
       bytes += piece;
       return Status();
     });
@@ -211,11 +211,11 @@ TEST_F(PartWriterTest, WritesPartsOfOneFile) {
   }
 
   TargetDigest whole(plan);
-  const std::string bytes = ReadFile(Out() / "0");
+  std::string bytes = ReadFile(Out() / "0");
   ChunkDigest sums;
   sums.Begin(plan, {0, bytes.size()});
   sums.AddTarget(0, std::as_bytes(std::span(bytes)));
-  whole.AddChunk(std::as_bytes(std::span(bytes)), sums);
+  whole.AddChunk(std::as_writable_bytes(std::span(bytes)), sums);
   EXPECT_EQ(sum, whole.content(1));
   EXPECT_EQ(whole.blocks(), blocks);
 }

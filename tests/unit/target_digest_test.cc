@@ -121,10 +121,10 @@ TEST_F(TargetDigestTest, BlocksEndAt64MiB) {
     plan.size = size;
     plan.segments.emplace_back(Literal{0, std::string(plan.size, 'x')});
     TargetDigest digest(plan);
-    const std::string chunk(9 << 20, 'x');
+    std::string chunk(9 << 20, 'x');
     for (uint64_t done = 0; done < plan.size;) {
       const uint64_t length = std::min<uint64_t>(chunk.size(), plan.size - done);
-      digest.AddChunk(std::as_bytes(std::span(chunk)).first(length), {});
+      digest.AddChunk(std::as_writable_bytes(std::span(chunk)).first(length), {});
       done += length;
     }
     EXPECT_EQ(digest.blocks(), blocks) << size;

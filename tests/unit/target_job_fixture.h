@@ -50,6 +50,16 @@ inline OutputDirectory::ByteSource SourceOf(std::string bytes) {
   return [bytes = std::move(bytes)](const OutputDirectory::ByteSink& sink) { return sink(bytes); };
 }
 
+// What is known of a part whose record has these bytes.
+inline FinishedPart WithRecord(std::string bytes) {
+  FinishedPart finished;
+  finished.record = [bytes = std::move(bytes)](const FileDigests* /*found*/,
+                                               const OutputDirectory::ByteSink& sink) {
+    return sink(bytes);
+  };
+  return finished;
+}
+
 class TargetJobTest : public testing::Test {
  protected:
   JobSpec Spec(const Contents& contents, bool force = false,
@@ -99,7 +109,8 @@ class TargetJobTest : public testing::Test {
       if (Status status = file->WriteAt(0, std::as_bytes(std::span(bytes))); !status.ok()) {
         return status;
       }
-      if (Status status = job.Finish(part, std::move(*file), SourceOf(Record(path, bytes, plan)));
+      if (Status status =
+              job.Finish(part, std::move(*file), WithRecord(Record(path, bytes, plan)), {});
           !status.ok()) {
         return status;
       }

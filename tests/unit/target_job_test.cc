@@ -251,7 +251,7 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
                   {.plan = kPlan, .path = path, .size = bytes.size(), .sources = spec.sources})
               .ok());
       EXPECT_TRUE(encoder.Finish().ok());
-      EXPECT_TRUE(job->Finish(part, std::move(*file), SourceOf(record)).ok());
+      EXPECT_TRUE(job->Finish(part, std::move(*file), WithRecord(record), {}).ok());
     }
     return job->Publish().status();
   };

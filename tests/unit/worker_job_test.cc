@@ -33,7 +33,7 @@ class WorkerJobTest : public TargetJobTest {
       auto file = job.Create(part, {});
       ASSERT_TRUE(file.ok()) << file.status().message();
       ASSERT_TRUE(file->WriteAt(0, std::as_bytes(std::span(bytes))).ok());
-      ASSERT_TRUE(job.Finish(part, std::move(*file), SourceOf(Record(path, bytes))).ok());
+      ASSERT_TRUE(job.Finish(part, std::move(*file), WithRecord(Record(path, bytes)), {}).ok());
     }
     ASSERT_TRUE(job.FinishShare().ok());
   }
@@ -219,7 +219,7 @@ TEST_F(WorkerJobTest, DoesNotPublishABlockThatWasDamaged) {
                                              .part = part.range,
                                              .blocks = {digest.HexDigest()}});
       ASSERT_TRUE(record.ok()) << record.status().message();
-      ASSERT_TRUE(job->Finish(part, std::move(*file), SourceOf(*record)).ok());
+      ASSERT_TRUE(job->Finish(part, std::move(*file), WithRecord(*record), {}).ok());
     }
     ASSERT_TRUE(job->FinishShare().ok());
   }

@@ -25,6 +25,7 @@ constexpr OptionWords kOptionWords[] = {
     {"casts", "--dtype"},
     {"checkpoint", "--from CKPT"},
     {"checksum=false", "--no-checksum"},
+    {"crc", "--crc"},
     {"exclude", "--exclude"},
     {"files", "--files"},
     {"force", "--force"},

@@ -56,6 +56,8 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
       ->check(CLI::IsMember({"copy", "error"}).description(""));
   AddKeyOptions(app(), options_.key);
   app().add_flag("--force", options_.force, "Replace existing outputs");
+  app().add_flag("--crc", options_.states_crc,
+                 "Let each file state a CRC-32 of itself, for load_checkpoint(crc_check=True)");
   app().add_flag("--no-checksum", no_checksum_,
                  "Neither check nor write checksums; see reshard verify");
   app()

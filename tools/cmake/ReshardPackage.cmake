@@ -25,7 +25,7 @@ set(CPACK_COMPONENT_CLI_DESCRIPTION
 # A static library: what it links, a program that uses it has to link.
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libreshard-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev, libprotobuf-dev, libxxhash-dev, libdeflate-dev, libssl-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libfmt-dev, libprotobuf-dev, libxxhash-dev, libdeflate-dev, zlib1g-dev, libssl-dev")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
     "read and convert sharded MindSpore checkpoints (library)\nThe static library behind reshard, its headers and its CMake package.")
 

@@ -1,0 +1,40 @@
+// What is found by reading target files back: their digests, and the CRC-32 that one states of
+// itself.
+//
+// No state. Any thread. Errors, of all functions: those of SourceFiles; kCancelled.
+#ifndef RESHARD_SRC_JOB_FILE_DIGESTS_H_
+#define RESHARD_SRC_JOB_FILE_DIGESTS_H_
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+#include "format/encoding/encoder.h"
+#include "reshard/status.h"
+#include "src/record/part_record.h"
+
+namespace reshard {
+
+// Reads the whole file at `path` and returns whether it has this size and this digest, 32
+// hexadecimal digits.
+Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
+                          const std::string& expected_digest, const std::stop_token& stop);
+
+// Reads the whole file at `path` in its order.
+Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop);
+
+// The CRC-32 of a file that was encoded with FileMetadata::states_crc.
+struct CrcOfFile {
+  CrcText text;         // is to be written where the file has some number
+  FileDigests without;  // of the file with the number 0
+  FileDigests with;     // of the file with this one
+};
+
+// Reads the whole file at `path`; one that states its CRC before its contents twice. Whatever
+// number is in its place does not matter.
+// Errors, besides: kCorrupt for a file that has no place for a CRC.
+Result<CrcOfFile> FindCrc(const std::string& path, const std::stop_token& stop);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_FILE_DIGESTS_H_

@@ -1,0 +1,74 @@
+#include "src/source/array_crc.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "reshard/byte_range.h"
+#include "reshard/tensor.h"
+#include "src/base/status_macros.h"
+#include "src/digest/crc32.h"
+#include "src/io/shared_work.h"
+
+namespace reshard {
+namespace {
+
+// Returns how many zero bytes MindSpore takes for `value`, the little-endian integer that is all of
+// an array of no dimension; nothing for a negative one.
+std::optional<uint64_t> CountOf(std::span<const std::byte> value, bool is_signed) {
+  uint64_t count = 0;
+  for (size_t i = value.size(); i-- > 0;) count = count << 8 | std::to_integer<uint64_t>(value[i]);
+  const uint64_t sign = uint64_t{1} << (8 * value.size() - 1);
+  if (is_signed && (count & sign) != 0) return std::nullopt;
+  return count;
+}
+
+bool IsSigned(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
+         dtype == DType::kInt64;
+}
+
+bool IsInteger(DType dtype) { return dtype <= DType::kUInt64; }
+static_assert(DType::kUInt64 < DType::kFloat16 && DType::kInt8 == DType{});
+
+std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
+                             const std::function<void(uint64_t)>& progress,
+                             const std::stop_token& stop) {
+  Crc32 mindspore;
+  Crc32 plain;
+  for (const uint32_t number : SortByName(table.arrays())) {
+    const StoredArray& array = table.arrays()[number];
+    mindspore.Update(BytesOf(array.name));
+    plain.Update(BytesOf(array.name));
+    std::optional<uint64_t> zeros;
+    if (array.shape.empty() && IsInteger(array.dtype) && array.bytes == ItemBytes(array.dtype)) {
+      std::byte value[sizeof(uint64_t)];
+      const auto content = std::span(value).first(array.bytes);
+      RESHARD_RETURN_IF_ERROR(files.Read(file, array.content.front().offset, content));
+      zeros = CountOf(content, IsSigned(array.dtype));
+      if (zeros) mindspore.UpdateZeros(*zeros);
+    }
+    for (const ByteRange& content : array.content) {
+      RESHARD_RETURN_IF_ERROR(
+          InSteps(content, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
+            RESHARD_ASSIGN_OR_RETURN(const Window window,
+                                     files.Open(file, part.offset, part.length));
+            return window.Read([&](const std::byte* data) {
+              const std::span bytes(data, part.length);
+              if (!zeros) mindspore.Update(bytes);
+              plain.Update(bytes);
+            });
+          }));
+    }
+  }
+  return ArrayCrc{mindspore.value(), plain.value()};
+}
+
+}  // namespace reshard

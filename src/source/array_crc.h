@@ -1,0 +1,33 @@
+// The CRC-32 that safetensors files of MindSpore state of their arrays
+// (format/safetensors/SPEC.md, "CRC").
+#ifndef RESHARD_SRC_SOURCE_ARRAY_CRC_H_
+#define RESHARD_SRC_SOURCE_ARRAY_CRC_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+
+#include "format/container/file_table.h"
+#include "reshard/status.h"
+#include "src/io/source_files.h"
+
+namespace reshard {
+
+// Of names and contents, in the order of the names.
+struct ArrayCrc {
+  // MindSpore's number. For an integer that is no array, it takes as many zero bytes as the integer
+  // says. Where it cannot tell a number, as for a negative one, contents count as they are.
+  uint32_t mindspore = 0;
+  uint32_t plain = 0;  // of contents as they are
+};
+
+// Reads the contents of all arrays of `table`, which is that of `file`. `progress`, which may be
+// empty, is called with the bytes read since its last call. Any thread.
+// Errors: those of SourceFiles; kCancelled.
+Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
+                             const std::function<void(uint64_t)>& progress,
+                             const std::stop_token& stop);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_SOURCE_ARRAY_CRC_H_
