@@ -17,12 +17,14 @@
 #include "src/convert/strategy_check.h"
 #include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
+#include "src/io/source_files.h"
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"
+#include "src/source/indexed_file.h"
 #include "src/verify/find_damage.h"
 #include "src/verify/replica_comparison.h"
 #include "src/verify/stored_set.h"
@@ -78,6 +80,16 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
     return container == Container::kMindSpore ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
   }
   return std::nullopt;
+}
+
+// Whether the first of the target files states a CRC-32 of itself, as all of a set do.
+bool StatesCrcThere(const Target& target, const std::vector<int64_t>& files,
+                    const std::string& folder) {
+  if (files.empty()) return false;
+  SourceFiles there(1);
+  const auto path = fmt::format("{}/{}", folder, target.PathOf(files.front()));
+  const auto index = ReadFileTable(there, there.Add(path));
+  return index.ok() && index->crc().has_value();
 }
 
 // The source ranks whose files are read, those of replicas included.
@@ -194,9 +206,13 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
                                                            {.stop = options.run.stop}));
     TargetSpec spec = options.target;
     if (!spec.format) spec.format = FormatThere(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made, MakeTarget(*source, spec, selection));
+    RESHARD_ASSIGN_OR_RETURN(ConversionTarget made, MakeTarget(*source, spec, selection));
+    const std::vector<int64_t> files = FilesOf(options, made.files());
+    if (StatesCrcThere(made.files(), files, options.target.folder)) {
+      spec.states_crc = true;
+      RESHARD_ASSIGN_OR_RETURN(made, MakeTarget(*source, spec, selection));
+    }
     const Target& target = made.files();
-    const std::vector<int64_t> files = FilesOf(options, target);
     const std::vector<int64_t> ranks = RanksOf(target, files);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));

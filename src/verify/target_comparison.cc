@@ -1,6 +1,7 @@
 #include "src/verify/target_comparison.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,12 +10,16 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "format/encoding/encoder.h"
 #include "src/base/status_macros.h"
 #include "src/cast/cast.h"
 #include "src/io/shared_work.h"
 #include "src/os/paths.h"
+#include "src/source/indexed_file.h"
 #include "src/verify/copied_bytes.h"
+#include "src/verify/crc_check.h"
 
 namespace reshard {
 namespace {
@@ -161,10 +166,35 @@ Status TargetComparison::Add(TargetPlan plan) {
   const FileId file = targets_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, targets_.Size(file));
   ++found_;
+  if (plan.crc) RESHARD_RETURN_IF_ERROR(PlanCrc(file, size, plan));
   pending_bytes_ += std::min(size, plan.size);
   pending_.push_back({std::move(plan), file, size});
   if (pending_.size() < kMostPending && pending_bytes_ < kMostPendingBytes) return {};
   return CompareAll();
+}
+
+Status TargetComparison::PlanCrc(FileId file, uint64_t size, TargetPlan& plan) {
+  const Result<IndexedFile> index = ReadFileTable(targets_, file);
+  if (index.status().code() == StatusCode::kCorrupt || (index.ok() && !index->crc())) return {};
+  RESHARD_RETURN_IF_ERROR(index.status());
+  const Status fits = CheckCrc(targets_, *index, {}, work_.stop);
+  if (fits.code() == StatusCode::kCorrupt) return {};
+  RESHARD_RETURN_IF_ERROR(fits);
+  std::vector<std::byte> head(std::min<uint64_t>(size, kCrcHeadBytes));
+  RESHARD_RETURN_IF_ERROR(targets_.Read(file, 0, head));
+  const auto number = static_cast<uint32_t>(index->crc()->value);
+  const Result<CrcText> text = TextOfCrc(*plan.crc, head, size, number);
+  if (!text.ok()) return {};
+  const auto segment = std::find_if(
+      plan.segments.begin(), plan.segments.end(),
+      [&](const Segment& candidate) { return TargetRange(candidate).end() > text->offset; });
+  if (segment == plan.segments.end()) return {};
+  auto* const literal = std::get_if<Literal>(&*segment);
+  if (literal == nullptr || text->offset < literal->offset) return {};
+  const uint64_t place = text->offset - literal->offset;
+  if (place + text->bytes.size() > literal->bytes.size()) return {};
+  literal->bytes.replace(place, text->bytes.size(), text->bytes);
+  return {};
 }
 
 Status TargetComparison::Finish() {

@@ -48,6 +48,8 @@ class TargetComparison {
   };
   class Findings;
 
+  // Writes the CRC that a file of `size` bytes states of itself into its plan, if it is right.
+  Status PlanCrc(FileId file, uint64_t size, TargetPlan& plan);
   Status CompareAll();
   Status ReadAhead(const Pending& pending, ByteRange part);
   Status ComparePiece(const Pending& pending, ByteRange piece, const std::stop_token& stop,

@@ -149,6 +149,28 @@ TEST(StatedCrcTest, ATensorOfTheNumbersNameIsRefused) {
   EXPECT_TRUE(Convert(sample.options()).ok());
 }
 
+TEST(StatedCrcTest, IsProvedWithTheRest) {
+  for (const TargetFormat format : {TargetFormat::kCkpt, TargetFormat::kSafetensors}) {
+    SampleFolder sample;
+    std::string file = sample.FileOf(format);
+    AgainstOptions against;
+    against.target.folder = sample.options().target.folder;
+    against.source = sample.options().source;
+    auto report = VerifyAgainst(against);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_TRUE(report->equal());
+    // Of ten digits, or the trailer.
+    const bool is_ckpt = format == TargetFormat::kCkpt;
+    char& digit = is_ckpt ? file.back() : file[file.find("crc_num") + sizeof("crc_num\":\"") - 1];
+    digit = static_cast<char>(digit ^ 1);
+    std::ofstream(sample.Path(), std::ios::binary) << file;
+    report = VerifyAgainst(against);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_EQ(report->differences.size(), 1U);
+    EXPECT_TRUE(report->differences.front().first->in_header);
+  }
+}
+
 TEST(StatedCrcTest, NeedsTheDigests) {
   SampleFolder sample;
   sample.options().checks.checksum = false;
