@@ -50,8 +50,8 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
     return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
   }
   if (const std::optional<EncryptionMode> mode = EncryptionModeOf(head)) {
-    return UnsupportedError(
-        fmt::format("the checkpoint is encrypted ({}); its key is needed: `key`", NameOf(*mode)));
+    return UnsupportedError(fmt::format(
+        "the checkpoint is encrypted ({}); its key is needed: `key`", EncryptionModeName(*mode)));
   }
   if (IsSafetensors(head)) return Container::kSafetensors;
   if (IsJson(head)) {

@@ -223,8 +223,10 @@ struct RecodeOptions {
   // left out with a warning.
   UnmatchedPolicy unmatched = UnmatchedPolicy::kCopy;
   bool states_crc = false;  // as in TargetSpec
-  bool checksum = true;     // as in CheckChoice
-  bool force = false;       // replace existing outputs
+  std::optional<EncryptionMode> encryption = {};
+  std::shared_ptr<const EncryptionKey> encryption_key = {};
+  bool checksum = true;  // as in CheckChoice
+  bool force = false;    // replace existing outputs
   Resume resume = Resume::kNo;
   std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
   uint64_t memory_limit = 0;                      // as in ConvertOptions

@@ -1,4 +1,4 @@
-// EncryptionKey: what encrypted .ckpt files are read with.
+// EncryptionKey: what encrypted .ckpt files are read and written with.
 //
 // A key is immutable and any number of threads may use it. Its bytes are in memory that is locked
 // and left out of core dumps where the system allows that, and that is overwritten when the key
@@ -10,13 +10,24 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "reshard/status.h"
 
 namespace reshard {
 inline namespace v0_1 {
+
+// How blocks of a file are encrypted. SM4 takes keys of 16 bytes only.
+enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
+
+// Returns "AES-GCM", as MindSpore's `enc_mode` has it.
+std::string_view EncryptionModeName(EncryptionMode mode);
+
+// Returns the mode of exactly this name, or nothing.
+std::optional<EncryptionMode> ParseEncryptionMode(std::string_view name);
 
 class EncryptionKey {
  public:

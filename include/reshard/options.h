@@ -69,6 +69,7 @@ struct LockWaiting {
 enum class DType : uint8_t;  // reshard/tensor.h
 struct Strategy;             // reshard/strategy.h
 class EncryptionKey;         // reshard/encryption.h
+enum class EncryptionMode;   // reshard/encryption.h
 
 // The format of target files.
 enum class TargetFormat {
@@ -189,6 +190,10 @@ struct TargetSpec {
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
   uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
+  // `.ckpt` files are encrypted, as MindSpore's save_checkpoint does it with enc_key and enc_mode;
+  // both or none of the two. A file is then written by one worker. Not with states_crc.
+  std::optional<EncryptionMode> encryption = {};
+  std::shared_ptr<const EncryptionKey> encryption_key = {};
   // Each checkpoint file states a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.

@@ -21,7 +21,8 @@ namespace reshard {
 inline namespace v0_1 {
 
 struct VerifyOptions {
-  std::string target;  // a folder that Convert has finished
+  std::string target;                             // a folder that Convert has finished
+  std::shared_ptr<const EncryptionKey> key = {};  // of its files, where they are encrypted
   RunOptions run = {};
 };
 
@@ -29,7 +30,8 @@ struct VerifyOptions {
 // its blocks; part records and manifests are compared with their digests. Other files are ignored.
 // Damage is no error: the report says what is wrong.
 // Errors: kNotFound when there is no manifest, so that the set is unfinished; kUnsupported for
-// manifests of another version; kChanged when files changed meanwhile; kIo; kCancelled.
+// manifests of another version, and for encrypted files without their key; kChanged when files
+// changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
 
 // A conversion and the folder that is to be proved its target.

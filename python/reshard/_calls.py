@@ -38,6 +38,7 @@ Shard = Union[str, tuple[int, int]]  # "0/4" or (0, 4)
 Format = Literal["ckpt", "safetensors", "unified", "huggingface"]
 Unmatched = Literal["copy", "drop", "error"]
 CheckReplicas = Literal["none", "sample", "all"]
+Encryption = Literal["AES-GCM", "AES-CBC", "SM4-CBC"]
 
 # The most threads that a call takes by itself, as the command line's.
 _MOST_JOBS = 4
@@ -53,6 +54,8 @@ _WORDS = {
     "casts": "dtype",
     "checks.replicas": "check_replicas",
     "checksum=false": "no_checksum=True",
+    "encryption": "encrypt",
+    "encryption_key": "encrypt_key_file or encrypt_key_env",
     "io.target": "io",
     "key": "key_file or key_env",
     "kind=segments": "segments=True",
@@ -180,8 +183,9 @@ def _run(
     if jobs is None:
         jobs = min(os.cpu_count() or 1, _MOST_JOBS)
     progress, cancel = given.pop("progress"), given.pop("cancel")
-    if given.get("key_file") is not None and given.get("key_env") is not None:
-        raise _errors.InvalidArgumentError("key_file excludes key_env")
+    for key in ("key", "encrypt_key"):
+        if given.get(f"{key}_file") is not None and given.get(f"{key}_env") is not None:
+            raise _errors.InvalidArgumentError(f"{key}_file excludes {key}_env")
     keywords = {
         name: _CONVERTED.get(name, lambda same: same)(value)
         for name, value in given.items()
@@ -230,6 +234,9 @@ def convert(
     reference: StrPath | None = None,
     expect_parameters: str | None = None,
     check_replicas: CheckReplicas | Literal[True] | None = None,
+    encrypt: Encryption | None = None,
+    encrypt_key_file: StrPath | None = None,
+    encrypt_key_env: str | None = None,
     crc: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
@@ -277,6 +284,9 @@ def plan(
     reference: StrPath | None = None,
     expect_parameters: str | None = None,
     check_replicas: CheckReplicas | Literal[True] | None = None,
+    encrypt: Encryption | None = None,
+    encrypt_key_file: StrPath | None = None,
+    encrypt_key_env: str | None = None,
     crc: bool | None = None,
     no_checksum: bool | None = None,
     memory_limit: Size | None = None,
@@ -295,12 +305,15 @@ def plan(
 def verify(
     target: StrPath,
     *,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
 ) -> VerifyReport:
     """Reads a finished target folder and compares it with its manifests.
 
+    `key_file` or `key_env` name the key of encrypted files, a file or an environment variable.
     `jobs` threads read; 0 is all cores, None the cores up to 4. `progress` is called ten times a
     second and at the end; what it raises, or Ctrl-C, ends the call, and so does `cancel` once its
     is_set() is true, with CancelledError.
@@ -325,6 +338,8 @@ def verify_against(
     group_info: StrPath | Iterable[StrPath] | None = None,
     key_file: StrPath | None = None,
     key_env: str | None = None,
+    encrypt_key_file: StrPath | None = None,
+    encrypt_key_env: str | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,
     rename: NameMap | None = None,

@@ -48,6 +48,10 @@ constexpr std::pair<std::string_view, CheckReplicas> kCheckReplicas[] = {
     {"all", CheckReplicas::kAll}};
 constexpr std::pair<std::string_view, Resume> kResume[] = {
     {"no", Resume::kNo}, {"trust", Resume::kTrust}, {"verify", Resume::kVerify}};
+constexpr std::pair<std::string_view, EncryptionMode> kEncryptionModes[] = {
+    {"AES-GCM", EncryptionMode::kAesGcm},
+    {"AES-CBC", EncryptionMode::kAesCbc},
+    {"SM4-CBC", EncryptionMode::kSm4Cbc}};
 constexpr std::pair<std::string_view, bool> kOverflow[] = {{"warn", false}, {"error", true}};
 constexpr std::pair<std::string_view, SourceIo> kSourceIo[] = {{"map", SourceIo::kMap},
                                                                {"pread", SourceIo::kPread}};
@@ -115,6 +119,14 @@ constexpr Keyword<Options> kConversion[] = {
      [](Options& o, nb::handle v) {
        o.source.key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
      }},
+    {"encrypt_key_file",
+     [](Options& o, nb::handle v) {
+       o.target.encryption_key = Take(EncryptionKey::FromFile(TextOf(v)));
+     }},
+    {"encrypt_key_env",
+     [](Options& o, nb::handle v) {
+       o.target.encryption_key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
+     }},
     {"format",
      [](Options& o, nb::handle v) { o.target.format = OneOf<TargetFormat>(kFormats, v); }},
     {"part_size", [](Options& o, nb::handle v) { Set(o.target.part_size, v); }},
@@ -140,6 +152,10 @@ constexpr Keyword<ConvertOptions> kConvert[] = {
      [](ConvertOptions& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
     {"force", [](ConvertOptions& o, nb::handle v) { Set(o.force, v); }},
     {"prune", [](ConvertOptions& o, nb::handle v) { Set(o.prune, v); }},
+    {"encrypt",
+     [](ConvertOptions& o, nb::handle v) {
+       o.target.encryption = OneOf<EncryptionMode>(kEncryptionModes, v);
+     }},
     {"crc", [](ConvertOptions& o, nb::handle v) { Set(o.target.states_crc, v); }},
     {"no_checksum",
      [](ConvertOptions& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
@@ -174,6 +190,10 @@ constexpr Keyword<Options> kNameChoice[] = {
 
 constexpr Keyword<VerifyOptions> kVerify[] = {
     {"target", [](VerifyOptions& o, nb::handle v) { Set(o.target, v); }},
+    {"key_file",
+     [](VerifyOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env", [](VerifyOptions& o,
+                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
 };
 
 constexpr Keyword<DigestOptions> kDigest[] = {

@@ -86,7 +86,7 @@ std::optional<TargetFormat> FormatThere(const OpenedSource& source, const Agains
 bool StatesCrcThere(const Target& target, const std::vector<int64_t>& files,
                     const std::string& folder) {
   if (files.empty()) return false;
-  SourceFiles there(1);
+  SourceFiles there(1);  // what is encrypted states none
   const auto path = fmt::format("{}/{}", folder, target.PathOf(files.front()));
   const auto index = ReadFileTable(there, there.Add(path));
   return index.ok() && index->crc().has_value();
@@ -186,7 +186,7 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
     const CountedWork work(options.run, {.total_bytes = set.bytes(), .total_files = set.files()});
-    return FindDamage(set, work.work());
+    return FindDamage(set, options.key, work.work());
   });
 }
 
@@ -236,7 +236,9 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
           CheckNamesOf(*source, target, made.folder != nullptr, files, findings, options.run.stop));
     }
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
-    TargetComparison comparison(source->files(), options.target.folder, work.work());
+    TargetComparison comparison(
+        source->files(), options.target.folder,
+        spec.encryption_key == nullptr ? options.source.key : spec.encryption_key, work.work());
     for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
       target.IndexSources(file, work.work().workers, options.run.stop);

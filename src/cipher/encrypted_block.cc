@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/rand.h>
 
 #include <algorithm>
 #include <cassert>
@@ -29,6 +30,8 @@ constexpr std::array<ModeFormat, 3> kModes = {{
 constexpr size_t kIvBytes = 16;
 constexpr size_t kTagBytes = 16;
 constexpr size_t kGcmNonceBytes = 12;
+// What a header counts besides the cipher bytes: both lengths and the initialization vector.
+constexpr uint64_t kBesidesCipher = 2 * sizeof(uint32_t) + kIvBytes;
 // The counter of the first unit of a GCM block.
 constexpr uint32_t kFirstCounter = 2;
 
@@ -50,7 +53,7 @@ unsigned char* Unsigned(std::byte* bytes) { return reinterpret_cast<unsigned cha
 
 Status OpenSslError() {
   ERR_clear_error();  // the thread's list, which nobody else looks at
-  return InternalError("OpenSSL cannot decrypt; is its configuration in order?");
+  return InternalError("OpenSSL does not do what it is asked; is its configuration in order?");
 }
 
 Status WrongKeyOrDamaged(std::string_view what) {
@@ -116,13 +119,71 @@ std::shared_ptr<EVP_CIPHER> Fetch(const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+// Returns what OpenSSL calls it. Errors: kInvalidArgument for a key of a length that it does not
+// take.
+Result<std::string> AlgorithmFor(const EncryptionKey& key, EncryptionMode mode,
+                                 std::string_view part = {}) {
+  const size_t length = key.bytes().size();
+  const bool is_sm4 = mode == EncryptionMode::kSm4Cbc;
+  if (is_sm4 && length != 16) {
+    return InvalidArgumentError(
+        fmt::format("SM4-CBC takes a key of 16 bytes, found one of {}", length));
+  }
+  const std::string name = is_sm4 ? "SM4" : fmt::format("AES-{}", 8 * length);
+  const std::string_view usual = mode == EncryptionMode::kAesGcm ? "-GCM" : "-CBC";
+  return name + std::string(part.empty() ? usual : part);
+}
+
+Status NoAlgorithm(EncryptionMode mode) {
+  return UnsupportedError(fmt::format("OpenSSL has no {} here; use one that was built with it",
+                                      EncryptionModeName(mode)));
+}
+
+}  // namespace
+
 struct BlockCipher::Algorithms {
   std::shared_ptr<EVP_CIPHER> whole;  // GCM only: decrypts a block from its first byte on
   // Decrypts from any unit on: of GCM CTR, which it is but for the tag.
   std::shared_ptr<EVP_CIPHER> part;
 };
 
-std::string_view NameOf(EncryptionMode mode) { return kModes[static_cast<size_t>(mode)].name; }
+std::string_view v0_1::EncryptionModeName(EncryptionMode mode) {
+  return kModes[static_cast<size_t>(mode)].name;
+}
+
+std::optional<EncryptionMode> v0_1::ParseEncryptionMode(std::string_view name) {
+  for (size_t i = 0; i < kModes.size(); ++i) {
+    if (kModes[i].name == name) return static_cast<EncryptionMode>(i);
+  }
+  return std::nullopt;
+}
+
+uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain) {
+  const auto of_block = [mode](uint64_t bytes) {
+    const bool is_gcm = mode == EncryptionMode::kAesGcm;
+    return BlockHeaderBytes(mode) + (is_gcm ? bytes : (bytes / kCipherUnit + 1) * kCipherUnit);
+  };
+  const uint64_t rest = plain % kPlainBlockBytes;
+  return plain / kPlainBlockBytes * of_block(kPlainBlockBytes) + (rest > 0 ? of_block(rest) : 0);
+}
+
+Result<std::string> KeyCheck(const EncryptionKey& key) {
+  constexpr std::string_view kOf = "reshard checks a key";
+  constexpr size_t kBytes = 16;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  size_t length = 0;
+  if (EVP_Q_mac(nullptr, "HMAC", nullptr, "SHA256", nullptr, key.bytes().data(), key.bytes().size(),
+                reinterpret_cast<const unsigned char*>(kOf.data()), kOf.size(), digest.data(),
+                digest.size(), &length) == nullptr ||
+      length < kBytes) {
+    return OpenSslError();
+  }
+  std::string text;
+  for (size_t i = 0; i < kBytes; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
 
 std::optional<EncryptionMode> EncryptionModeOf(std::span<const std::byte> head) {
   if (head.size() < kMagicBytes) return std::nullopt;
@@ -144,9 +205,9 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
   }
   const std::optional<EncryptionMode> found = EncryptionModeOf(header);
   if (found != mode) {
-    return CorruptError(fmt::format(
-        "expected a block of {}, found {}", NameOf(mode),
-        found ? std::string(NameOf(*found)) : fmt::format("0x{:08x}", LittleEndian32(header))));
+    return CorruptError(fmt::format("expected a block of {}, found {}", EncryptionModeName(mode),
+                                    found ? std::string(EncryptionModeName(*found))
+                                          : fmt::format("0x{:08x}", LittleEndian32(header))));
   }
   EncryptedBlock block;
   size_t at = kMagicBytes;
@@ -168,7 +229,6 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
   }
   take_bytes(block.iv);
   block.cipher_bytes = take_number();
-  constexpr uint64_t kBesidesCipher = sizeof(iv_bytes) + kIvBytes + sizeof(block.cipher_bytes);
   if (rest != kBesidesCipher + block.cipher_bytes) {
     return CorruptError(fmt::format("expected {} bytes in the block's rest, found {}",
                                     kBesidesCipher + block.cipher_bytes, rest));
@@ -188,20 +248,15 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
 
 Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
                                       EncryptionMode mode) {
-  const size_t length = key->bytes().size();
-  const bool is_sm4 = mode == EncryptionMode::kSm4Cbc;
-  if (is_sm4 && length != 16) {
-    return InvalidArgumentError(
-        fmt::format("SM4-CBC takes a key of 16 bytes, found one of {}", length));
-  }
-  const std::string name = is_sm4 ? "SM4" : fmt::format("AES-{}", 8 * length);
+  RESHARD_ASSIGN_OR_RETURN(const std::string usual, AlgorithmFor(*key, mode));
   const bool is_gcm = mode == EncryptionMode::kAesGcm;
   const auto algorithms = std::make_shared<Algorithms>();
-  if (is_gcm) algorithms->whole = Fetch(name + "-GCM");
-  algorithms->part = Fetch(name + (is_gcm ? "-CTR" : "-CBC"));
+  if (is_gcm) algorithms->whole = Fetch(usual);
+  RESHARD_ASSIGN_OR_RETURN(const std::string part,
+                           AlgorithmFor(*key, mode, is_gcm ? "-CTR" : "-CBC"));
+  algorithms->part = Fetch(part);
   if ((is_gcm && algorithms->whole == nullptr) || algorithms->part == nullptr) {
-    return UnsupportedError(
-        fmt::format("OpenSSL has no {} here; use one that was built with it", NameOf(mode)));
+    return NoAlgorithm(mode);
   }
   return BlockCipher(std::move(key), mode, algorithms);
 }
@@ -278,6 +333,90 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
     at = step_end;
   }
   return {};
+}
+
+struct BlockEncryption::State {
+  struct Free {
+    void operator()(EVP_CIPHER_CTX* held) const { EVP_CIPHER_CTX_free(held); }
+  };
+
+  EncryptionMode mode = EncryptionMode::kAesGcm;
+  std::array<std::byte, kIvBytes> iv{};
+  uint32_t bytes = 0;  // so far
+  std::unique_ptr<EVP_CIPHER_CTX, Free> context;
+};
+
+Status CheckKey(const EncryptionKey& key, EncryptionMode mode) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string name, AlgorithmFor(key, mode));
+  return Fetch(name) == nullptr ? NoAlgorithm(mode) : Status();
+}
+
+Result<BlockEncryption> BlockEncryption::Begin(const EncryptionKey& key, EncryptionMode mode) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string algorithm_name, AlgorithmFor(key, mode));
+  const std::shared_ptr<EVP_CIPHER> algorithm = Fetch(algorithm_name);
+  if (algorithm == nullptr) return NoAlgorithm(mode);
+  auto state = std::make_shared<State>();
+  state->mode = mode;
+  state->context.reset(EVP_CIPHER_CTX_new());
+  if (state->context == nullptr || RAND_bytes(Unsigned(state->iv.data()), kIvBytes) != 1 ||
+      EVP_EncryptInit_ex2(state->context.get(), algorithm.get(), Unsigned(key.bytes().data()),
+                          Unsigned(state->iv.data()), nullptr) != 1 ||
+      EVP_CIPHER_CTX_set_padding(state->context.get(), 0) != 1) {
+    return OpenSslError();
+  }
+  return BlockEncryption(std::move(state));
+}
+
+Status BlockEncryption::Update(std::span<std::byte> bytes) {
+  assert(state_->mode == EncryptionMode::kAesGcm || bytes.size() % kCipherUnit == 0);
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), kStepBytes))) {
+    const std::span<std::byte> step = bytes.first(std::min(bytes.size(), kStepBytes));
+    const auto length = static_cast<int>(step.size());
+    int done = 0;
+    if (EVP_EncryptUpdate(state_->context.get(), Unsigned(step.data()), &done,
+                          Unsigned(step.data()), length) != 1 ||
+        done != length) {
+      return OpenSslError();
+    }
+    state_->bytes += static_cast<uint32_t>(length);
+  }
+  return {};
+}
+
+Result<BlockEncryption::Ends> BlockEncryption::Finish(std::span<const std::byte> rest) {
+  const bool is_gcm = state_->mode == EncryptionMode::kAesGcm;
+  assert(rest.size() < (is_gcm ? 1 : kCipherUnit));
+  Ends ends;
+  std::array<std::byte, kCipherUnit> last;
+  std::array<std::byte, kTagBytes> tag;
+  if (is_gcm) {
+    int none = 0;
+    if (EVP_EncryptFinal_ex(state_->context.get(), Unsigned(last.data()), &none) != 1 ||
+        EVP_CIPHER_CTX_ctrl(state_->context.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) !=
+            1) {
+      return OpenSslError();
+    }
+  } else {
+    last.fill(static_cast<std::byte>(kCipherUnit - rest.size()));
+    std::copy(rest.begin(), rest.end(), last.begin());
+    RESHARD_RETURN_IF_ERROR(Update(last));
+    ends.tail.assign(reinterpret_cast<const char*>(last.data()), last.size());
+  }
+  const auto append_number = [&ends](uint32_t number) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      ends.header += static_cast<char>(number >> shift & 0xff);
+    }
+  };
+  const auto append_bytes = [&ends](std::span<const std::byte> bytes) {
+    ends.header.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  append_number(kModes[static_cast<size_t>(state_->mode)].magic);
+  if (is_gcm) append_bytes(tag);
+  append_number(static_cast<uint32_t>(kBesidesCipher) + state_->bytes);
+  append_number(kIvBytes);
+  append_bytes(state_->iv);
+  append_number(state_->bytes);
+  return ends;
 }
 
 }  // namespace reshard

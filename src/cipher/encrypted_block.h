@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,11 +20,6 @@
 #include "reshard/status.h"
 
 namespace reshard {
-
-enum class EncryptionMode { kAesGcm, kAesCbc, kSm4Cbc };
-
-// "AES-GCM", as MindSpore's `enc_mode` has it.
-std::string_view NameOf(EncryptionMode mode);
 
 inline constexpr size_t kMagicBytes = 4;
 // A header has no more, and one has as many.
@@ -85,6 +81,44 @@ class BlockCipher {
   std::shared_ptr<const EncryptionKey> key_;
   EncryptionMode mode_;
   std::shared_ptr<const Algorithms> algorithms_;
+};
+
+// The plain bytes of each block that is written, but the last: as MindSpore has them.
+inline constexpr uint64_t kPlainBlockBytes = uint64_t{64} << 20;
+
+// Returns how many bytes a file of `plain` bytes has once it is encrypted.
+uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain);
+
+// Returns 32 hexadecimal digits that tell whether two keys are the same, and nothing else of them.
+// Errors: kInternal for those of OpenSSL.
+Result<std::string> KeyCheck(const EncryptionKey& key);
+
+// Returns ok for a key that the mode takes. Errors: kInvalidArgument, kUnsupported, as
+// BlockCipher::Make.
+Status CheckKey(const EncryptionKey& key, EncryptionMode mode);
+
+// Encrypts one block, with an initialization vector of its own: from its first byte to its last.
+// One thread at a time. Errors: kInternal for those of OpenSSL.
+class BlockEncryption {
+ public:
+  // Errors, besides: as BlockCipher::Make.
+  static Result<BlockEncryption> Begin(const EncryptionKey& key, EncryptionMode mode);
+
+  // Encrypts the next bytes in place; of CBC whole units.
+  Status Update(std::span<std::byte> bytes);
+
+  struct Ends {
+    std::string header;  // of the block, before all that was encrypted
+    std::string tail;    // of CBC: the last unit, behind that
+  };
+  // Ends the block. `rest`: of CBC the last plain bytes, fewer than a unit; else empty.
+  Result<Ends> Finish(std::span<const std::byte> rest);
+
+ private:
+  struct State;
+  explicit BlockEncryption(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace reshard

@@ -177,6 +177,9 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
     digest.Update("format=safetensors\n");
   }
   if (target.states_crc) digest.Update("crc\n");
+  if (target.encryption) {
+    digest.Update(fmt::format("encryption {}\n", EncryptionModeName(*target.encryption)));
+  }
   if (source.each_alone()) digest.Update("each file\n");
   if (!target.names.empty()) digest.Update(fmt::format("names {}\n", Delimited(target.names)));
   if (IsWholeFolder(target.format)) {
@@ -285,7 +288,10 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
-  for (const TargetFileSummary& file : work.targets) spec.files.push_back({file.path, file.size});
+  for (const TargetFileSummary& file : work.targets) {
+    spec.files.push_back({.path = file.path, .size = file.size});
+    spec.files.back().encryption = target.encryption;
+  }
   const CheckedStrategy* source_strategy = source.rule().source();
   const CheckedStrategy* target_strategy = source.rule().target();
   if (source_strategy != nullptr) spec.source_strategy = StrategyDigest(*source_strategy);
@@ -297,6 +303,11 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
   spec.checksum = options.checks.checksum;
   spec.states_crc = target.states_crc;
+  if (target.encryption) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string check, KeyCheck(*target.encryption_key));
+    spec.encryption = fmt::format("{} {}", EncryptionModeName(*target.encryption), check);
+    spec.key = target.encryption_key;
+  }
   spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
   spec.prune = options.prune;

@@ -349,6 +349,8 @@ ConvertOptions OptionsOf(const RecodeOptions& options) {
   convert.target.folder = options.target_folder;
   convert.target.format = options.format;
   convert.target.states_crc = options.states_crc;
+  convert.target.encryption = options.encryption;
+  convert.target.encryption_key = options.encryption_key;
   convert.selection.renames = options.renames;
   convert.selection.unmatched = options.unmatched;
   convert.checks.checksum = options.checksum;

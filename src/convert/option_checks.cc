@@ -58,6 +58,26 @@ Status CheckFormat(const TargetSpec& target, const Selection& selection) {
 
 namespace {
 
+Status CheckEncryption(const TargetSpec& target, TargetIo io) {
+  if (!target.encryption != !target.encryption_key) {
+    return InvalidArgumentError(
+        "`encryption` and `encryption_key` belong together: give both, or none of them");
+  }
+  if (!target.encryption) return {};
+  if (target.format && *target.format != TargetFormat::kCkpt) {
+    return InvalidArgumentError("`encryption` is for .ckpt files; safetensors files have none");
+  }
+  if (target.states_crc) {
+    return InvalidArgumentError(
+        "`crc` and `encryption` exclude each other: MindSpore loads no file that has both");
+  }
+  if (io == TargetIo::kDirect) {
+    return InvalidArgumentError(
+        "`io.target=direct` and `encryption` exclude each other: encrypted blocks begin anywhere");
+  }
+  return CheckKey(*target.encryption_key, *target.encryption);
+}
+
 // The number is found with the digests.
 Status CheckCrcChoice(bool states_crc, bool checksum) {
   if (checksum || !states_crc) return {};
@@ -104,6 +124,7 @@ Status CheckConvertOptions(const ConvertOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checks.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.target.states_crc, options.checks.checksum));
+  RESHARD_RETURN_IF_ERROR(CheckEncryption(options.target, options.io.target));
   if (options.resume == Resume::kVerify && options.shard) {
     return InvalidArgumentError(
         "`resume=verify` is for a run alone; a shard keeps what it has finished, and what several "
@@ -125,6 +146,12 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
   }
   RESHARD_RETURN_IF_ERROR(CheckResume(options.resume, options.checksum));
   RESHARD_RETURN_IF_ERROR(CheckCrcChoice(options.states_crc, options.checksum));
+  TargetSpec target;
+  target.format = options.format;
+  target.states_crc = options.states_crc;
+  target.encryption = options.encryption;
+  target.encryption_key = options.encryption_key;
+  RESHARD_RETURN_IF_ERROR(CheckEncryption(target, options.io.target));
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
   return CheckRenames(options.renames);
 }

@@ -99,10 +99,15 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
   };
   work.digests = options.checks.checksum;
+  if (const auto& mode = options.target.encryption) {
+    work.encryption = Encryption{*mode, options.target.encryption_key};
+  }
   work.refuse_lost = options.checks.refuse_overflow;
   work.fingerprint = fingerprint;
   work.sources = NamesOf(source);
-  work.write = {WriteModeOf(options.io.target), &write_back};
+  // The blocks of an encrypted file begin anywhere.
+  work.write = {options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target),
+                &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
     if (kept) {
       if (shared.progress) shared.progress(bytes);

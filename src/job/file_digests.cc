@@ -149,8 +149,10 @@ Result<CrcOfFile> FindInHeader(SourceFiles& files, FileId file, std::span<const 
 }  // namespace
 
 Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
-                          const std::string& expected_digest, const std::stop_token& stop) {
-  SourceFiles files(1);
+                          const std::string& expected_digest,
+                          const std::shared_ptr<const EncryptionKey>& key,
+                          const std::stop_token& stop) {
+  SourceFiles files({.max_open = 1, .key = key});
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   if (size != expected_size) return false;

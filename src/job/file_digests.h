@@ -6,19 +6,23 @@
 #define RESHARD_SRC_JOB_FILE_DIGESTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 
 #include "format/encoding/encoder.h"
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "src/record/part_record.h"
 
 namespace reshard {
 
-// Reads the whole file at `path` and returns whether it has this size and this digest, 32
-// hexadecimal digits.
+// Reads the whole file at `path` and returns whether it, or what it decrypts to with `key`, has
+// this size and this digest, 32 hexadecimal digits. `key` may be null.
 Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
-                          const std::string& expected_digest, const std::stop_token& stop);
+                          const std::string& expected_digest,
+                          const std::shared_ptr<const EncryptionKey>& key,
+                          const std::stop_token& stop);
 
 // Reads the whole file at `path` in its order.
 Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop);

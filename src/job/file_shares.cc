@@ -55,12 +55,13 @@ struct Cut {
   uint64_t offset = 0;
 };
 
-// Moves a cut inside a file to where a worker may begin.
-uint64_t RoundedOffset(uint64_t offset, uint64_t size, uint64_t share) {
+// Moves a cut inside a file to where a worker may begin: not within one that is encrypted.
+uint64_t RoundedOffset(uint64_t offset, const ManifestFile& file, uint64_t share) {
+  const uint64_t size = file.size;
   const auto nearer = [offset](uint64_t low, uint64_t high) {
     return offset - low < high - offset ? low : high;
   };
-  if (size <= share) return nearer(0, size);
+  if (size <= share || file.encryption) return nearer(0, size);
   const uint64_t low = offset - offset % kDigestBlockBytes;
   return nearer(low, std::min(size, low + kDigestBlockBytes));
 }
@@ -86,7 +87,7 @@ std::vector<Cut> Cuts(const std::vector<ManifestFile>& files, const std::vector<
       continue;
     }
     const uint64_t size = files[order[file]].size;
-    const uint64_t offset = RoundedOffset(at - begin, size, share);
+    const uint64_t offset = RoundedOffset(at - begin, files[order[file]], share);
     cuts.push_back(offset == size ? Cut{file + 1, 0} : Cut{file, offset});
   }
   cuts.push_back({order.size(), 0});

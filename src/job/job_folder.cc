@@ -220,7 +220,7 @@ Result<std::string> JobFolder::ReadRecord(const std::string& path) const {
 }
 
 Result<bool> JobFolder::IsStaged(const ManifestFile& file) const {
-  return IsWhole(folder_, {.path = StagedPath(file.path), .size = file.size});
+  return IsWhole(folder_, {.path = StagedPath(file.path), .size = file.stored_size()});
 }
 
 Result<std::optional<PartRecordHead>> JobFolder::StagedHead(const ManifestFile& file) const {
@@ -349,7 +349,7 @@ Status JobFolder::CheckStaged(const std::vector<ManifestFile>& files) const {
     return IoError(
         fmt::format("{}: expected a file of {} bytes and its part record; they were written, but "
                     "something else has removed or changed them",
-                    Escape(PathOfStaged(file.path)), file.size));
+                    Escape(PathOfStaged(file.path)), file.stored_size()));
   }
   return {};
 }
@@ -374,7 +374,8 @@ Status JobFolder::WritePruned(const std::vector<ManifestFile>& pruned) const {
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(kPruned));
   if (pruned.empty()) return {};
   std::string lines;
-  for (const ManifestFile& file : pruned) lines += fmt::format("{} {}\n", file.size, file.path);
+  for (const ManifestFile& file : pruned)
+    lines += fmt::format("{} {}\n", file.stored_size(), file.path);
   return folder_.WriteFile(kPruned, lines);
 }
 

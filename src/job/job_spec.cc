@@ -25,6 +25,7 @@ constexpr std::string_view kWorkersKey = "shards ";
 constexpr std::string_view kStrategiesKey = "strategies ";
 constexpr std::string_view kPruneKey = "prune";
 constexpr std::string_view kCrcKey = "crc";
+constexpr std::string_view kEncryptionKey = "encryption ";
 constexpr std::string_view kOriginKey = "origin ";
 constexpr std::string_view kTargetKey = "target ";
 constexpr std::string_view kNone = "-";
@@ -135,6 +136,7 @@ JobText JobTextOf(const JobSpec& spec) {
   job.manifest_name = spec.manifest_name;
   job.checksum = spec.checksum;
   job.states_crc = spec.states_crc;
+  job.encryption = spec.encryption;
   job.workers = spec.workers;
   job.source_strategy = spec.source_strategy;
   job.target_strategy = spec.target_strategy;
@@ -157,14 +159,15 @@ bool JobText::IsSameJob(const JobText& other) const {
 }
 
 std::string EncodeJobText(const JobText& job) {
-  return fmt::format("{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}\n{}", kVersionKey, job.tool_version,
-                     kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no",
-                     kWorkersKey, job.workers, kStrategiesKey, OrNone(job.source_strategy),
-                     OrNone(job.target_strategy),
-                     job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
-                     job.prune ? fmt::format("{}\n", kPruneKey) : "",
-                     job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
-                     job.targets, job.sources);
+  return fmt::format(
+      "{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}{}\n{}", kVersionKey, job.tool_version,
+      kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no", kWorkersKey,
+      job.workers, kStrategiesKey, OrNone(job.source_strategy), OrNone(job.target_strategy),
+      job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
+      job.encryption.empty() ? "" : fmt::format("{}{}\n", kEncryptionKey, job.encryption),
+      job.prune ? fmt::format("{}\n", kPruneKey) : "",
+      job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin), job.targets,
+      job.sources);
 }
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
@@ -190,6 +193,7 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
                     Escape(path), kMaxWorkers, job.workers));
   }
   job.states_crc = TakeLine(text, kCrcKey, nothing);
+  TakeLine(text, kEncryptionKey, job.encryption);
   job.prune = TakeLine(text, kPruneKey, nothing);
   TakeLine(text, kOriginKey, job.origin);
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
@@ -212,9 +216,20 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   spec.target_strategy = job.target_strategy;
   spec.checksum = job.checksum;
   spec.states_crc = job.states_crc;
+  spec.encryption = job.encryption;
   spec.workers = job.workers;
   spec.prune = job.prune;
   spec.origin = job.origin;
+  std::optional<EncryptionMode> encryption;
+  if (!job.encryption.empty()) {
+    encryption = ParseEncryptionMode(job.encryption.substr(0, job.encryption.find(' ')));
+    if (!encryption) {
+      return CorruptError(
+          fmt::format("{}: {} is no way to encrypt; remove the folder that it lies "
+                      "in",
+                      Escape(path), Quote(job.encryption)));
+    }
+  }
   std::string_view targets = job.targets;
   std::string target;
   while (!targets.empty()) {
@@ -229,7 +244,8 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                       "that it lies in",
                       Escape(path), Quote(targets.substr(0, targets.find('\n')))));
     }
-    spec.files.push_back({target.substr(blank + 1), *size});
+    spec.files.push_back({.path = target.substr(blank + 1), .size = *size});
+    spec.files.back().encryption = encryption;
   }
   return spec;
 }
@@ -259,6 +275,12 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
     return MismatchError(fmt::format("{}: begun {} `checksum=false`, now run {} it; {}",
                                      Escape(path), left.checksum ? "without" : "with",
                                      own.checksum ? "without" : "with", advice));
+  }
+  if (left.encryption != own.encryption) {
+    return MismatchError(fmt::format(
+        "{}: the interrupted run encrypted with another key; give the same one again, or "
+        "{}",
+        Escape(path), advice));
   }
   if (!left.IsSameJob(own)) {
     return MismatchError(

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reshard/encryption.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/os/memory_usage.h"
@@ -33,8 +35,12 @@ struct JobSpec {
   std::string other_source;
   // One opaque line for each source: when they are the same, so are the bytes that a run writes.
   std::vector<std::string> source_identities;
-  bool checksum = true;      // the part records hold digests
-  bool states_crc = false;   // checkpoint files state a CRC-32 of themselves
+  bool checksum = true;     // the part records hold digests
+  bool states_crc = false;  // checkpoint files state a CRC-32 of themselves
+  // With what files are encrypted, as JobText has it; empty: they are not. And the key, to read
+  // them back with.
+  std::string encryption = {};
+  std::shared_ptr<const EncryptionKey> key = {};
   bool refuse_lost = false;  // publish nothing where a cast made a finite value infinite or NaN
   bool force = false;        // replace outputs and manifests that are there
   Resume resume = Resume::kNo;
@@ -61,6 +67,7 @@ struct JobText {
   std::string manifest_name;
   bool checksum = true;
   bool states_crc = false;
+  std::string encryption = {};  // its mode and KeyCheck; empty: none
   uint64_t workers = 0;         // that do it together; 0: one run alone
   std::string source_strategy;  // digests, for the manifest; empty: none
   std::string target_strategy;

@@ -156,7 +156,8 @@ Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
                              .size = file.size,
                              .digest = head.digest,
                              .record_size = parser.size(),
-                             .record_digest = parser.HexDigest()});
+                             .record_digest = parser.HexDigest(),
+                             .encryption = file.encryption});
   return {};
 }
 

@@ -47,7 +47,7 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
   uint64_t bytes = 0;
   for (const ManifestFile& file : spec.files) {
     if (finished.contains(file.path)) continue;
-    bytes = SaturatingAdd(bytes, file.size);
+    bytes = SaturatingAdd(bytes, file.stored_size());
   }
   return bytes;
 }
@@ -177,7 +177,8 @@ const PartRecordHead* TargetJob::Finished(const std::string& path) const {
 
 Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_token& stop) const {
   if (const PartRecordHead* head = Finished(path)) {
-    return reshard::IsAsRecorded(folder_->PathOfStaged(path), head->size, head->digest, stop);
+    return reshard::IsAsRecorded(folder_->PathOfStaged(path), head->size, head->digest, spec_.key,
+                                 stop);
   }
   const auto file =
       std::find_if(publishing_.begin(), publishing_.end(),
@@ -186,7 +187,7 @@ Result<bool> TargetJob::IsAsRecorded(const std::string& path, const std::stop_to
   RESHARD_ASSIGN_OR_RETURN(const bool staged, folder_->IsStaged(*file));
   return reshard::IsAsRecorded(
       staged ? folder_->PathOfStaged(path) : fmt::format("{}/{}", target_.path(), path), file->size,
-      file->digest, stop);
+      file->digest, spec_.key, stop);
 }
 
 size_t TargetJob::CountFinished() const {
@@ -207,7 +208,7 @@ Result<bool> TargetJob::IsKept(const FilePart& part, const std::stop_token& stop
 Result<StagedFile> TargetJob::Create(const FilePart& part, const WriteOptions& options) const {
   const ManifestFile& file = spec_.files[part.file];
   if (Finished(file.path) != nullptr) RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));
-  return folder_->Create(file.path, file.size, options);
+  return folder_->Create(file.path, file.stored_size(), options);
 }
 
 Status TargetJob::Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,

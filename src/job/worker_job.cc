@@ -88,7 +88,7 @@ Status WorkerJob::Start() {
     for (const FilePart& part : unfinished_) bytes += part.range.length;
   } else {
     unfinished_ = ShareOf(spec_.files, *worker_);
-    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.size);
+    for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.stored_size());
   }
   if (!begun || !unfinished_.empty()) {
     RESHARD_RETURN_IF_ERROR(CheckTarget(target_, spec_, spec_.force || same_files).status());
@@ -232,7 +232,7 @@ Result<StagedFile> WorkerJob::Create(const FilePart& part, const WriteOptions& o
   const ManifestFile& file = spec_.files[part.file];
   if (!IsWhole(part)) return folder_->OpenPart(file.path, file.size, part.range, options);
   RESHARD_RETURN_IF_ERROR(folder_->Remove(file.path));  // what this worker left before
-  return folder_->Create(file.path, file.size, options);
+  return folder_->Create(file.path, file.stored_size(), options);
 }
 
 Status WorkerJob::Finish(const FilePart& part, StagedFile file, const FinishedPart& finished,

@@ -68,10 +68,13 @@ Result<std::string> Common(const Entry& entry) {
 Result<std::string> EncodeFile(const ManifestFile& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
   if (const auto fault = DigestFault(file.record_digest)) return Refuse(*fault);
+  const std::string encryption = file.encryption ? fmt::format(",\n      \"encryption\": \"{}\"",
+                                                               EncryptionModeName(*file.encryption))
+                                                 : "";
   return fmt::format(
-      "{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
+      "{}{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
       "\"digest\": \"{}\"\n      }}",
-      common, BytesAsJson(RecordPath(file.path)), file.record_size, file.record_digest);
+      common, encryption, BytesAsJson(RecordPath(file.path)), file.record_size, file.record_digest);
 }
 
 // Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.
@@ -112,6 +115,7 @@ enum Field : int {
   kFilePath,
   kFileSize,
   kFileDigest,
+  kFileEncryption,
   kRecordPath,
   kRecordSize,
   kRecordDigest,
@@ -135,6 +139,7 @@ constexpr JsonShape kRecordMembers[] = {{"path", kBytes, kRecordPath},
 constexpr JsonShape kFileMembers[] = {{"path", kBytes, kFilePath},
                                       {"size", kUnsigned, kFileSize},
                                       {"digest", kStringOrNull, kFileDigest},
+                                      {"encryption", kString, kFileEncryption, {}, true},
                                       {"record", kObject, kOther, kRecordMembers}};
 constexpr JsonShape kManifestSourceElement[] = {
     {nullptr, kObject, kSource, kManifestSourceMembers}};
@@ -189,6 +194,10 @@ class ManifestReader {
         return {};
       case kFileDigest:
         return SetDigest(value, file_.digest);
+      case kFileEncryption:
+        file_.encryption = ParseEncryptionMode(*value.text);
+        if (file_.encryption) return {};
+        return CorruptError(fmt::format("{} is no way to encrypt", Quote(*value.text)));
       case kRecordPath:
         if (*value.text == RecordPath(file_.path)) return {};
         return CorruptError(fmt::format("expected {}, found {}", Quote(RecordPath(file_.path)),
@@ -331,7 +340,7 @@ Result<std::string> EncodeManifest(Manifest manifest) {
 std::string EncodeChecksums(const Manifest& manifest) {
   std::vector<const ManifestFile*> files;
   for (const ManifestFile& file : manifest.files) {
-    if (!file.digest.empty()) files.push_back(&file);
+    if (!file.digest.empty() && !file.encryption) files.push_back(&file);
   }
   std::sort(files.begin(), files.end(),
             [](const ManifestFile* a, const ManifestFile* b) { return a->path < b->path; });

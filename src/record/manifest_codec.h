@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "reshard/encryption.h"
 #include "reshard/status.h"
+#include "src/cipher/encrypted_block.h"
 
 namespace reshard {
 
@@ -41,12 +43,16 @@ Status CheckTargetPath(std::string_view path);
 inline constexpr uint64_t kMaxManifestBytes = uint64_t{512} << 20;
 
 struct ManifestFile {
-  std::string path;  // relative to the manifest's folder
-  uint64_t size = 0;
-  std::string digest = {};  // of its bytes
+  std::string path;         // relative to the manifest's folder
+  uint64_t size = 0;        // of an encrypted file: of what it decrypts to
+  std::string digest = {};  // of its bytes; likewise
   // Of its part record, at RecordPath(path).
   uint64_t record_size = 0;
   std::string record_digest = {};
+  std::optional<EncryptionMode> encryption = {};
+
+  // The bytes that it has on the disk.
+  uint64_t stored_size() const { return encryption ? EncryptedBytes(*encryption, size) : size; }
 
   friend bool operator==(const ManifestFile&, const ManifestFile&) = default;
 };
@@ -82,7 +88,8 @@ Result<std::string> EncodeManifest(Manifest manifest);
 // noticed. Errors: kCorrupt; kUnsupported for another schema_version.
 Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path);
 
-// Returns the list of checksums for `xxhsum -c`: the files that have a digest, sorted by path.
+// Returns the list of checksums for `xxhsum -c`: the files that have a digest of their bytes on the
+// disk, sorted by path.
 std::string EncodeChecksums(const Manifest& manifest);
 
 // Returns what closes a manifest that begins with `bytes`: its last member, which is their digest.

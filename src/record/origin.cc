@@ -106,6 +106,7 @@ std::string OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
     add("shard_size", fmt::format("{}", target.shard_size));
   }
   if (target.states_crc) add("crc", "true");
+  if (target.encryption) add("encryption", quoted(EncryptionModeName(*target.encryption)));
   if (!selection.ranks.empty()) {
     add("ranks", Array(selection.ranks, [](int64_t rank) { return fmt::format("{}", rank); }));
   }

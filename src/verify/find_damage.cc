@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reshard/byte_range.h"
+#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/logical_digest.h"
 #include "src/io/shared_work.h"
@@ -199,6 +200,16 @@ class FileComparison {
                 .kind = DamageKind::kSize,
                 .detail = fmt::format("expected {} bytes, found {}", file.size, size)};
     }
+    if (file.encryption && damage.path.empty()) {
+      RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, folder_.files.OpenReader(id));
+      if (reader.decryption() == Decryption::kNone) {
+        damage = {.path = file.path,
+                  .kind = DamageKind::kContent,
+                  .detail = fmt::format("expected a file encrypted by {}, found one that is not "
+                                        "encrypted",
+                                        EncryptionModeName(*file.encryption))};
+      }
+    }
     if (file.digest.empty()) return {};
     const uint64_t common = std::min(size, file.size);
     RESHARD_ASSIGN_OR_RETURN(const StoredDigests found, digests_.Digest(id, common, stop_));
@@ -237,11 +248,19 @@ class FileComparison {
 
 }  // namespace
 
-Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) {
+Result<DamageReport> FindDamage(const ManifestSet& set,
+                                const std::shared_ptr<const EncryptionKey>& key,
+                                const SharedWork& work) {
   DamageReport report{.manifests = set.names, .damages = set.damages, .notes = set.notes};
   std::vector<FileTask> tasks;
   for (const Manifest& manifest : set.manifests) {
     for (const ManifestFile& file : manifest.files) {
+      if (file.encryption && key == nullptr) {
+        return UnsupportedError(fmt::format(
+            "{}: is encrypted ({}), and its digests are of what it decrypts to; its key "
+            "is needed: `key`",
+            Escape(file.path), EncryptionModeName(*file.encryption)));
+      }
       tasks.push_back({.plan = &manifest.plan, .file = &file});
       if (file.digest.empty()) ++report.files_without_digest;
     }
@@ -252,7 +271,8 @@ Result<DamageReport> FindDamage(const ManifestSet& set, const SharedWork& work) 
   // once; a window that is read ahead may lie in two.
   SourceFiles files({.max_open = 2 * work.workers,
                      .window_budget = 4 * work.workers * kWindowBytes,
-                     .stop = work.stop});
+                     .stop = work.stop,
+                     .key = key});
   const StoredFolder folder{set.root, files};
   SharedDigests digests(files, tasks.size(), work.progress);
   // Behind the files come threads that help with those that others are at.

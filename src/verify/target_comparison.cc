@@ -151,8 +151,12 @@ class TargetComparison::Findings {
   ByteDifference bytes_;
 };
 
-TargetComparison::TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work)
-    : sources_(sources), folder_(folder), work_(std::move(work)), targets_({.stop = work_.stop}) {}
+TargetComparison::TargetComparison(SourceFiles& sources, const std::string& folder,
+                                   const std::shared_ptr<const EncryptionKey>& key, SharedWork work)
+    : sources_(sources),
+      folder_(folder),
+      work_(std::move(work)),
+      targets_({.stop = work_.stop, .key = key}) {}
 
 Status TargetComparison::Add(TargetPlan plan) {
   const std::string path = folder_ + "/" + plan.path;

@@ -21,8 +21,9 @@ namespace reshard {
 class TargetComparison {
  public:
   // `sources` are those that plans name by FileId; it and `folder`, the target folder, must outlive
-  // this.
-  TargetComparison(SourceFiles& sources, const std::string& folder, SharedWork work);
+  // this. `key` is that of target files that are encrypted, or null.
+  TargetComparison(SourceFiles& sources, const std::string& folder,
+                   const std::shared_ptr<const EncryptionKey>& key, SharedWork work);
   TargetComparison(const TargetComparison&) = delete;
   TargetComparison& operator=(const TargetComparison&) = delete;
 

@@ -175,7 +175,7 @@ Result<std::unique_ptr<TargetPart>> ChunkFeed::OpenPart(const FilePart& part) {
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, work_.plan(part.file));
   counts_.content_bytes += ContentBytes(plan, part.range);
   RESHARD_ASSIGN_OR_RETURN(StagedFile file, sink_.Create(part, work_.write));
-  return std::make_unique<TargetPart>(std::move(plan), part.range, std::move(file), work_.digests);
+  return std::make_unique<TargetPart>(std::move(plan), part.range, std::move(file), work_);
 }
 
 Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {

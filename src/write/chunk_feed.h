@@ -33,6 +33,7 @@
 #include "src/io/source_files.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
+#include "src/write/encrypted_part.h"
 #include "src/write/lost_in_casts.h"
 #include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
@@ -45,10 +46,11 @@ namespace reshard {
 // Stays where it is, because the digest refers to the plan. Chunks are filled and written by any
 // number of threads; the digest is used by one at a time, as ChunkFeed hands it on.
 struct TargetPart {
-  // `staged` expects just the bytes `bytes`.
-  TargetPart(TargetPlan target_plan, ByteRange bytes, StagedFile staged, bool digests)
+  // `staged` expects just the bytes `bytes`, or what they are encrypted to.
+  TargetPart(TargetPlan target_plan, ByteRange bytes, StagedFile staged, const PartWork& work)
       : plan(std::move(target_plan)), range(bytes), file(std::move(staged)) {
-    if (digests) digest.emplace(plan, range);
+    if (work.digests) digest.emplace(plan, range);
+    if (work.encryption) encrypted.emplace(*work.encryption, plan.size);
   }
   TargetPart(const TargetPart&) = delete;
   TargetPart& operator=(const TargetPart&) = delete;
@@ -56,7 +58,11 @@ struct TargetPart {
   const TargetPlan plan;
   const ByteRange range;
   StagedFile file;
+  // Whether its chunks have to be dealt with one after the other.
+  bool in_order() const { return digest || encrypted; }
+
   std::optional<TargetDigest> digest;  // none when nothing is to be proved
+  std::optional<EncryptedPart> encrypted;
   LostInCasts lost;
 };
 

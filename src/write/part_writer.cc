@@ -44,11 +44,13 @@ class ChunkLane {
   struct Filled {
     ChunkFeed::Chunk chunk;
     std::span<const std::byte> bytes;
+    std::vector<EncryptedPiece> pieces;  // instead of the bytes, where the file is encrypted
   };
 
   Status FillAll(bool hand_over);
   // Returns false where a failure, here or elsewhere, has made the chunk useless.
-  Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out);
+  Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
+                    std::vector<EncryptedPiece>& pieces);
   // Tells the feed from where on the chunk cannot be filled, and why; `status` was of all of it.
   void FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out, Status status);
   Status Write(const Filled& filled);
@@ -97,15 +99,16 @@ Status ChunkLane::FillAll(bool hand_over) {
     const std::optional<ChunkFeed::Chunk> chunk = feed_.Take();
     if (!chunk) return {};
     const std::span<std::byte> out(buffers_[at].data(), chunk->range().length);
-    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
+    std::vector<EncryptedPiece> pieces;
+    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out, pieces));
     if (!useful) continue;
     counts_.gathered += out.size();
     if (!hand_over) {
-      RESHARD_RETURN_IF_ERROR(Write({*chunk, out}));
+      RESHARD_RETURN_IF_ERROR(Write({*chunk, out, std::move(pieces)}));
       continue;
     }
     const std::scoped_lock lock(mutex_);
-    filled_[at] = {*chunk, out};
+    filled_[at] = {*chunk, out, std::move(pieces)};
     ++handed_over_;
     ++number;
     changed_.notify_all();
@@ -132,7 +135,8 @@ void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> 
   feed_.FailAt(chunk, failing, std::move(status));
 }
 
-Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
+Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
+                             std::vector<EncryptedPiece>& pieces) {
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
   // The disk reads it while this one is dealt with, which tells what is wrong with a file.
@@ -148,17 +152,24 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
     FailFilling(chunk, out, std::move(filled));
     return false;
   }
-  if (!part.digest) return true;
-  sums_.AddTarget(offset, out);
+  if (!part.in_order()) return true;
+  if (part.digest) sums_.AddTarget(offset, out);
   if (!feed_.WaitForBaton(chunk)) return false;
-  part.digest->AddChunk(out, sums_);
+  if (part.digest) part.digest->AddChunk(out, sums_);
+  if (part.encrypted) RESHARD_RETURN_IF_ERROR(part.encrypted->Add(out, pieces));
   feed_.PassBaton(chunk);
   return true;
 }
 
 Status ChunkLane::Write(const Filled& filled) {
-  RESHARD_RETURN_IF_ERROR(
-      filled.chunk.part().file.WriteAt(filled.chunk.range().offset, filled.bytes));
+  StagedFile& file = filled.chunk.part().file;
+  if (!filled.chunk.part().encrypted) {
+    RESHARD_RETURN_IF_ERROR(file.WriteAt(filled.chunk.range().offset, filled.bytes));
+  }
+  for (const EncryptedPiece& piece : filled.pieces) {
+    RESHARD_RETURN_IF_ERROR(file.WriteAt(
+        piece.offset, piece.own.empty() ? piece.bytes : std::as_bytes(std::span(piece.own))));
+  }
   if (work_.progress) work_.progress(filled.bytes.size(), false);
   feed_.Written(filled.chunk);
   return {};
@@ -171,7 +182,7 @@ void ChunkLane::WriteAll() {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return handed_over_ > written_ || closed_; });
       if (handed_over_ == written_) return;
-      filled = filled_[written_ % buffers_.size()];
+      filled = std::move(filled_[written_ % buffers_.size()]);
     }
     if (feed_.IsWanted(filled.chunk)) {  // after a failure, buffers only go back
       Status status = CatchOutOfMemory([&] { return Write(filled); });

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "src/io/source_files.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
+#include "src/write/encrypted_part.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
 
@@ -33,6 +35,8 @@ struct PartWork {
   std::vector<std::vector<size_t>> groups;
   // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
   std::function<Result<TargetPlan>(size_t file)> plan;
+  // Files are written so, each whole; without a value as planned.
+  std::optional<Encryption> encryption = {};
   bool digests = true;       // prove what is written, and state its digests in the records
   bool refuse_lost = false;  // fail where a cast made a finite value infinite or NaN
   std::string fingerprint;   // of the plan of all files, for the records

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Compares how reshard reads encrypted checkpoints with the installed MindSpore.
+"""Compares how reshard reads and writes encrypted checkpoints with the installed MindSpore.
 
 MindSpore saves random parameters twice, plain and encrypted, in a random mode
 with a random key: `reshard recode` to safetensors has to write the same bytes
-from both, and refuse another key.
+from both, and refuse another key. What `reshard recode --encrypt` makes of
+these MindSpore has to load with its key, as the same, and not with another.
 """
 
 import os
@@ -66,7 +67,40 @@ def check(rng, reshard, folder):
                   folder / "other")
     if done.returncode != 3:
         return f"{mode}: another key, exit {done.returncode}: {done.stderr}"
-    return None
+    return check_written(reshard, folder, mode, key)
+
+
+def check_written(reshard, folder, mode, key):
+    """Has reshard encrypt what it made, and MindSpore load it."""
+    made = folder / "written"
+    done = subprocess.run(
+        [reshard, "recode", folder / "plain_out" / "a.safetensors", made,
+         "--format", "ckpt", "-q", "--encrypt", mode,
+         "--encrypt-key-file", folder / "key"],
+        capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return f"{mode}: {done.stderr}"
+    plain = mindspore.load_checkpoint(str(folder / "plain" / "a.ckpt"))
+    try:
+        loaded = mindspore.load_checkpoint(str(made / "a.ckpt"), dec_key=key,
+                                           dec_mode=mode)
+    except ValueError as error:
+        return f"{mode}: MindSpore does not load it: {error}"
+    if set(loaded) != set(plain):
+        return f"{mode}: other parameters"
+    for name, parameter in plain.items():
+        found = loaded[name].asnumpy()
+        expected = parameter.asnumpy()
+        if (found.dtype, found.shape, found.tobytes()) != (
+                expected.dtype, expected.shape, expected.tobytes()):
+            return f"{mode}: {name} has other values"
+    try:
+        mindspore.load_checkpoint(
+            str(made / "a.ckpt"), dec_key=(folder / "other").read_bytes(),
+            dec_mode=mode)
+        return f"{mode}: MindSpore loads it with another key"
+    except ValueError:
+        return None
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
+#include "src/io/source_files.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
@@ -47,6 +49,31 @@ TEST_P(EncryptedGoldenTest, ConvertsToThePlainFilesOutputs) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings, IsEmpty());
   EXPECT_EQ(ReadOutputs(options.target.folder), ReadFolder(folder_ / "expected"));
+}
+
+// With the key and in the mode of the source.
+TEST_P(EncryptedGoldenTest, EncryptedOutputsDecryptToThem) {
+  const TemporaryFolder folder(MemoryFolder());
+  ConvertOptions options;
+  options.source.path = folder_ / "src";
+  options.source.strategy = folder_ / "src_strategy.ckpt";
+  options.source.key = KeyOf(case_.at("key_ascii").get<std::string>());
+  options.target.strategy = folder_ / "dst_strategy.ckpt";
+  options.target.folder = folder.path() / "target";
+  options.target.prefix = case_.at("prefix");
+  options.target.encryption = ParseEncryptionMode(case_.at("mode").get<std::string>());
+  options.target.encryption_key = options.source.key;
+  const auto report = Convert(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  for (const auto& [path, expected] : ReadFolder(folder_ / "expected")) {
+    SourceFiles files({.max_open = 1, .key = options.source.key});
+    const FileId file = files.Add(options.target.folder + '/' + path);
+    const auto size = files.Size(file);
+    ASSERT_TRUE(size.ok()) << size.status().message();
+    std::string plain(*size, '\0');
+    ASSERT_TRUE(files.Read(file, 0, std::as_writable_bytes(std::span(plain))).ok());
+    EXPECT_EQ(plain, expected) << path;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EncryptedGoldenTest,

@@ -198,6 +198,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.add_flag("--prune", options_.prune,
                "Once all is published, remove the files that the manifest lists which is replaced "
                "and the new one does not");
+  AddEncryptOptions(app, options_.target.encryption, options_.target.encryption_key);
   app.add_flag("--crc", options_.target.states_crc,
                "Let each file state a CRC-32 of itself, for load_checkpoint(crc_check=True)");
   app.add_flag("--no-checksum", no_checksum_,

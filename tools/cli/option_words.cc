@@ -26,6 +26,8 @@ constexpr OptionWords kOptionWords[] = {
     {"checkpoint", "--from CKPT"},
     {"checksum=false", "--no-checksum"},
     {"crc", "--crc"},
+    {"encryption", "--encrypt"},
+    {"encryption_key", "--encrypt-key-file or --encrypt-key-env"},
     {"exclude", "--exclude"},
     {"files", "--files"},
     {"force", "--force"},

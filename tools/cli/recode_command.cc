@@ -56,6 +56,7 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
       ->check(CLI::IsMember({"copy", "error"}).description(""));
   AddKeyOptions(app(), options_.key);
   app().add_flag("--force", options_.force, "Replace existing outputs");
+  AddEncryptOptions(app(), options_.encryption, options_.encryption_key);
   app().add_flag("--crc", options_.states_crc,
                  "Let each file state a CRC-32 of itself, for load_checkpoint(crc_check=True)");
   app().add_flag("--no-checksum", no_checksum_,

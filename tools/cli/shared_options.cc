@@ -139,9 +139,14 @@ CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths) 
       ->allow_extra_args(false);
 }
 
-std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key) {
+namespace {
+
+// Options NAME-file and NAME-env, with `words` for what the first is.
+std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, const char* words,
+                                  std::shared_ptr<const EncryptionKey>& key) {
   using ReadKey = Result<std::shared_ptr<const EncryptionKey>>(const std::string&);
-  const auto add = [&](const char* name, ReadKey* read, const char* type, const char* words) {
+  const auto add = [&](const char* end, ReadKey* read, const char* type, const char* what) {
+    const std::string name = name_begin + end;
     return app
         .add_option_function<std::string>(
             name,
@@ -150,15 +155,37 @@ std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const Enc
               if (!found.ok()) throw CLI::ValidationError(name, found.status().message());
               key = *std::move(found);
             },
-            words)
+            what)
         ->type_name(type);
   };
-  CLI::Option* const file = add("--key-file", EncryptionKey::FromFile, "FILE",
-                                "File with the key of encrypted .ckpt files: 16, 24 or 32 bytes");
-  CLI::Option* const variable = add("--key-env", EncryptionKey::FromEnvironment, "VAR",
+  CLI::Option* const file = add("-file", EncryptionKey::FromFile, "FILE", words);
+  CLI::Option* const variable = add("-env", EncryptionKey::FromEnvironment, "VAR",
                                     "Instead of that, the environment variable that holds the key");
   variable->excludes(file);
   return {file, variable};
+}
+
+}  // namespace
+
+std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key) {
+  return AddKeys(app, "--key", "File with the key of encrypted .ckpt files: 16, 24 or 32 bytes",
+                 key);
+}
+
+std::vector<CLI::Option*> AddEncryptKeyOptions(CLI::App& app,
+                                               std::shared_ptr<const EncryptionKey>& key) {
+  return AddKeys(app, "--encrypt-key", "File with the key that target files are encrypted with",
+                 key);
+}
+
+void AddEncryptOptions(CLI::App& app, std::optional<EncryptionMode>& mode,
+                       std::shared_ptr<const EncryptionKey>& key) {
+  app.add_option_function<std::string>(
+         "--encrypt", [&mode](const std::string& name) { mode = ParseEncryptionMode(name); },
+         "Write encrypted .ckpt files, with the key of --encrypt-key-file or --encrypt-key-env")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"AES-GCM", "AES-CBC", "SM4-CBC"}).description(""));
+  AddEncryptKeyOptions(app, key);
 }
 
 nlohmann::ordered_json SourceAsJson(const std::string& source,

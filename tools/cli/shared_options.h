@@ -44,6 +44,14 @@ CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths);
 // into `key`.
 std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key);
 
+// The same of encrypted targets: --encrypt-key-file and --encrypt-key-env.
+std::vector<CLI::Option*> AddEncryptKeyOptions(CLI::App& app,
+                                               std::shared_ptr<const EncryptionKey>& key);
+
+// Adds --encrypt, which sets `mode`, and the options above.
+void AddEncryptOptions(CLI::App& app, std::optional<EncryptionMode>& mode,
+                       std::shared_ptr<const EncryptionKey>& key);
+
 // Returns the path of the source, or where it is named by files, an object of them by rank.
 nlohmann::ordered_json SourceAsJson(const std::string& source,
                                     const std::map<int64_t, std::string>& files);

@@ -216,8 +216,10 @@ void VerifyCommand::AddAgainst() {
                 "Prove only these target ranks, as in 3 or 0-7,9; may be given several times")
       ->group(kWithAgainst);
   AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
-  for (CLI::Option* option : AddKeyOptions(app(), against_.source.key)) {
-    option->group(kWithAgainst);
+  AddKeyOptions(app(), against_.source.key);
+  for (CLI::Option* option : AddEncryptKeyOptions(app(), against_.target.encryption_key)) {
+    option->group(kWithAgainst)
+        ->description("Key of encrypted target files, where it is another one");
   }
   AddUnmatchedOption(app(), against_.selection.unmatched)->group(kWithAgainst);
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
@@ -245,6 +247,7 @@ int VerifyCommand::Run() {
     }
   }
   const auto start = std::chrono::steady_clock::now();
+  options_.key = against_.source.key;
   const Result<DamageReport> report = CallStoppable(options_, progress_style(), Verify);
   if (!report.ok()) return Fail(report.status());
 
