@@ -33,9 +33,9 @@ Status ReadInOrder(SourceFiles& files, FileId file, ByteRange range, const std::
 }
 
 // The digests of a file whose bytes come in order.
-class InOrder {
+class DigestsInOrder {
  public:
-  explicit InOrder(uint64_t size) : size_(size) {}
+  explicit DigestsInOrder(uint64_t size) : size_(size) {}
 
   // These two for bytes that lie in one block. Take makes no objects: it may be called under the
   // fault guard.
@@ -102,8 +102,8 @@ class BothDigests {
   }
 
  private:
-  InOrder without_;
-  InOrder with_;
+  DigestsInOrder without_;
+  DigestsInOrder with_;
   const CrcText& text_without_;
   const CrcText& text_with_;
 };
@@ -167,7 +167,7 @@ Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& s
   SourceFiles files(1);
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
-  InOrder digests(size);
+  DigestsInOrder digests(size);
   RESHARD_RETURN_IF_ERROR(ReadInOrder(
       files, file, {0, size}, stop, [&](std::span<const std::byte> part) { digests.Take(part); },
       [&](uint64_t end) { digests.Taken(end); }));
