@@ -309,6 +309,11 @@ uint64_t MostFileBytes(const TargetSpec& target) {
 
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection) {
+  if (spec.encryption && TargetContainer(source, spec) != Container::kMindSpore) {
+    return InvalidArgumentError(
+        "`encryption` is for .ckpt files, and the source's are safetensors files: say "
+        "`format=ckpt`");
+  }
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,

@@ -197,6 +197,25 @@ TEST(EncryptedTargetTest, KeepsWhatAnInterruptedRunFinished) {
   }
 }
 
+// Without a format the target has the source's.
+TEST(EncryptedTargetTest, IsNoSafetensorsFile) {
+  SampleFolder sample;
+  sample.options().target.format = TargetFormat::kSafetensors;
+  ASSERT_TRUE(Convert(sample.options()).ok());
+  ConvertOptions again;
+  again.source.path = sample.options().target.folder;
+  again.target.strategy = sample.options().source.strategy;
+  again.target.folder = sample.folder().path() / "again";
+  again.target.encryption = EncryptionMode::kAesGcm;
+  again.target.encryption_key = KeyOf(kKey);
+  const auto refused = Convert(again);
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("`format=ckpt`"));
+  EXPECT_FALSE(fs::exists(again.target.folder));
+  again.target.format = TargetFormat::kCkpt;
+  EXPECT_TRUE(Convert(again).ok());
+}
+
 TEST(EncryptedTargetTest, WhatDoesNotGoTogetherIsRefused) {
   const auto refused = [](void (*change)(ConvertOptions & options)) {
     SampleFolder sample;

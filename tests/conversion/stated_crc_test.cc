@@ -15,6 +15,7 @@
 #include "reshard/verify.h"
 #include "src/digest/crc32.h"
 #include "src/io/source_files.h"
+#include "src/job/file_digests.h"
 #include "src/source/indexed_file.h"
 #include "src/verify/crc_check.h"
 #include "tests/support/conversion_folder.h"
@@ -120,6 +121,31 @@ TEST(StatedCrcTest, ShardsWriteWhatARunAloneWrites) {
     verify.target = sample.options().target.folder;
     const auto verified = Verify(verify);
     EXPECT_TRUE(verified.ok()) << verified.status().message();
+  }
+}
+
+// As a process finds a file that another one was killed behind: the number is there, the record
+// not.
+TEST(StatedCrcTest, IsFoundAgainWhateverNumberIsThere) {
+  for (const TargetFormat format : {TargetFormat::kCkpt, TargetFormat::kSafetensors}) {
+    SampleFolder sample;
+    std::string file = sample.FileOf(format);
+    const auto found = FindCrc(sample.Path(), {});
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(file.substr(found->text.offset, found->text.bytes.size()), found->text.bytes);
+    const auto whole = DigestFile(sample.Path(), {});
+    EXPECT_EQ(found->with.file, whole->file);
+    EXPECT_EQ(found->with.blocks, whole->blocks);
+    // With the number 0, in as many bytes.
+    const bool is_ckpt = format == TargetFormat::kCkpt;
+    std::string zero = is_ckpt ? std::string(10, '\0') : "0\"         ";
+    const size_t place = found->text.offset + (is_ckpt ? 7 : 0);
+    file.replace(place, zero.size(), zero);
+    std::ofstream(sample.Path(), std::ios::binary) << file;
+    const auto without = DigestFile(sample.Path(), {});
+    EXPECT_EQ(found->without.file, without->file);
+    EXPECT_EQ(found->without.blocks, without->blocks);
+    EXPECT_EQ(FindCrc(sample.Path(), {})->text.bytes, found->text.bytes);
   }
 }
 
