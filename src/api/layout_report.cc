@@ -273,7 +273,9 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            MakeDeviceGrids(*source, made, report, findings, options.parameters));
   report.step = StepText(source->step());
   report.source.strategy = conversion.source.strategy;
+  report.source.is_folder = source->tensors().placement().IsFolder();
   report.target.strategy = conversion.target.strategy;
+  report.target.is_folder = made.folder != nullptr;
   return report;
 }
 

@@ -99,6 +99,23 @@ class ReportTest(unittest.TestCase):
             self.assertRegex(svg, r'^<svg [^>]*role="img"[^>]*><title>[^<]+</title><desc>[^<]+</desc>')
         return page
 
+    def test_a_folder_of_whole_tensors_has_files_and_no_ranks(self):
+        subprocess.run([GEN, "old", "--layers", "2", "--hidden", "64", "--ffn", "64", "--vocab", "64", "--tp",
+                        "2"], cwd=self.folder, check=True, capture_output=True)
+        strategy = ["--src-strategy", "old/strategy"]
+        self.run_program("convert", "old", "hf", *strategy, "--format", "huggingface", "--shard-size", "30K", "-q")
+        files = len(list((self.folder / "hf").glob("*.safetensors")))
+        self.assertGreater(files, 1)
+
+        def sides(*arguments):
+            rows = self.report(*arguments).tables["totals"]
+            return {row[0][0]: row[1][0] for row in rows[1:]}
+
+        self.assertEqual(sides("hf", "--dst-strategy", "old/strategy")["source"],
+                         f"{files} files of whole tensors")
+        self.assertRegex(sides("old", *strategy, "--format", "unified", "--dtype", "float16")["target"],
+                         r"^\d+ files of whole tensors$")
+
     def check_against_plan(self, source, strategies):
         page = self.report(source, *strategies)
         plan = json.loads(self.run_program("plan", source, "out", *strategies, "--json"))

@@ -31,6 +31,7 @@ constexpr OptionWords kOptionWords[] = {
     {"exclude", "--exclude"},
     {"files", "--files"},
     {"force", "--force"},
+    {"format=ckpt", "--format ckpt"},
     {"group_info", "--group-info"},
     {"include", "--include"},
     {"io.target", "--io"},

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/report_page.h"
@@ -27,7 +28,8 @@ ReportCommand::ReportCommand(CLI::App& parent)
   AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
   AddSuffixOption(app(), conversion.source.suffix);
   AddKeyOptions(app(), conversion.source.key);
-  filter_.AddTo(app());
+  AddFormatOptions(app(), conversion.target);
+  choice_.AddTo(app());
   app()
       .add_option("--param", options_.parameters,
                   "Draw the ranks of this parameter; may be given several times (the largest one "
@@ -41,6 +43,7 @@ ReportCommand::ReportCommand(CLI::App& parent)
 
 UsedPaths ReportCommand::Paths() const {
   UsedPaths used = PathsOf(options_.conversion);
+  used.files.push_back(choice_.rename_file());
   used.outputs.push_back(output_);
   return used;
 }
@@ -48,7 +51,8 @@ UsedPaths ReportCommand::Paths() const {
 int ReportCommand::Run() {
   const Status free = CheckReport(output_, force_, PathsOf(options_.conversion));
   if (!free.ok()) return Fail(free);
-  filter_.Fill(options_.conversion.selection);
+  const Status chosen = choice_.Fill(options_.conversion.selection);
+  if (!chosen.ok()) return Fail(chosen);
   const StopOnSignal stop;
   options_.conversion.run.stop = stop.token();
   const Result<ReportContent> content = MakeReportContent(options_);

@@ -18,7 +18,7 @@ class ReportCommand : public Command {
 
  private:
   LayoutReportOptions options_;
-  NameFilter filter_;
+  ChoiceOptions choice_;
   std::string output_;
   bool force_ = false;
 };
