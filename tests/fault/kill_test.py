@@ -88,10 +88,12 @@ def main():
                      Scenario(job, folder / "replace", old, ("--force",)),
                      Scenario(job, folder / "prune", large, ("--force", "--prune")),
                      Scenario(harness.unified_job(options.reshard, UNIFIED), folder / "unified"),
-                     Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"))
+                     Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"),
+                     # Each file is written to once more when its CRC is known.
+                     Scenario(job, folder / "crc", more=("--crc", "--format", "safetensors")))
         expected = (*[harness.golden_outputs(CASE)] * 3,
                     harness.safetensors_outputs("unified", UNIFIED),
-                    harness.safetensors_outputs("recode", RECODED))
+                    harness.safetensors_outputs("recode", RECODED), {})
         for scenario, outputs in zip(scenarios, expected):
             for name, content in outputs.items():
                 assert scenario.finished[name] == content, f"{name} is not what MindSpore wrote"
