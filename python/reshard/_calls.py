@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, Union
 
-from . import _errors, _reshard
+from . import _errors, _jobs, _reshard
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import (
@@ -40,8 +40,6 @@ Unmatched = Literal["copy", "drop", "error"]
 CheckReplicas = Literal["none", "sample", "all"]
 Encryption = Literal["AES-GCM", "AES-CBC", "SM4-CBC"]
 
-# The most threads that a call takes by itself, as the command line's.
-_MOST_JOBS = 4
 
 # Keywords by what the library calls their options.
 _WORDS = {
@@ -181,7 +179,7 @@ def _run(
     """Makes the call with the keywords `given`, of which the report repeats those in `named`."""
     jobs = given.pop("jobs")
     if jobs is None:
-        jobs = min(os.cpu_count() or 1, _MOST_JOBS)
+        jobs = _jobs.default()
     progress, cancel = given.pop("progress"), given.pop("cancel")
     for key in ("key", "encrypt_key"):
         if given.get(f"{key}_file") is not None and given.get(f"{key}_env") is not None:

@@ -8,17 +8,21 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _dtypes, _errors, _index, _reshard
+from . import _dtypes, _errors, _index, _jobs, _reshard
 from ._paths import StrPath, encode
 
 _WORDS = {"source.path": "path", "source.strategy": "strategy", "source.suffix": "suffix"}
+
+# Of a larger tensor several threads read parts.
+_PIECE_BYTES = 32 << 20
 
 _Stamp = tuple[tuple[bytes, int, int], ...]
 
@@ -123,17 +127,32 @@ class Tensor:
         `out` is C-contiguous and writable, and has the dtype and shape of the result.
         """
         chosen = self._select(index)
-        if out is None:
-            out = np.empty(chosen.shape, self.dtype)
-        elif out.dtype != self.dtype or out.shape != chosen.shape:
-            raise ValueError(
-                f"out: expected {self.dtype} of shape {chosen.shape}, "
-                f"found {out.dtype} of shape {out.shape}"
-            )
-        elif not out.flags.c_contiguous or not out.flags.writeable:
-            raise ValueError("out: expected a C-contiguous array that can be written to")
+        out = self._destination(chosen.shape, out)
         self._read(chosen, out)
         return out
+
+    def _destination(
+        self, shape: tuple[int, ...], out: NDArray[Any] | None, what: str = "out"
+    ) -> NDArray[Any]:
+        if out is None:
+            return np.empty(shape, self.dtype)
+        if out.dtype != self.dtype or out.shape != shape:
+            raise ValueError(
+                f"{what}: expected {self.dtype} of shape {shape}, "
+                f"found {out.dtype} of shape {out.shape}"
+            )
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise ValueError(f"{what}: expected a C-contiguous array that can be written to")
+        return out
+
+    def _pieces(self) -> Iterator[Any]:
+        """Indices of parts, some rows each, that several threads may read."""
+        if not self.shape or self.nbytes <= _PIECE_BYTES:
+            yield ...
+            return
+        rows = max(1, self.shape[0] * _PIECE_BYTES // self.nbytes)
+        for begin in range(0, self.shape[0], rows):
+            yield slice(begin, begin + rows)
 
     def numpy(self) -> NDArray[Any]:
         """Reads the whole tensor into a new array."""
@@ -325,6 +344,44 @@ class Checkpoint(Mapping[str, Tensor]):
                 if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
             }
         )
+
+    def read(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        out: Mapping[str, NDArray[Any]] | None = None,
+        jobs: int | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Reads whole tensors, several threads side by side, and returns them by name.
+
+        `names` None: those of `out`, or all. `out` has arrays to be filled, as Tensor.read takes
+        them, for some names or all; what it lacks gets a new one. Nothing is read before all of
+        them fit. `jobs` threads; 0 is all cores, None the cores up to 4. After an error, or Ctrl-C,
+        the contents of the arrays mean nothing.
+        """
+        given: Mapping[str, NDArray[Any]] = {} if out is None else out
+        if names is None:
+            names = self if out is None else given
+        tensors = {name: self[name] for name in names}
+        arrays = {
+            name: tensor._destination(tensor.shape, given.get(name), f"out[{name!r}]")
+            for name, tensor in tensors.items()
+        }
+        threads = _jobs.default() if jobs is None else jobs or _jobs.cores()
+        if threads < 0:
+            raise ValueError(f"jobs: expected 0 or more, found {jobs}")
+        pool = ThreadPoolExecutor(threads)
+        try:
+            pieces = [
+                pool.submit(tensor.read, piece, out=arrays[name][piece])
+                for name, tensor in tensors.items()
+                for piece in tensor._pieces()
+            ]
+            for done in pieces:
+                done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return arrays
 
     def close(self) -> None:
         """Arrays and views that were handed out stay valid."""

@@ -129,6 +129,37 @@ def test_out_has_to_fit(ckpt, make):
         tensor.read(out=closed_to_writes)
 
 
+@pytest.mark.parametrize("jobs", [None, 0, 1, 3])
+def test_many_are_read_at_once(ckpt, monkeypatch, jobs):
+    monkeypatch.setattr("reshard._store._PIECE_BYTES", 1000)  # most are read in parts
+    read = ckpt.read(jobs=jobs)
+    assert list(read) == list(ckpt)
+    for name, array in read.items():
+        assert array.flags.writeable and array.tobytes() == ckpt[name].numpy().tobytes(), name
+
+
+def test_many_are_read_into_what_is_there(ckpt):
+    names = list(ckpt)[:3]
+    buffers = {name: np.empty(ckpt[name].shape, ckpt[name].dtype) for name in names}
+    read = ckpt.read(out=buffers)
+    assert list(read) == names and all(read[name] is buffers[name] for name in names)
+    assert all(buffers[name].tobytes() == ckpt[name].numpy().tobytes() for name in names)
+    one_more = ckpt.read(["lm_head.weight", names[0]], out=buffers)
+    assert one_more[names[0]] is buffers[names[0]] and "lm_head.weight" in one_more
+
+
+def test_nothing_is_read_unless_all_fit(ckpt):
+    first, second = list(ckpt)[:2]
+    buffer = np.zeros(ckpt[first].shape, ckpt[first].dtype)
+    with pytest.raises(ValueError, match=f"out\\['{second}'\\]: expected"):
+        ckpt.read(out={first: buffer, second: np.zeros(1)})
+    with pytest.raises(KeyError):
+        ckpt.read([first, "none"], out={first: buffer})
+    assert not buffer.view(np.uint8).any()
+    with pytest.raises(ValueError, match="jobs"):
+        ckpt.read(jobs=-1)
+
+
 def test_views_are_read_only_and_equal_to_what_is_read(full):
     with reshard.open(full) as whole:
         for tensor in whole.values():
