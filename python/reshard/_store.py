@@ -269,7 +269,7 @@ class Checkpoint(Mapping[str, Tensor]):
         self.strategy = None if strategy is None else os.fspath(strategy)
         self._suffix = suffix
         self._opened: _reshard.Store | None = _errors.call(
-            _WORDS, _reshard.Store.open, encode(path), encode(strategy), encode(suffix)
+            _WORDS, _reshard.Store.open, encode(path), encode(strategy), encode(suffix), b""
         )
         self._described = self._opened.tensors()
         self._numbers = {entry[0]: number for number, entry in enumerate(self._described)}
@@ -288,7 +288,7 @@ class Checkpoint(Mapping[str, Tensor]):
         with self._lock:
             file = self._mapped.get(rank)
             if file is None:
-                file = _errors.call(_WORDS, _reshard.File.open, self._paths[rank])
+                file = _errors.call(_WORDS, _reshard.File.open, self._paths[rank], b"")
                 self._mapped[rank] = file
             return file
 

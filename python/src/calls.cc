@@ -242,6 +242,15 @@ constexpr Keyword<MergeOptions> kMerge[] = {
     {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
 };
 
+constexpr Keyword<RecodeOptions> kRecode[] = {
+    {"source", [](RecodeOptions& o, nb::handle v) { Set(o.source, v); }},
+    {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target_folder, v); }},
+    {"format", [](RecodeOptions& o, nb::handle v) { o.format = OneOf<TargetFormat>(kFormats, v); }},
+    {"files", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
+    {"rename", [](RecodeOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
+    {"force", [](RecodeOptions& o, nb::handle v) { Set(o.force, v); }},
+};
+
 // Adds a function (keywords, jobs, watch) that calls `call` with the options that the tables make
 // of the keywords.
 template <typename Options, typename Call, typename... Tables>
@@ -289,6 +298,16 @@ void AddCalls(nb::module_& module) {
   AddCall<DigestOptions>(module, "digest", DigestCheckpoint, kDigest, kNameChoice<DigestOptions>);
   AddCall<DiffOptions>(module, "diff", Diff, kDiff, kNameChoice<DiffOptions>);
   AddCall<MergeOptions>(module, "merge", Merge, kMerge, kNameChoice<MergeOptions>);
+  AddCall<RecodeOptions>(module, "recode", Recode, kRecode);
+  module.def(
+      "merge_strategies",
+      [](const nb::bytes& folder, const nb::bytes& output, bool force) {
+        const std::string from = Bytes(folder);
+        const std::string to = Bytes(output);
+        const nb::gil_scoped_release released;
+        static_cast<void>(Take(MergeStrategies(from, to, force)));
+      },
+      "folder"_a, "output"_a, "force"_a);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);
   module.def("all_source_ranks", &RanksForAll, "src_strategy"_a, "dst_strategy"_a);
 }

@@ -8,10 +8,13 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "reshard/encryption.h"
 #include "reshard/status.h"
 
 namespace reshard::python {
@@ -47,6 +50,13 @@ inline nanobind::object Text(std::string_view text) {
 
 inline std::string Bytes(const nanobind::bytes& bytes) {
   return std::string(bytes.c_str(), bytes.size());
+}
+
+// The key that the bytes are, which are none where there is none.
+inline std::shared_ptr<const EncryptionKey> KeyOf(const nanobind::bytes& key) {
+  if (key.size() == 0) return nullptr;
+  const std::span<const char> bytes(key.c_str(), key.size());
+  return Take(EncryptionKey::FromBytes(std::as_bytes(bytes)));
 }
 
 void AddCalls(nanobind::module_& module);

@@ -397,4 +397,12 @@ nb::dict ReportOf(const PlanReport& report) {
       .Add("notes", report.notes);
 }
 
+nb::dict ReportOf(const RecodeReport& report) {
+  return Fields()
+      .Add("files", report.files)
+      .Add("parameters", report.parameters)
+      .Add("bytes_written", report.bytes_written)
+      .Add("warnings", report.warnings);
+}
+
 }  // namespace reshard::python

@@ -20,6 +20,7 @@ nanobind::dict ReportOf(const DiffReport& report);
 nanobind::dict ReportOf(const DigestReport& report);
 nanobind::dict ReportOf(const MergeReport& report);
 nanobind::dict ReportOf(const PlanReport& report);
+nanobind::dict ReportOf(const RecodeReport& report);
 
 }  // namespace reshard::python
 

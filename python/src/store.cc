@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "python/src/module.h"
 #include "reshard/checkpoint.h"
+#include "reshard/encryption.h"
 #include "reshard/tensor.h"
 
 namespace nb = nanobind;
@@ -27,12 +29,44 @@ using Dims = std::vector<int64_t>;
 using Destination = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ReadOnlyBytes = nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>;
 
+const char* KindName(ArrayKind kind) {
+  switch (kind) {
+    case ArrayKind::kTensor:
+      return "tensor";
+    case ArrayKind::kText:
+      return "text";
+    case ArrayKind::kMapTensor:
+      return "map";
+    case ArrayKind::kPacked:
+      return "packed";
+  }
+  return "";
+}
+
 class File {
  public:
-  static File Open(const nb::bytes& path) {
+  static File Open(const nb::bytes& path, const nb::bytes& key) {
     const std::string name = Bytes(path);
+    std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     const nb::gil_scoped_release released;
-    return File(std::make_shared<Checkpoint>(Take(Checkpoint::Open(name))));
+    return File(std::make_shared<Checkpoint>(Take(Checkpoint::Open(name, decryption))));
+  }
+
+  // (name, kind, dtype, bytes of an item, shape, bytes) of each parameter, in file order.
+  nb::list Parameters() const {
+    nb::list parameters;
+    for (const StoredArray& array : checkpoint_->parameters()) {
+      parameters.append(nb::make_tuple(Text(array.name), KindName(array.kind),
+                                       Text(DTypeName(array.dtype)), ItemBytes(array.dtype),
+                                       nb::tuple(nb::cast(array.shape)), array.bytes));
+    }
+    return parameters;
+  }
+
+  // The CRC-32 that the file states, or None.
+  nb::object Crc() const {
+    const std::optional<uint64_t> crc = checkpoint_->crc();
+    return crc ? nb::cast(*crc) : nb::none();
   }
 
   // The content of a parameter, one array for each Value; each keeps the file mapped.
@@ -58,12 +92,14 @@ class File {
 
 class Store {
  public:
-  static Store Open(const nb::bytes& path, const nb::bytes& strategy, const nb::bytes& suffix) {
+  static Store Open(const nb::bytes& path, const nb::bytes& strategy, const nb::bytes& suffix,
+                    const nb::bytes& key) {
     const std::string folder = Bytes(path);
     const std::string strategy_path = Bytes(strategy);
     const std::string ending = Bytes(suffix);
+    std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     const nb::gil_scoped_release released;
-    return Store(Take(ShardedCheckpoint::Open(folder, strategy_path, ending)));
+    return Store(Take(ShardedCheckpoint::Open(folder, strategy_path, ending, decryption)));
   }
 
   // (name, dtype, bytes of an item, shape, bytes, stage, in_strategy) of each tensor.
@@ -126,10 +162,12 @@ class Store {
 
 void AddStore(nb::module_& module) {
   nb::class_<File>(module, "File")
-      .def_static("open", &File::Open, "path"_a)
+      .def_static("open", &File::Open, "path"_a, "key"_a)
+      .def("parameters", &File::Parameters)
+      .def("crc", &File::Crc)
       .def("view", &File::View, "name"_a);
   nb::class_<Store>(module, "Store")
-      .def_static("open", &Store::Open, "path"_a, "strategy"_a, "suffix"_a)
+      .def_static("open", &Store::Open, "path"_a, "strategy"_a, "suffix"_a, "key"_a)
       .def("tensors", &Store::Tensors)
       .def("warnings", &Store::Warnings)
       .def("files", &Store::Files)

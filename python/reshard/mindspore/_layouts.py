@@ -1,0 +1,209 @@
+"""What small protobuf files of MindSpore say: strategies as ParallelLayouts, groups of ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Union
+
+from .. import _errors
+from .._paths import StrPath
+from . import _check
+
+_Value = Union[int, bytes]
+
+_MESSAGES = ("dev_matrix", "tensor_map", "param_split_shape", "indices_offset")
+_NUMBERS = ("field", "opt_weight_shard_step", "opt_weight_shard_size")
+
+
+class Dims:
+    """`dim`: the numbers of one message."""
+
+    __slots__ = ("dim",)
+
+    def __init__(self, dim: list[int]) -> None:
+        self.dim = dim
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dims) and self.dim == other.dim
+
+    def __repr__(self) -> str:
+        return "".join(f"dim: {number}\n" for number in self.dim)
+
+
+class ParallelLayouts:
+    """The layout of a parameter, with the fields of MindSpore's message of this name."""
+
+    __slots__ = (*_MESSAGES, *_NUMBERS)
+
+    dev_matrix: list[Dims]
+    tensor_map: list[Dims]
+    param_split_shape: list[Dims]
+    indices_offset: list[Dims]
+    field: int
+    opt_weight_shard_step: int
+    opt_weight_shard_size: int
+
+    def __init__(self, messages: dict[str, list[Dims]], numbers: dict[str, int]) -> None:
+        for name in _MESSAGES:
+            # MindSpore's functions take the first of each, also where nothing is in it.
+            setattr(self, name, messages.get(name) or [Dims([])])
+        for name in _NUMBERS:
+            setattr(self, name, numbers.get(name, 0))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ParallelLayouts) and repr(self) == repr(other)
+
+    def __repr__(self) -> str:
+        lines = []
+        for name in _MESSAGES:
+            for message in getattr(self, name):
+                dims = "".join(f"  dim: {number}\n" for number in message.dim)
+                lines.append(f"{name} {{\n{dims}}}\n")
+        lines.extend(f"{name}: {getattr(self, name)}\n" for name in _NUMBERS)
+        return "".join(lines)
+
+
+class _NoMessage(Exception):
+    """The bytes are no protobuf message."""
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(content):
+            raise _NoMessage
+        byte = content[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (2**64 - 1), at
+    raise _NoMessage
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, _Value]]:
+    """(number, value) of each field: numbers as int, all else as bytes."""
+    at = 0
+    while at < len(content):
+        key, at = _varint(content, at)
+        number, kind = key >> 3, key & 7
+        if kind == 0:
+            value, at = _varint(content, at)
+            yield number, value
+            continue
+        if kind == 2:
+            length, at = _varint(content, at)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            raise _NoMessage
+        if number == 0 or at + length > len(content):
+            raise _NoMessage
+        yield number, content[at : at + length]
+        at += length
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _dims(content: bytes, number: int = 1) -> list[int]:
+    """The numbers of a repeated field, packed or not."""
+    dims = []
+    for found, value in _fields(content):
+        if found != number:
+            continue
+        if isinstance(value, int):
+            dims.append(_signed(value))
+            continue
+        at = 0
+        while at < len(value):
+            packed, at = _varint(value, at)
+            dims.append(_signed(packed))
+    return dims
+
+
+def _layout(content: bytes) -> ParallelLayouts:
+    messages: dict[str, list[Dims]] = {}
+    numbers: dict[str, int] = {}
+    for number, value in _fields(content):
+        if number <= len(_MESSAGES) and isinstance(value, bytes):
+            messages.setdefault(_MESSAGES[number - 1], []).append(Dims(_dims(value)))
+        elif len(_MESSAGES) < number <= len(_MESSAGES) + len(_NUMBERS) and isinstance(value, int):
+            numbers[_NUMBERS[number - len(_MESSAGES) - 1]] = _signed(value)
+    return ParallelLayouts(messages, numbers)
+
+
+def _of_protobuf(content: bytes) -> dict[str, ParallelLayouts]:
+    strategy = {}
+    for number, value in _fields(content):
+        if number != 3 or not isinstance(value, bytes):
+            continue
+        item = dict(_fields(value))
+        name, layout = item.get(1), item.get(2)
+        if not isinstance(name, bytes) or not isinstance(layout, bytes):
+            raise _NoMessage
+        strategy[name.decode("utf-8", "surrogateescape")] = _layout(layout)
+    return strategy
+
+
+def _messages(entry: list[Any]) -> list[Dims]:
+    if any(isinstance(member, list) for member in entry):
+        return [Dims(member if isinstance(member, list) else [member]) for member in entry]
+    return [Dims(entry)]
+
+
+def _of_json(content: bytes) -> dict[str, ParallelLayouts]:
+    items = json.loads(content)["parallel_layout_item"]
+    return {
+        name: ParallelLayouts(
+            {key: _messages(item[key]) for key in _MESSAGES if key in item},
+            {key: item[key] for key in _NUMBERS if key in item},
+        )
+        for name, item in items.items()
+    }
+
+
+def build_searched_strategy(
+    strategy_filename: StrPath | None,
+) -> dict[str, ParallelLayouts] | None:
+    """Returns the layouts that a strategy file has, by the names of parameters; of None, None."""
+    call = "build_searched_strategy"
+    if strategy_filename is None:
+        return None
+    path = _check.path(call, "strategy_filename", strategy_filename)
+    if not os.path.isfile(path):
+        raise _errors.NotFoundError(f"{call}: strategy_filename: no such strategy file: {path}")
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        is_json = content.lstrip()[:1] == b"{"
+        strategy = _of_json(content) if is_json else _of_protobuf(content)
+    except (_NoMessage, ValueError, TypeError, KeyError, AttributeError):
+        strategy = {}
+    if not strategy:
+        raise _check.StrategyError(
+            f"{call}: {path}: expected a strategy, protobuf or JSON, with layouts; found none in"
+            f" {len(content)} bytes"
+        )
+    return strategy
+
+
+def restore_group_info_list(group_info_file_name: StrPath) -> list[int]:
+    """Returns the ranks of which a group_info file says that they hold the same weights."""
+    call = "restore_group_info_list"
+    path = _check.path(call, "group_info_file_name", group_info_file_name)
+    if not os.path.isfile(path):
+        raise _errors.NotFoundError(f"{call}: no such group_info file: {path}")
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        if not content:
+            raise _NoMessage
+        lists = [_dims(value) for number, value in _fields(content) if number == 2 and isinstance(value, bytes)]
+    except _NoMessage:
+        raise _errors.CorruptError(
+            f"{call}: {path}: expected a group_info file, found {len(content)} bytes that are none"
+        ) from None
+    return [rank for ranks in lists for rank in ranks]
