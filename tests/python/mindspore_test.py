@@ -171,14 +171,17 @@ def test_ranks_of_group_info(tmp_path):
     assert ms.restore_group_info_list(file) == [0, 256]
 
 
-def test_a_conversion_is_stopped(samples, tmp_path):
-    stop = threading.Event()
-    stop.set()
-    with pytest.raises(reshard.CancelledError):
-        ms.transform_checkpoints(
-            samples / "ckpt_8", tmp_path / "out", "p", samples / "ckpt_8" / "strategy", cancel=stop
-        )
-    assert not list(tmp_path.glob("out/rank_*/*.ckpt"))
+def test_keywords_of_convert_are_taken(samples, tmp_path):
+    ms.transform_checkpoints(
+        samples / "ckpt_8",
+        tmp_path,
+        "p",
+        samples / "ckpt_8" / "strategy",
+        include="lm_head.weight",
+        rename={"lm_head.weight": "head"},
+        jobs=1,
+    )
+    assert list(ms.load_checkpoint(tmp_path / "rank_0" / "p0.ckpt")) == ["head"]
 
 
 def test_exceptions_name_the_argument(samples, tmp_path):
