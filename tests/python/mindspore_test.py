@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import threading
+import zlib
 
 import ml_dtypes
 import numpy as np
@@ -200,3 +201,176 @@ def test_exceptions_name_the_argument(samples, tmp_path):
             samples / "ckpt_8/strategy",
             samples / "new/strategy",
         )
+
+
+def same_files(expected, found, extension):
+    files = sorted(expected.glob(f"**/*.{extension}"))
+    assert files
+    for file in files:
+        assert (found / file.relative_to(expected)).read_bytes() == file.read_bytes(), file
+
+
+def test_safetensors_have_mindspores_bytes(tmp_path):
+    folder = APIS / "safetensors"
+    source, *strategies = (folder / name for name in ("src", "src_strategy.ckpt", "dst_strategy.ckpt"))
+    prefix = next((folder / "expected_ckpt").glob("rank_0/*")).name[: -len("0.ckpt")]
+    for format in ("ckpt", "safetensors"):
+        ms.transform_checkpoints(
+            source, tmp_path / format, prefix, *strategies, output_format=format
+        )
+        same_files(folder / f"expected_{format}", tmp_path / format, format)
+    ms.unified_safetensors(source, strategies[0], tmp_path / "unified")
+    same_files(folder / "expected_unified", tmp_path / "unified", "safetensors")
+
+
+def test_unified_tensors_are_chosen_and_distributed(tmp_path, samples):
+    ms.ckpt_to_safetensors(samples / "ckpt_8", tmp_path / "st")
+    names = {"lm_head.weight": "head"}
+    ms.unified_safetensors(
+        tmp_path / "st",
+        samples / "ckpt_8" / "strategy",
+        tmp_path / "whole",
+        choice_func=lambda name: names.get(name, not name.startswith("adam")),
+    )
+    chosen = list(reshard.open(tmp_path / "whole"))
+    assert "head" in chosen and not any(name.startswith("adam") for name in chosen)
+
+    ms.load_distributed_checkpoint(
+        None,
+        predict_strategy=samples / "new" / "strategy",
+        format="safetensors",
+        unified_safetensors_dir=tmp_path / "whole",
+        dst_safetensors_dir=tmp_path / "cut",
+        name_map={"lm_head.weight": "head"},
+    )
+    with reshard.open(tmp_path / "cut", samples / "new" / "strategy") as cut:
+        expected = reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy")
+        assert cut["lm_head.weight"].numpy().tobytes() == expected["lm_head.weight"].numpy().tobytes()
+
+    # The same into a net, of one rank, and whole.
+    for strategy in (samples / "new" / "strategy", None):
+        shards = cut_of(expected["lm_head.weight"], strategy)
+        net = Net(Parameter(np.zeros(shards.shape, shards.dtype), "lm_head.weight"))
+        found = ms.load_distributed_checkpoint(
+            net,
+            predict_strategy=strategy,
+            format="safetensors",
+            unified_safetensors_dir=tmp_path / "whole",
+            rank_id=3,
+            name_map={"lm_head.weight": "head"},
+            return_param_dict=True,
+        )
+        assert net.get_parameters()[0].get_bytes() == shards.tobytes()
+        assert "lm_head.weight" in found
+
+
+class Net:
+    def __init__(self, *parameters):
+        self._parameters = parameters
+
+    def get_parameters(self):
+        return self._parameters
+
+
+def cut_of(tensor, strategy):
+    """What rank 3 holds: of two stages of two ranks the lower half of the last, or all."""
+    whole = tensor.numpy()
+    return whole if strategy is None else whole[len(whole) // 2 :]
+
+
+def test_slices_of_a_training_are_loaded_for_one_rank(samples):
+    files = [next((samples / "ckpt_8" / f"rank_{rank}").glob("*.ckpt")) for rank in range(8)]
+    whole = reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy")["lm_head.weight"]
+    net = Net(Parameter(np.zeros(whole.shape, whole.dtype), "lm_head.weight"))
+    assert ms.load_distributed_checkpoint(
+        net, files, train_strategy_filename=samples / "ckpt_8" / "strategy"
+    )
+    assert net.get_parameters()[0].get_bytes() == whole.numpy().tobytes()
+
+
+@pytest.mark.parametrize("extension", ("ckpt", "safetensors"))
+def test_files_go_to_the_other_format_and_back(extension, samples, tmp_path):
+    ms.ckpt_to_safetensors(samples / "ckpt_8", tmp_path / "st")
+    ms.safetensors_to_ckpt(tmp_path / "st", tmp_path / "back")
+    for file in sorted((samples / "ckpt_8").glob("rank_*/*.ckpt")):
+        again = ms.load_checkpoint(tmp_path / "back" / file.relative_to(samples / "ckpt_8"))
+        for name, parameter in ms.load_checkpoint(file).items():
+            assert again[name].get_bytes() == parameter.get_bytes()
+
+
+@pytest.mark.parametrize("format", ("ckpt", "safetensors"))
+@pytest.mark.parametrize("crc_check", (False, True))
+def test_what_is_saved_is_what_the_library_writes(format, crc_check, tmp_path):
+    parameters = ms.load_checkpoint(APIS / "files" / "dtypes.ckpt")
+    if format == "safetensors":
+        parameters = {name: p for name, p in parameters.items() if isinstance(p, Tensor) and p.dtype != np.complex64}
+    file = tmp_path / f"made.{format}"
+    ms.save_checkpoint(parameters, file, crc_check=crc_check, format=format)
+    again = ms.load_checkpoint(file, format=format)
+    assert again.keys() == parameters.keys()
+    for name, parameter in parameters.items():
+        assert repr(again[name]) == repr(parameter)
+        if isinstance(parameter, Tensor):
+            assert again[name].get_bytes() == parameter.get_bytes()
+    if format == "ckpt" and not crc_check:
+        assert file.read_bytes() == (APIS / "files" / "dtypes.ckpt").read_bytes()
+    if crc_check:
+        content = bytearray(file.read_bytes())
+        content[-40] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(ValueError):
+            ms.load_checkpoint(file, format=format)
+
+
+def test_a_crc_is_mindspores(tmp_path):
+    for extension in ("ckpt", "safetensors"):
+        golden = APIS / "files" / f"crc.{extension}"
+        parameters = ms.load_checkpoint(golden, format=extension)
+        ms.save_checkpoint(parameters, tmp_path / golden.name, crc_check=True, format=extension)
+        found = [(path / golden.name).read_bytes() for path in (tmp_path, golden.parent)]
+        # MindSpore writes the metadata in a random order.
+        metadata = [b'"crc_num":"626799729"', b'"format":"ms"']
+        for entry in metadata:
+            found = [content.replace(entry, b"") for content in found]
+        assert found[0] == found[1]
+        if extension == "safetensors":
+            assert all(entry in golden.read_bytes() for entry in metadata)
+
+
+def test_crcs_of_scalars_are_mindspores_or_of_the_content(tmp_path):
+    # MindSpore takes the integer 3 for three zeros.
+    file = tmp_path / "n.safetensors"
+    ms.save_checkpoint({"n": np.array(3)}, file, crc_check=True, format="safetensors")
+    content = file.read_bytes()
+    stated = [zlib.crc32(b"n" + bytes_of) for bytes_of in (np.array(3).tobytes(), bytes(3), b"")]
+    assert str(stated[0]).encode() in content
+    for crc in stated[:2]:
+        old, new = str(stated[0]).encode() + b'"', str(crc).encode() + b'"'
+        changed = content.replace(old, new + b" " * (len(old) - len(new)))
+        if len(changed) == len(content):
+            file.write_bytes(changed)
+            assert ms.load_checkpoint(file, format="safetensors")["n"].asnumpy() == 3
+    file.write_bytes(content[:-1] + b"\1")
+    with pytest.raises(ValueError):
+        ms.load_checkpoint(file, format="safetensors")
+
+
+def test_a_save_that_fails_leaves_the_old_file(tmp_path):
+    file = tmp_path / "o.safetensors"
+    ms.save_checkpoint({"w": np.ones(3)}, file, format="safetensors")
+    before = file.read_bytes()
+    with pytest.raises(reshard.UnsupportedError, match="Complex128"):
+        ms.save_checkpoint({"w": np.ones(3, np.complex128)}, file, format="safetensors")
+    assert file.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_checkpoint_of_a_rank_that_holds_the_same(samples, tmp_path, monkeypatch):
+    strategy = tmp_path / "s.ckpt"
+    ms.merge_pipeline_strategys(samples / "ckpt_8" / "strategy", strategy)
+    (tmp_path / "rank_4").mkdir()
+    (tmp_path / "rank_4" / "net.ckpt").touch()
+    monkeypatch.setenv("RANK_ID", "0")
+    wanted = str(tmp_path / "rank_0" / "net.ckpt")
+    assert ms.get_ckpt_path_with_strategy(wanted, strategy) == str(tmp_path / "rank_4" / "net.ckpt")
+    monkeypatch.setenv("RANK_ID", "1")
+    assert ms.get_ckpt_path_with_strategy(wanted, strategy) is None

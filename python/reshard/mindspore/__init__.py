@@ -18,14 +18,25 @@ from ._transform import (
     transform_checkpoints,
 )
 from . import parallel, train
+from ._safetensors import (
+    ckpt_to_safetensors,
+    load_distributed_checkpoint,
+    safetensors_to_ckpt,
+    unified_safetensors,
+)
+from ._save import async_ckpt_thread_status, get_ckpt_path_with_strategy, save_checkpoint
 
 __all__ = [
     "RankError",
     "StrategyError",
     "TargetError",
+    "async_ckpt_thread_status",
     "build_searched_strategy",
+    "ckpt_to_safetensors",
+    "get_ckpt_path_with_strategy",
     "load_checkpoint",
     "load_checkpoint_async",
+    "load_distributed_checkpoint",
     "load_param_into_net",
     "load_segmented_checkpoints",
     "merge_pipeline_strategys",
@@ -33,7 +44,10 @@ __all__ = [
     "parallel",
     "rank_list_for_transform",
     "restore_group_info_list",
+    "safetensors_to_ckpt",
+    "save_checkpoint",
     "train",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",
+    "unified_safetensors",
 ]

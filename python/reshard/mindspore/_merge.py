@@ -21,6 +21,21 @@ def _axes(layout: Any) -> list[list[int]]:
     return [[axis] for axis in lists[0]] if len(lists) == 1 else lists
 
 
+def places_of(layout: Any) -> list[int]:
+    """For each device the number of the part that it holds, in row-major order of where it lies."""
+    devices = list(layout.dev_matrix[0].dim)
+    axes = [[axis for axis in of_dim if axis != -1] for of_dim in _axes(layout)]
+    places = []
+    for device in range(math.prod(devices)):
+        at = np.unravel_index(device, devices) if devices else ()
+        index = 0
+        for axis in (axis for of_dim in axes for axis in of_dim):
+            place = len(devices) - 1 - axis
+            index = index * devices[place] + int(at[place])
+        places.append(index)
+    return places
+
+
 def _of_layout(name: str, slices: list[NDArray[Any]], layout: Any) -> NDArray[Any]:
     try:
         devices = list(layout.dev_matrix[0].dim)
@@ -55,15 +70,7 @@ def _of_layout(name: str, slices: list[NDArray[Any]], layout: Any) -> NDArray[An
         )
     # The parts in row-major order of where they lie; of replicas the last counts.
     parts = [slices[0]] * math.prod(counts)
-    for device, content in enumerate(slices):
-        place = np.unravel_index(device, devices) if devices else ()
-        index = 0
-        for of_dim, count in zip(axes, counts):
-            within = 0
-            for axis in of_dim:
-                at = len(devices) - 1 - axis
-                within = within * devices[at] + int(place[at])
-            index = index * count + within
+    for content, index in zip(slices, places_of(layout)):
         if sizes and content.shape[0] != sizes[index]:
             raise _errors.MismatchError(
                 f"{_CALL}: {name!r}: part {index} has {sizes[index]} rows by the strategy; found"

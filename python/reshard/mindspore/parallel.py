@@ -12,11 +12,13 @@ from ._transform import (
     transform_checkpoint_by_rank,
     transform_checkpoints,
 )
+from ._safetensors import load_distributed_checkpoint, unified_safetensors
 
 __all__ = [
     "build_searched_strategy",
     "convert_checkpoint_by_rank",
     "convert_checkpoints",
+    "load_distributed_checkpoint",
     "load_segmented_checkpoints",
     "merge_pipeline_strategys",
     "merge_sliced_parameter",
@@ -25,4 +27,5 @@ __all__ = [
     "restore_group_info_list",
     "transform_checkpoint_by_rank",
     "transform_checkpoints",
+    "unified_safetensors",
 ]

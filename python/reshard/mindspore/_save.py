@@ -1,0 +1,311 @@
+"""save_checkpoint: Parameters into a file, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _errors
+from .._paths import StrPath
+from . import _check, _parameter
+
+_CALL = "save_checkpoint"
+
+# A tensor above this is several Values of a .ckpt file (format/mindspore_checkpoint/SPEC.md).
+_MOST_IN_VALUE = 512 << 20
+
+# In the order in which the safetensors library puts tensors (format/safetensors/SPEC.md).
+_SAFETENSORS = {
+    "UInt64": "U64",
+    "Int64": "I64",
+    "Float64": "F64",
+    "Complex64": "C64",
+    "Float32": "F32",
+    "UInt32": "U32",
+    "Int32": "I32",
+    "BFloat16": "BF16",
+    "Float16": "F16",
+    "UInt16": "U16",
+    "Int16": "I16",
+    "Float8E4M3FN": "F8_E4M3",
+    "Float8E5M2": "F8_E5M2",
+    "Int8": "I8",
+    "UInt8": "U8",
+    "Bool": "BOOL",
+}
+
+# (name, array, name of its element type); a text is an array of its UTF-32 code points.
+_Entry = tuple[str, NDArray[Any], str]
+
+
+def _entry(name: str, value: Any) -> _Entry:
+    if isinstance(value, str):
+        return name, np.frombuffer((value or "\0").encode("utf-32-le"), np.uint8), "str"
+    array, dtype_name = _parameter.parts_of(value)
+    # Not ascontiguousarray, which makes an axis where there is none.
+    return name, np.array(array, order="C", copy=None if np.__version__ >= "2" else False), dtype_name
+
+
+def _is_parameter(value: Any) -> bool:
+    return isinstance(value, (_parameter.Tensor, np.ndarray)) or (
+        hasattr(value, "asnumpy") and hasattr(value, "dtype")
+    )
+
+
+def _entries(save_obj: Any, choose: Callable[[str], Any] | None) -> Iterator[_Entry]:
+    pairs: Iterable[tuple[str, Any]]
+    if isinstance(save_obj, dict):
+        pairs = save_obj.items()
+    elif isinstance(save_obj, list):
+        for item in save_obj:
+            if not isinstance(item, dict) or not {"name", "data"} <= item.keys():
+                raise TypeError(
+                    f"{_CALL}: save_obj: expected dicts with 'name' and 'data', found {item!r:.80}"
+                )
+        pairs = [(item["name"], item["data"]) for item in save_obj]
+    elif hasattr(save_obj, "get_parameters"):
+        pairs = [(parameter.name, parameter) for parameter in save_obj.get_parameters()]
+    else:
+        raise TypeError(
+            f"{_CALL}: save_obj: expected a net, a list or a dict, found {type(save_obj).__name__}"
+        )
+    for name, value in pairs:
+        if not isinstance(value, str) and not _is_parameter(value):
+            raise TypeError(
+                f"{_CALL}: save_obj: expected a Parameter, an array or a str as {name!r}, found"
+                f" {type(value).__name__}"
+            )
+        chosen = choose is None or choose(name)
+        if chosen:
+            yield _entry(chosen if isinstance(chosen, str) else name, value)
+
+
+def _appended(append_dict: dict[str, Any]) -> Iterator[_Entry]:
+    for name, value in append_dict.items():
+        if isinstance(value, bool):
+            value = np.array(value)
+        elif isinstance(value, int):
+            value = np.array(value, np.int64)
+        elif isinstance(value, float):
+            value = np.array(value, np.float32)
+        elif not isinstance(value, str) and not _is_parameter(value):
+            raise TypeError(
+                f"{_CALL}: append_dict: expected int, float, bool, str or a Parameter as {name!r},"
+                f" found {type(value).__name__}"
+            )
+        yield _entry(name, value)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _headed(key: int, content: bytes, behind: int = 0) -> bytes:
+    """A field, of which `behind` bytes come behind `content`."""
+    return bytes([key]) + _varint(len(content) + behind) + content
+
+
+def _write_ckpt(file: BinaryIO, entries: list[_Entry], with_crc: bool) -> None:
+    crc = 0
+
+    def write(content: Any) -> None:
+        nonlocal crc
+        if with_crc:
+            crc = zlib.crc32(content, crc)
+        file.write(content)
+
+    for name, array, dtype_name in entries:
+        dims = array.shape if dtype_name != "str" else (0,)
+        about = b"".join(b"\x08" + _varint(size) for size in dims)
+        about += _headed(0x12, dtype_name.encode())
+        tag = _headed(0x0A, name.encode("utf-8", "surrogateescape"))
+        raw = array.reshape(-1).view(np.uint8)
+        for begin in range(0, max(raw.size, 1), _MOST_IN_VALUE):
+            part = raw[begin : begin + _MOST_IN_VALUE]
+            tensor = about + _headed(0x1A, b"", part.size)
+            value = tag + _headed(0x12, tensor, part.size)
+            write(_headed(0x0A, value, part.size))
+            write(part.data)
+    if with_crc:
+        file.write(b"crc_num" + crc.to_bytes(10, "big"))
+
+
+def _write_safetensors(file: BinaryIO, entries: list[_Entry], with_crc: bool) -> None:
+    for name, _, dtype_name in entries:
+        if dtype_name not in _SAFETENSORS:
+            raise _errors.UnsupportedError(
+                f"{_CALL}: {name!r}: safetensors files hold no {dtype_name}; format='ckpt' does"
+            )
+    types = list(_SAFETENSORS)
+    ordered = sorted(entries, key=lambda entry: (types.index(entry[2]), entry[0].encode()))
+    header: dict[str, Any] = {"__metadata__": {"format": "ms"}}
+    if with_crc:
+        crc = 0
+        for name, array, _ in sorted(entries, key=lambda entry: entry[0].encode()):
+            crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, zlib.crc32(name.encode(), crc))
+        header["__metadata__"]["crc_num"] = str(crc)
+    offset = 0
+    for name, array, dtype_name in ordered:
+        end = offset + array.nbytes
+        header[name] = {
+            "dtype": _SAFETENSORS[dtype_name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, end],
+        }
+        offset = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, array, _ in ordered:
+        file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def _check_options(
+    async_save: Any, append_dict: Any, enc_key: Any, enc_mode: Any, crc_check: Any, format: str
+) -> None:
+    _check.instance(_CALL, "crc_check", crc_check, bool, ValueError)
+    if not isinstance(async_save, (bool, str)):
+        raise TypeError(
+            f"{_CALL}: async_save: expected bool or str, found {type(async_save).__name__}"
+        )
+    if isinstance(async_save, str) and async_save not in ("process", "thread"):
+        raise _errors.InvalidArgumentError(
+            f"{_CALL}: async_save: expected 'process' or 'thread', found {async_save!r}"
+        )
+    if append_dict is not None:
+        _check.instance(_CALL, "append_dict", append_dict, dict, TypeError)
+    if enc_key is not None:
+        _check.instance(_CALL, "enc_key", enc_key, bytes, ValueError)
+        _check.instance(_CALL, "enc_mode", enc_mode, str, ValueError)
+        if format == "safetensors" or len(enc_key) not in (16, 24, 32):
+            raise _errors.InvalidArgumentError(
+                f"{_CALL}: enc_key: expected 16, 24 or 32 bytes, and format='ckpt'; found"
+                f" {len(enc_key)} bytes and format={format!r}"
+            )
+
+
+def save_checkpoint(
+    save_obj: Any,
+    ckpt_file_name: StrPath,
+    integrated_save: bool = True,
+    async_save: bool | str = False,
+    append_dict: dict[str, Any] | None = None,
+    enc_key: bytes | None = None,
+    enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], Any] | None = None,
+    crc_check: bool = False,
+    format: str = "ckpt",
+    **kwargs: Any,
+) -> None:
+    """Writes Parameters, or arrays, into a file, which appears whole or not at all.
+
+    `save_obj` is a dict of them by name, a list of dicts with "name" and "data", or a net. The file
+    is written when the call returns, whatever `async_save` says. A Cell, and `enc_key`, are
+    MindSpore's own function's to save.
+    """
+    path = _check.path(_CALL, "ckpt_file_name", ckpt_file_name)
+    if format not in ("ckpt", "safetensors"):
+        raise _errors.InvalidArgumentError(
+            f"{_CALL}: format: expected 'ckpt' or 'safetensors', found {format!r}"
+        )
+    _check_options(async_save, append_dict, enc_key, enc_mode, crc_check, format)
+    mindspore = _parameter.framework_of("auto")
+    if mindspore is not None and (enc_key is not None or isinstance(save_obj, mindspore.nn.Cell)):
+        from . import _patch
+
+        _patch.original("save_checkpoint", mindspore)(
+            save_obj,
+            path,
+            integrated_save,
+            async_save,
+            append_dict,
+            enc_key,
+            enc_mode,
+            choice_func,
+            crc_check,
+            format,
+            **kwargs,
+        )
+        return
+    if enc_key is not None:
+        raise _errors.UnsupportedError(
+            f"{_CALL}: enc_key needs MindSpore; `reshard convert --encrypt` encrypts files"
+        )
+    if kwargs:
+        warnings.warn(f"{_CALL}: without effect: {', '.join(kwargs)}", stacklevel=2)
+    entries = [*_entries(save_obj, choice_func), *_appended(append_dict or {})]
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{_CALL}: ckpt_file_name: {path} is a folder")
+    if not path.endswith("." + format):
+        path += "." + format
+    write = _write_ckpt if format == "ckpt" else _write_safetensors
+    folder, name = os.path.split(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise _errors.NotFoundError(f"{_CALL}: ckpt_file_name: no such folder: {folder}")
+    handle, hidden = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file, entries, crc_check)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(hidden, 0o666 & ~umask)
+        os.replace(hidden, path)
+    except BaseException:
+        os.unlink(hidden)
+        raise
+
+
+def async_ckpt_thread_status() -> bool:
+    """Whether a save is under way: never, since save_checkpoint returns when it has saved."""
+    return False
+
+
+def get_ckpt_path_with_strategy(
+    cur_ckpt_path: StrPath, cur_strategy_path: StrPath
+) -> str | None:
+    """Returns the checkpoint of this rank, or where there is none that of a rank that holds the
+    same; None where there is none either. The rank is $RANK_ID, or 0."""
+    call = "get_ckpt_path_with_strategy"
+    path = _check.path(call, "cur_ckpt_path", cur_ckpt_path)
+    rank = int(os.environ.get("RANK_ID", "0"))
+    if f"rank_{rank}" in path and os.path.isfile(path):
+        return path
+    for other in _same(rank, _check.path(call, "cur_strategy_path", cur_strategy_path)):
+        candidate = re.sub(r"rank_\d+", f"rank_{other}", path)
+        if os.path.isfile(candidate):
+            return candidate
+    return None
+
+
+def _same(rank: int, strategy: str) -> list[int]:
+    """The ranks that hold the same parts as `rank` does, of all parameters with a layout."""
+    from ._layouts import build_searched_strategy
+    from ._merge import places_of
+
+    layouts = build_searched_strategy(strategy) or {}
+    left: set[int] | None = None
+    for name, layout in layouts.items():
+        if name.startswith(("accu_grads", "inputs")):
+            continue
+        places = places_of(layout)
+        if rank >= len(places):
+            continue
+        equal = {each for each, place in enumerate(places) if place == places[rank]}
+        left = equal if left is None else left & equal
+    return sorted(left or {rank})
