@@ -18,6 +18,7 @@ from ._transform import (
     transform_checkpoints,
 )
 from . import parallel, train
+from ._patch import patch, unpatch
 from ._safetensors import (
     ckpt_to_safetensors,
     load_distributed_checkpoint,
@@ -42,6 +43,7 @@ __all__ = [
     "merge_pipeline_strategys",
     "merge_sliced_parameter",
     "parallel",
+    "patch",
     "rank_list_for_transform",
     "restore_group_info_list",
     "safetensors_to_ckpt",
@@ -50,4 +52,5 @@ __all__ = [
     "transform_checkpoint_by_rank",
     "transform_checkpoints",
     "unified_safetensors",
+    "unpatch",
 ]

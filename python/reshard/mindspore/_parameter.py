@@ -14,8 +14,6 @@ from .. import _dtypes, _errors
 
 Framework = Literal["auto", "mindspore", "numpy"]
 
-_ITEM_BYTES_1 = ("Int4", "HiFloat8", "Float8E8M0")
-
 
 class DType:
     """An element type: prints as MindSpore's does, and equals numpy's."""
@@ -208,10 +206,10 @@ def make(
     """
     if mindspore is None:
         return Parameter(Tensor._of(array, dtype_name), name, requires_grad, layerwise_parallel)
-    if array.size == 0 or (
-        dtype_name not in _dtypes._NUMPY and dtype_name not in ("BFloat16",)
-    ):
-        return mindspore.Parameter(_copied(mindspore, array, dtype_name), name, requires_grad)
+    if array.size == 0 or (dtype_name not in _dtypes._NUMPY and dtype_name != "BFloat16"):
+        return mindspore.Parameter(
+            _copied(mindspore, array, dtype_name), name, requires_grad, layerwise_parallel
+        )
     # MindSpore shares the memory only of a tensor that nobody else refers to.
     return mindspore.Parameter(
         mindspore.Tensor.from_numpy(array), name, requires_grad, layerwise_parallel
@@ -227,7 +225,8 @@ def _copied(mindspore: types.ModuleType, array: NDArray[Any], dtype_name: str) -
             f"{dtype_name}: MindSpore has no such element type; framework='numpy' loads it"
         )
     if array.size == 0:
-        return mindspore.Tensor(shape=array.shape, dtype=kind, init=mindspore.common.initializer.Zero()).init_data()
+        zero = mindspore.common.initializer.Zero()
+        return mindspore.Tensor(shape=array.shape, dtype=kind, init=zero).init_data()
     from mindspore.common.tensor import Tensor as MindSporeTensor
 
     return MindSporeTensor.convert_bytes_to_tensor(array.tobytes(), array.shape, kind)

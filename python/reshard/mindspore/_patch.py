@@ -1,13 +1,152 @@
-"""MindSpore's own functions, and ours in their places."""
+"""patch() puts this package's functions in the places of MindSpore's, unpatch() takes them out."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import sys
+import types
+import warnings
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
+from .. import _errors
 
-def original(name: str, mindspore: ModuleType) -> Callable[..., Any]:
-    """MindSpore's function of this name."""
-    found: Callable[..., Any] = getattr(mindspore, name)
+# Without those that callbacks of MindSpore hold and call in threads, and those that ask its
+# communication for the rank: these by name only.
+DEFAULT = (
+    "build_searched_strategy",
+    "ckpt_to_safetensors",
+    "convert_checkpoint_by_rank",
+    "convert_checkpoints",
+    "load_segmented_checkpoints",
+    "merge_pipeline_strategys",
+    "merge_sliced_parameter",
+    "rank_list_for_convert",
+    "rank_list_for_transform",
+    "restore_group_info_list",
+    "safetensors_to_ckpt",
+    "transform_checkpoint_by_rank",
+    "transform_checkpoints",
+    "unified_safetensors",
+)
+BY_NAME = (
+    "async_ckpt_thread_status",
+    "get_ckpt_path_with_strategy",
+    "load_checkpoint",
+    "load_checkpoint_async",
+    "load_distributed_checkpoint",
+    "load_param_into_net",
+    "save_checkpoint",
+)
+
+_SPACES = ("mindspore", "mindspore.parallel", "mindspore.train")
+
+_Function = Callable[..., Any]
+
+# MindSpore's functions by name, each with ours, which is in its place. One name may have two.
+_replaced: dict[str, list[tuple[_Function, _Function]]] = {}
+# (namespace, name in it, MindSpore's function), in the order of replacement.
+_bindings: list[tuple[dict[str, Any], str, _Function]] = []
+
+
+class Patched(int):
+    """The number of bindings that patch() replaced; as a context manager it calls unpatch()."""
+
+    def __enter__(self) -> Patched:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        unpatch()
+
+
+def _ours(name: str) -> _Function:
+    for space in ("reshard.mindspore", "reshard.mindspore.parallel"):
+        found: _Function | None = getattr(importlib.import_module(space), name, None)
+        if found is not None:
+            return found
+    raise AssertionError(name)
+
+
+def _in_place_of(name: str, theirs: _Function) -> _Function:
+    """Our function, which leaves to MindSpore's what it does not support."""
+    ours = _ours(name)
+    told = False
+
+    @functools.wraps(ours)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal told
+        try:
+            return ours(*arguments, **keywords)
+        except _errors.UnsupportedError as error:
+            if not told:
+                told = True
+                warnings.warn(f"{name}: MindSpore's own function does it: {error}", stacklevel=2)
+            return theirs(*arguments, **keywords)
+
+    return call
+
+
+def patch(*names: str) -> Patched:
+    """Replaces MindSpore's functions by this package's, in all modules that have been imported.
+
+    Without names: all but load_checkpoint, load_checkpoint_async, load_param_into_net,
+    save_checkpoint, load_distributed_checkpoint, get_ckpt_path_with_strategy and
+    async_ckpt_thread_status. Returns how many bindings it replaced; in a `with` statement they are
+    put back at its end. What holds a function otherwise, such as a functools.partial or a default
+    argument, keeps MindSpore's, and so do processes that are spawned.
+    """
+    for name in names:
+        if name not in (*DEFAULT, *BY_NAME):
+            raise _errors.InvalidArgumentError(
+                f"patch: {name!r}: expected names of {', '.join((*DEFAULT, *BY_NAME))}"
+            )
+    from . import _parameter
+
+    if _parameter.framework_of("auto") is None:
+        raise _errors.UnsupportedError("patch: mindspore is not installed")
+    spaces = [importlib.import_module(space) for space in _SPACES]
+    for name in names or DEFAULT:
+        known = _replaced.setdefault(name, [])
+        ours = {id(mine) for _, mine in known}
+        for space in spaces:
+            theirs = getattr(space, name, None)
+            if theirs is None or id(theirs) in ours or any(t is theirs for t, _ in known):
+                continue
+            known.append((theirs, _in_place_of(name, theirs)))
+            ours.add(id(known[-1][1]))
+    wanted = {
+        id(pair[0]): pair for name in names or DEFAULT for pair in _replaced.get(name, [])
+    }
+    count = 0
+    for module in list(sys.modules.values()):
+        if not isinstance(module, types.ModuleType) or module.__name__.startswith("reshard."):
+            continue
+        namespace = vars(module)
+        for key, value in list(namespace.items()):
+            found = wanted.get(id(value))
+            if found is not None:
+                namespace[key] = found[1]
+                _bindings.append((namespace, key, found[0]))
+                count += 1
+    return Patched(count)
+
+
+def unpatch() -> int:
+    """Puts MindSpore's functions back where patch() took them out. Returns the number of bindings."""
+    count = 0
+    while _bindings:
+        namespace, key, theirs = _bindings.pop()
+        namespace[key] = theirs
+        count += 1
+    _replaced.clear()
+    return count
+
+
+def original(name: str, mindspore: types.ModuleType) -> _Function:
+    """MindSpore's function of this name, also while ours is in its place."""
+    known = _replaced.get(name)
+    if known:
+        return known[0][0]
+    found: _Function = getattr(mindspore, name)
     return found
