@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 IMPLEMENTED_IN = re.compile(r"Implemented in (?:src/)?(\w+)")  # "src/base", "format/manifest"
 TOP_FOLDERS = ("include", "src", "format", "tools", "tests", "bench", "docs", "python")
 NAMED_SUFFIXES = {".h", ".cc", ".proto", ".py", ".sh", ".cmake", ".md"}
-REPEATED_NAMES = {"SPEC.md", "README.md", "__init__.py"}
+REPEATED_NAMES = {"SPEC.md", "README.md", "__init__.py", "__main__.py"}
 
 
 class Layering:
