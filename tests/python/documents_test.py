@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and of README.md."""
+"""The examples of docs/python.md, of README.md, and those of the specification."""
 
 import doctest
 import os
@@ -10,6 +10,14 @@ ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = pathlib.Path(os.environ["RESHARD_BIN"])
 
 
+def generate(commands):
+    assert len(commands) == 2
+    for arguments in commands:
+        subprocess.run(
+            [PROGRAMS / "reshard-gen", *arguments.split()], check=True, stdout=subprocess.DEVNULL
+        )
+
+
 def test_examples_do_what_the_page_says(samples, full, monkeypatch):
     assert full.is_relative_to(samples)
     monkeypatch.chdir(samples)
@@ -17,14 +25,17 @@ def test_examples_do_what_the_page_says(samples, full, monkeypatch):
     assert result.attempted > 20 and result.failed == 0
 
 
+def test_the_examples_of_the_specification_work_verbatim(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = ROOT / "tests" / "python" / "data" / "examples.txt"
+    generate(re.findall(r"^  reshard-gen (.*)$", examples.read_text(encoding="utf-8"), re.MULTILINE))
+    result = doctest.testfile(str(examples), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert result.attempted == 51 and result.failed == 0
+
+
 def test_the_tour_of_the_readme_does_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     readme = ROOT / "README.md"
-    made = re.findall(r"^\$ reshard-gen (.*)$", readme.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(made) == 2
-    for arguments in made:
-        subprocess.run(
-            [PROGRAMS / "reshard-gen", *arguments.split()], check=True, stdout=subprocess.DEVNULL
-        )
+    generate(re.findall(r"^\$ reshard-gen (.*)$", readme.read_text(encoding="utf-8"), re.MULTILINE))
     result = doctest.testfile(str(readme), module_relative=False)
     assert result.attempted > 3 and result.failed == 0
