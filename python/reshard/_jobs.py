@@ -1,11 +1,15 @@
-"""How many threads a call takes."""
+"""How many threads a call takes, and how they share reads."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 # The most that a call takes by itself, as the command line's.
 _MOST = 4
+# Of what is larger several threads read parts.
+_PIECE_BYTES = 32 << 20
 
 
 def cores() -> int:
@@ -15,3 +19,25 @@ def cores() -> int:
 def default() -> int:
     """What `jobs=None` stands for."""
     return min(cores(), _MOST)
+
+
+def rows(shape: tuple[int, ...], nbytes: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of an array of so many bytes begin and end, in rows."""
+    if nbytes <= _PIECE_BYTES:
+        yield 0, shape[0]
+        return
+    step = max(1, shape[0] * _PIECE_BYTES // nbytes)
+    for begin in range(0, shape[0], step):
+        yield begin, min(shape[0], begin + step)
+
+
+def run(tasks: Iterable[Callable[[], object]], jobs: int | None) -> None:
+    """Makes the calls on so many threads; after one that raises, none is begun."""
+    if jobs is not None and jobs < 0:
+        raise ValueError(f"jobs: expected 0 or more, found {jobs}")
+    pool = ThreadPoolExecutor(default() if jobs is None else jobs or cores())
+    try:
+        for done in [pool.submit(task) for task in tasks]:
+            done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -8,8 +8,8 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -20,9 +20,6 @@ from . import _dtypes, _errors, _index, _jobs, _reshard
 from ._paths import StrPath, encode
 
 _WORDS = {"source.path": "path", "source.strategy": "strategy", "source.suffix": "suffix"}
-
-# Of a larger tensor several threads read parts.
-_PIECE_BYTES = 32 << 20
 
 _Stamp = tuple[tuple[bytes, int, int], ...]
 
@@ -145,14 +142,13 @@ class Tensor:
             raise ValueError(f"{what}: expected a C-contiguous array that can be written to")
         return out
 
-    def _pieces(self) -> Iterator[Any]:
-        """Indices of parts, some rows each, that several threads may read."""
-        if not self.shape or self.nbytes <= _PIECE_BYTES:
-            yield ...
+    def _reads(self, out: NDArray[Any]) -> Iterator[Callable[[], object]]:
+        """Calls that fill `out` together, on any threads."""
+        if not self.shape:
+            yield partial(self.read, out=out)
             return
-        rows = max(1, self.shape[0] * _PIECE_BYTES // self.nbytes)
-        for begin in range(0, self.shape[0], rows):
-            yield slice(begin, begin + rows)
+        for begin, end in _jobs.rows(self.shape, self.nbytes):
+            yield partial(self.read, slice(begin, end), out=out[begin:end])
 
     def numpy(self) -> NDArray[Any]:
         """Reads the whole tensor into a new array."""
@@ -367,20 +363,9 @@ class Checkpoint(Mapping[str, Tensor]):
             name: tensor._destination(tensor.shape, given.get(name), f"out[{name!r}]")
             for name, tensor in tensors.items()
         }
-        threads = _jobs.default() if jobs is None else jobs or _jobs.cores()
-        if threads < 0:
-            raise ValueError(f"jobs: expected 0 or more, found {jobs}")
-        pool = ThreadPoolExecutor(threads)
-        try:
-            pieces = [
-                pool.submit(tensor.read, piece, out=arrays[name][piece])
-                for name, tensor in tensors.items()
-                for piece in tensor._pieces()
-            ]
-            for done in pieces:
-                done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        _jobs.run(
+            (read for name, tensor in tensors.items() for read in tensor._reads(arrays[name])), jobs
+        )
         return arrays
 
     def close(self) -> None:

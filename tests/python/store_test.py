@@ -131,7 +131,7 @@ def test_out_has_to_fit(ckpt, make):
 
 @pytest.mark.parametrize("jobs", [None, 0, 1, 3])
 def test_many_are_read_at_once(ckpt, monkeypatch, jobs):
-    monkeypatch.setattr("reshard._store._PIECE_BYTES", 1000)  # most are read in parts
+    monkeypatch.setattr("reshard._jobs._PIECE_BYTES", 1000)  # most are read in parts
     read = ckpt.read(jobs=jobs)
     assert list(read) == list(ckpt)
     for name, array in read.items():

@@ -6,12 +6,14 @@ import concurrent.futures
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .. import _dtypes, _errors, _reshard
+from .. import _dtypes, _errors, _jobs, _reshard
 from .._paths import StrPath, encode
 from . import _check, _parameter
 from ._parameter import Framework
@@ -135,6 +137,20 @@ def _verify(path: str, format: str, file: _reshard.File, described: list[Any]) -
         )
 
 
+def _reads(
+    store: _reshard.Store, number: int, array: NDArray[Any]
+) -> Iterator[Callable[[], object]]:
+    """Calls that fill `array` with a tensor together, on any threads."""
+    if array.size == 0:
+        return
+    shape = array.shape or (1,)
+    for begin, end in _jobs.rows(shape, array.nbytes):
+        first = [begin, *[0] * (array.ndim - 1)] if array.ndim else []
+        extent = [end - begin, *array.shape[1:]] if array.ndim else []
+        raw = array.reshape(shape)[begin:end].reshape(-1).view(np.uint8)
+        yield partial(_errors.call, {}, store.read, number, first, extent, raw)
+
+
 def load_checkpoint(
     ckpt_file_name: StrPath,
     net: Any = None,
@@ -191,6 +207,8 @@ def load_checkpoint(
         store = _errors.call({}, _reshard.Store.open, encode(path), b"", b"", key)
         numbers = {entry[0]: (number, entry) for number, entry in enumerate(store.tensors())}
     parameters: dict[str, Any] = {}
+    reads: list[Callable[[], object]] = []
+    dtype_names: dict[str, str] = {}
     for name in names:
         kind = kinds[name]
         if kind == "text":
@@ -203,10 +221,13 @@ def load_checkpoint(
             )
         number, (_, dtype_name, item_bytes, shape, *_) = numbers[name]
         array = np.empty(shape, _dtypes.to_numpy(dtype_name, item_bytes))
-        _errors.call(
-            {}, store.read, number, [0] * array.ndim, list(shape), array.reshape(-1).view(np.uint8)
-        )
-        parameters[name] = _parameter.make(mindspore, array, dtype_name, name)
+        reads += _reads(store, number, array)
+        parameters[name] = array
+        dtype_names[name] = dtype_name
+    _jobs.run(reads, None)
+    reads.clear()
+    for name, dtype_name in dtype_names.items():
+        parameters[name] = _parameter.make(mindspore, parameters[name], dtype_name, name)
     if net is not None:
         load_param_into_net(net, parameters, bool(strict_load), remove_redundancy)
     return parameters
