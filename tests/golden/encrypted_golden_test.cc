@@ -32,19 +32,25 @@ class EncryptedGoldenTest : public testing::TestWithParam<std::string> {
       : folder_(kData / "encrypted" / GetParam()),
         case_(nlohmann::json::parse(ReadFile(folder_ / "case.json"))) {}
 
+  // Into "target" in `folder`.
+  ConvertOptions OptionsFor(const TemporaryFolder& folder) const {
+    ConvertOptions options;
+    options.source.path = folder_ / "src";
+    options.source.strategy = folder_ / "src_strategy.ckpt";
+    options.source.key = KeyOf(case_.at("key_ascii").get<std::string>());
+    options.target.strategy = folder_ / "dst_strategy.ckpt";
+    options.target.folder = folder.path() / "target";
+    options.target.prefix = case_.at("prefix");
+    return options;
+  }
+
   const fs::path folder_;
   const nlohmann::json case_;
 };
 
 TEST_P(EncryptedGoldenTest, ConvertsToThePlainFilesOutputs) {
   const TemporaryFolder folder(MemoryFolder());
-  ConvertOptions options;
-  options.source.path = folder_ / "src";
-  options.source.strategy = folder_ / "src_strategy.ckpt";
-  options.source.key = KeyOf(case_.at("key_ascii").get<std::string>());
-  options.target.strategy = folder_ / "dst_strategy.ckpt";
-  options.target.folder = folder.path() / "target";
-  options.target.prefix = case_.at("prefix");
+  const ConvertOptions options = OptionsFor(folder);
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings, IsEmpty());
@@ -54,13 +60,7 @@ TEST_P(EncryptedGoldenTest, ConvertsToThePlainFilesOutputs) {
 // With the key and in the mode of the source.
 TEST_P(EncryptedGoldenTest, EncryptedOutputsDecryptToThem) {
   const TemporaryFolder folder(MemoryFolder());
-  ConvertOptions options;
-  options.source.path = folder_ / "src";
-  options.source.strategy = folder_ / "src_strategy.ckpt";
-  options.source.key = KeyOf(case_.at("key_ascii").get<std::string>());
-  options.target.strategy = folder_ / "dst_strategy.ckpt";
-  options.target.folder = folder.path() / "target";
-  options.target.prefix = case_.at("prefix");
+  ConvertOptions options = OptionsFor(folder);
   options.target.encryption = ParseEncryptionMode(case_.at("mode").get<std::string>());
   options.target.encryption_key = options.source.key;
   const auto report = Convert(options);
