@@ -40,11 +40,13 @@ if [[ $mode == --complete ]]; then
   long_suites=complete
   random_cases=1000
   format_cases=1000
+  layout_pairs=1000
   longest_comparison=60m
 else
   long_suites=sample
   random_cases=120
   format_cases=200
+  layout_pairs=200
 fi
 
 jobs=$(nproc)
@@ -172,6 +174,22 @@ check_packages() {
   fi
 }
 
+# The Python package in one process with MindSpore, with NumPy 1.26 and with NumPy 2.
+check_dropin() {
+  if [[ ! -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+    did_not_run dropin "the Python package was not built"
+    return
+  fi
+  local environment
+  for environment in venv venv-newest; do
+    run_comparison "dropin-$environment" "build/$environment/bin/python" \
+      tests/differential/dropin.py --package build/dev/python --seed "$RESHARD_TEST_SEED" \
+      --cases "$layout_pairs"
+  done
+  run_comparison tutorials build/venv/bin/python tests/differential/tutorial_scripts.py \
+    --package build/dev/python
+}
+
 run_all() {
   run_part deps tools/deps.sh || return
   if [[ $mode == --aarch64 ]]; then
@@ -228,6 +246,7 @@ run_all() {
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    check_dropin
   fi
 }
 

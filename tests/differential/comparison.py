@@ -78,7 +78,7 @@ class Comparison:
                 files[-1].write_bytes(self._stage_bytes(side, number, layouts))
         mindspore_side.merge(files, path)
         merged = self.folder / f"{label}_merged_by_reshard.{side.form}"
-        if self._run("strategy", "merge", folder, merged) is not None:
+        if self._merge_stages(folder, merged):
             self._same_file(path, merged, f"{label} strategy merged")
 
     # reshard, and what it prints.
@@ -98,6 +98,9 @@ class Comparison:
         self.failures.append(f"exit {done.returncode}: {' '.join(command)}\n"
                              f"{done.stderr.strip()}")
         return None
+
+    def _merge_stages(self, folder, out):
+        return self._run("strategy", "merge", folder, out) is not None
 
     def _strategy_options(self, paths):
         options = []

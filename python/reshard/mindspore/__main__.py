@@ -8,11 +8,11 @@ import sys
 import types
 
 import reshard.mindspore
-from reshard.mindspore import _parameter, _patch
+from reshard.mindspore import _communication, _parameter, _patch
 
 
 def _stand_in(name: str, source: types.ModuleType) -> types.ModuleType:
-    """A module with the functions of `source`, and Parameters, under MindSpore's name."""
+    """A module with the functions of `source` under MindSpore's name."""
     module = types.ModuleType(name, source.__doc__)
     for public in source.__all__:
         setattr(module, public, getattr(source, public))
@@ -23,13 +23,7 @@ def _stand_in(name: str, source: types.ModuleType) -> types.ModuleType:
             f" not for {attribute!r}"
         )
 
-    module.__dict__.update(
-        __getattr__=missing,
-        __path__=[],
-        _stand_in_of_reshard=True,
-        Parameter=_parameter.Parameter,
-        Tensor=_parameter.Tensor,
-    )
+    module.__dict__.update(__getattr__=missing, __path__=[], _stand_in_of_reshard=True)
     sys.modules[name] = module
     return module
 
@@ -43,9 +37,14 @@ def main() -> None:
         _patch.patch()
     else:
         whole = _stand_in("mindspore", reshard.mindspore)
-        for name in ("parallel", "train"):
-            part = _stand_in(f"mindspore.{name}", getattr(reshard.mindspore, name))
-            setattr(whole, name, part)
+        vars(whole).update(Parameter=_parameter.Parameter, Tensor=_parameter.Tensor)
+        parts = {
+            "communication": _communication,
+            "parallel": reshard.mindspore.parallel,
+            "train": reshard.mindspore.train,
+        }
+        for name, source in parts.items():
+            setattr(whole, name, _stand_in(f"mindspore.{name}", source))
     # As python itself has it.
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     runpy.run_path(script, run_name="__main__")

@@ -14,7 +14,7 @@ from .._calls import Format
 from .._paths import StrPath
 from .._progress import Watch
 from .._store import Checkpoint
-from . import _check, _load, _parameter, _save
+from . import _check, _communication, _load, _parameter, _save
 
 
 def _literal(name: str) -> str:
@@ -104,10 +104,10 @@ def load_distributed_checkpoint(
     """Distributes whole tensors to ranks, or loads those of one rank into a net.
 
     With format="safetensors" `unified_safetensors_dir` holds them: without a network they go to
-    dst_safetensors_dir/rank_N/net.safetensors, with one those of `rank_id` ($RANK_ID, or 0) are
-    loaded. With format="ckpt" `checkpoint_filenames` are the files of all ranks, in their order,
-    cut by `train_strategy_filename`. Strategies are files or folders. Returns True, or with
-    `return_param_dict` the Parameters that were loaded.
+    dst_safetensors_dir/rank_N/net.safetensors, with one those of `rank_id`, by default this
+    process's, are loaded. With format="ckpt" `checkpoint_filenames` are the files of all ranks, in
+    their order, cut by `train_strategy_filename`. Strategies are files or folders. Returns True, or
+    with `return_param_dict` the Parameters that were loaded.
     """
     call = "load_distributed_checkpoint"
     if format not in ("ckpt", "safetensors") or output_format not in ("ckpt", "safetensors"):
@@ -193,7 +193,7 @@ def _of_rank(
     strict_load: bool,
 ) -> dict[str, Any]:
     """Loads into `network` what one rank holds under the strategy `cut`."""
-    rank = int(os.environ.get("RANK_ID", "0")) if rank_id is None else rank_id
+    rank = _communication.get_rank() if rank_id is None else rank_id
     mindspore = _parameter.framework_of("auto")
     if train is None and cut is None:
         parameters = {

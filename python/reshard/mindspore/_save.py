@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _errors
 from .._paths import StrPath
-from . import _check, _parameter
+from . import _check, _communication, _parameter
 
 _CALL = "save_checkpoint"
 
@@ -280,10 +280,10 @@ def get_ckpt_path_with_strategy(
     cur_ckpt_path: StrPath, cur_strategy_path: StrPath
 ) -> str | None:
     """Returns the checkpoint of this rank, or where there is none that of a rank that holds the
-    same; None where there is none either. The rank is $RANK_ID, or 0."""
+    same; None where there is none either. The launcher's variables say the rank."""
     call = "get_ckpt_path_with_strategy"
     path = _check.path(call, "cur_ckpt_path", cur_ckpt_path)
-    rank = int(os.environ.get("RANK_ID", "0"))
+    rank = _communication.get_rank()
     if f"rank_{rank}" in path and os.path.isfile(path):
         return path
     for other in _same(rank, _check.path(call, "cur_strategy_path", cur_strategy_path)):

@@ -1,0 +1,97 @@
+"""Scripts as MindSpore's tutorials have them, by `python -m reshard.mindspore` without MindSpore.
+tests/differential/tutorial_scripts.py runs the same with it."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import reshard.mindspore as ms
+from tutorials import runs
+
+
+def run(script_run, folder):
+    """Returns what the calls of a script print."""
+    script_run.prepare(folder)
+    said = []
+    for command, more in script_run.commands([sys.executable, "-B", "-m", "reshard.mindspore"]):
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, **more}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    return said
+
+
+def of(script):
+    return [each for each in runs.RUNS if each.script == script]
+
+
+@pytest.mark.parametrize(
+    "script_run",
+    [each for each in runs.RUNS if each.golden and each.script != "convert_stages.py"],
+    ids=lambda each: f"{each.script} {each.golden}",
+)
+def test_a_script_writes_mindspores_bytes(script_run, tmp_path):
+    run(script_run, tmp_path)
+    expected = list(script_run.expected())
+    assert expected
+    for path, file in expected:
+        assert (tmp_path / path).read_bytes() == file.read_bytes(), path
+
+
+def test_parts_of_stages_are_what_the_whole_pipeline_gives(tmp_path):
+    [script_run] = of("convert_stages.py")
+    [said] = run(script_run, tmp_path)
+    for path, file in script_run.expected():
+        folder = (tmp_path / path).parent
+        names = sorted(part.name for part in folder.iterdir())
+        assert names == [path.rsplit("/", 1)[1].replace(".", f"_part{stage}.") for stage in (0, 1)]
+        expected, found = ms.load_checkpoint(file), ms.load_segmented_checkpoints(folder)
+        assert sorted(found) == sorted(expected)
+        for name, parameter in found.items():
+            assert parameter.get_bytes() == expected[name].get_bytes()
+            line = f"{folder.name} {name} {parameter.shape} {parameter.dtype}"
+            assert line in said.splitlines()
+
+
+def test_slices_are_joined_and_cut_again(tmp_path):
+    [merge], [load] = of("merge_slices.py"), of("load_slices.py")
+    run(merge, tmp_path)
+    made = ms.load_checkpoint(tmp_path / "made.ckpt")
+    whole = runs.whole_slices()
+    assert list(made) == list(whole)
+    for name, parameter in made.items():
+        assert np.array_equal(parameter.asnumpy(), whole[name])
+    (tmp_path / "again").mkdir()
+    said = run(load, tmp_path / "again")
+    assert said == [f"{rank} [(2, 8), (2, 8)]\n" for rank in range(runs.RANKS)]
+    for rank in range(runs.RANKS):
+        for name, parameter in ms.load_checkpoint(tmp_path / "again" / f"made_{rank}.ckpt").items():
+            assert np.array_equal(parameter.asnumpy(), whole[name][2 * rank : 2 * rank + 2])
+
+
+def test_launchers_say_the_rank(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import mindspore.communication as D
+from mindspore.communication import get_group_size, get_rank, init
+init()
+D.init()
+print(D.get_rank(), get_rank(), get_group_size())
+""")
+    command = [sys.executable, "-B", "-m", "reshard.mindspore", script]
+    clean = {name: value for name, value in os.environ.items() if "RANK" not in name}
+    for more, expected in (
+        ({}, "0 0 1\n"),
+        ({"RANK_ID": "3", "RANK_SIZE": "8", "RANK": "1"}, "3 3 8\n"),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, "2 2 4\n"),
+        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, "1 1 2\n"),
+        ({"RANK": "5", "WORLD_SIZE": "6"}, "5 5 6\n"),
+    ):
+        done = subprocess.run(command, env={**clean, **more}, capture_output=True, text=True)
+        assert done.stdout == expected, done.stderr
+    done = subprocess.run(command, env={**clean, "RANK_ID": "x"}, capture_output=True, text=True)
+    assert "$RANK_ID: expected a number, found 'x'" in done.stderr
