@@ -190,10 +190,11 @@ def check_patch(check):
 
 def check_memory(check):
     """Parameters have the array that was read into for their memory."""
+    import ml_dtypes
     import mindspore
     import numpy as np
     from reshard import _dtypes
-    from reshard.mindspore import _load, _parameter
+    from reshard.mindspore import _load, _parameter, _save
     for name in (*_dtypes._NUMPY, "BFloat16"):
         array = np.ones((3, 5), _dtypes.to_numpy(name, 1))
         made = _parameter.make(mindspore, array, name, "w")
@@ -203,6 +204,7 @@ def check_memory(check):
         if str(made.dtype) != name or bytes(made.data.get_bytes()) != array.tobytes():
             wrong.append(f"{made.dtype}, or other bytes")
         check(f"memory of {name}", wrong)
+    large = np.arange(6 << 20).reshape(3, -1)
     addresses = {}
     make = _parameter.make
 
@@ -212,12 +214,19 @@ def check_memory(check):
 
     _parameter.make = noted
     try:
-        found = _load.load_checkpoint(GOLDEN / "apis" / "segmented" / "net_part0.ckpt")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "w.ckpt"
+            arrays = {name: large.astype(dtype) for name, dtype in
+                      (("w", np.float32), ("half", ml_dtypes.bfloat16), ("small", np.int8))}
+            arrays["small"] = arrays["small"][:, :9]
+            _save.save_checkpoint(arrays, file)
+            found = _load.load_checkpoint(file)
     finally:
         _parameter.make = make
-    copies = [name for name, parameter in found.items()
-              if parameter._data_ptr() != addresses[name]]
-    check("memory of load_checkpoint", copies)
+    check("memory of load_checkpoint", [
+        name for name, parameter in found.items()
+        if parameter._data_ptr() != addresses[name]
+        or bytes(parameter.data.get_bytes()) != arrays[name].tobytes()])
 
 
 # Random pairs.

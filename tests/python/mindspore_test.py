@@ -105,6 +105,18 @@ def test_parameters_have_the_values_of_the_file(full):
         assert parameter.get_bytes() == checkpoint[name].numpy().tobytes()
 
 
+@pytest.mark.parametrize("dtype", (np.float32, ml_dtypes.bfloat16, np.bool_))
+def test_a_large_parameter_has_writable_memory_of_its_own(dtype, tmp_path):
+    values = np.arange(5 << 20).reshape(5, -1).astype(dtype)
+    ms.save_checkpoint({"w": values}, tmp_path / "w.ckpt")
+    found = [ms.load_checkpoint(tmp_path / "w.ckpt")["w"].asnumpy() for _ in range(2)]
+    for array in found:
+        assert array.dtype == values.dtype and np.array_equal(array, values)
+        assert array.flags.writeable and array.flags.aligned and array.flags.c_contiguous
+    found[0][...] = 0
+    assert np.array_equal(found[1], values)
+
+
 def test_all_dtypes_and_texts_load():
     parameters = ms.load_checkpoint(str(APIS / "files" / "dtypes.ckpt"))
     assert parameters["note"] == "héllo"
