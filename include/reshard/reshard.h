@@ -19,5 +19,6 @@
 #include "reshard/used_paths.h"
 #include "reshard/verify.h"
 #include "reshard/version.h"
+#include "reshard/worker_share.h"
 
 #endif  // RESHARD_RESHARD_H_

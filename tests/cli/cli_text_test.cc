@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

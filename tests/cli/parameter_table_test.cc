@@ -1,5 +1,5 @@
 // Tables of parameters, with alike ones in one row.
-#include "tools/cli/parameter_table.h"
+#include "tools/page/parameter_table.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/command_table.h"
 #include "tools/cli/shared_options.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

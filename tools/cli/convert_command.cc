@@ -10,16 +10,16 @@
 #include <utility>
 
 #include "reshard/convert.h"
-#include "tools/cli/charts.h"
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/rank_findings.h"
-#include "tools/cli/report_page.h"
 #include "tools/cli/shard_option.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/charts.h"
+#include "tools/page/report_page.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {
@@ -86,7 +86,7 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
       app()
           .add_option("--shard", shard_,
                       "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, "
-                      "Slurm or Kubernetes")
+                      "Slurm, Kubernetes, torchrun or msrun")
           ->type_name("I/N|auto");
   AddWaitOption(app(), waiting_)->needs(shard);
   app()
@@ -132,7 +132,11 @@ int ConvertCommand::Run() {
   if (content) {
     const std::string run =
         TimelineSection(*report->timeline, {report->memory_planned, report->memory_limit});
-    const Status drawn = WriteReport(page_, ReportPage(*content, run), options.force);
+    const Status drawn =
+        WriteReport(page_,
+                    ReportPage(
+                        *content, [](auto message) { return InOptionWords(message); }, run),
+                    options.force);
     if (!drawn.ok()) {
       return Fail(Status(drawn.code(), fmt::format("the conversion is done, but its report is not "
                                                    "written: {}",

@@ -14,11 +14,11 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
-#include "tools/cli/parameter_table.h"
+#include "tools/page/parameter_table.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -20,7 +20,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/module_tree.h"
 #include "tools/cli/shared_options.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 

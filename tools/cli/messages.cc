@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "tools/cli/option_words.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -17,6 +17,7 @@
 
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "reshard/tensor.h"
 
 namespace reshard {
 
@@ -40,6 +41,11 @@ std::string ToJsonText(const nlohmann::ordered_json& value);
 
 // Returns {"code": "missing ranks", "message": "..."} for each, options as they are typed.
 nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings);
+
+// Returns a list, null for what has no shape.
+inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, const Shape& shape) {
+  return kind == ArrayKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
+}
 
 // Writes data to stdout. Failures are remembered for FinishData.
 void PrintData(std::string_view data);

@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 

@@ -20,7 +20,7 @@
 #include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

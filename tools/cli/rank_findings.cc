@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -7,10 +7,10 @@
 #include "tools/cli/conversion_arguments.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
-#include "tools/cli/report_page.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/report_page.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 
@@ -59,7 +59,8 @@ int ReportCommand::Run() {
   if (!content.ok()) return Fail(content.status());
   const std::vector<Warning>& warnings = content->layout.plan.warnings;
   PrintWarnings(warnings);
-  const std::string page = ReportPage(*content);
+  const std::string page =
+      ReportPage(*content, [](auto message) { return InOptionWords(message); });
   const Status written = WriteReport(output_, page, force_);
   if (!written.ok()) return Fail(written);
   if (json()) {

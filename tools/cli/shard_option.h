@@ -1,24 +1,17 @@
-// What `--shard` stands for: "i/n", or what the launcher of parallel jobs has put into the
-// environment of each process.
-//
-// Pure; any thread.
+// What `--shard` stands for. Pure; any thread.
 #ifndef RESHARD_TOOLS_CLI_SHARD_OPTION_H_
 #define RESHARD_TOOLS_CLI_SHARD_OPTION_H_
 
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "reshard/options.h"
 #include "reshard/status.h"
+#include "reshard/worker_share.h"
 
 namespace reshard {
 
-// Returns the value of a variable, or nothing where it is not set.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
-
-// Takes "i/n", i counting from 0, or "auto".
-// Errors: kInvalidArgument, naming the variables that are missing, wrong, or ambiguous.
+// Takes "i/n", i counting from 0, or "auto", which is FindWorkerShare.
+// Errors: kInvalidArgument.
 Result<WorkerShare> ParseShard(const std::string& text, const Environment& environment);
 
 }  // namespace reshard

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -14,7 +14,7 @@
 #include "reshard/parameters.h"
 #include "tools/cli/command.h"
 #include "tools/cli/messages.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -10,7 +10,7 @@
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "reshard/parameters.h"
 #include "tools/cli/option_words.h"
-#include "tools/cli/parameter_table.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/parameter_table.h"
+#include "tools/page/strategy_words.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {
@@ -40,62 +39,7 @@ std::string OptimizerSharding(const StrategyParameter& parameter) {
   return fmt::format("{} parts", parameter.opt_weight_shard_size);
 }
 
-// The parts that a tensor map cuts a parameter into; 0 where it names no axis of the matrix.
-int64_t PartsOf(const StrategyParameter& parameter) {
-  int64_t parts = 1;
-  for (const std::vector<int64_t>& axes : parameter.tensor_map) {
-    for (const int64_t axis : axes) {
-      if (axis < 0) continue;  // not cut
-      const auto count = std::ssize(parameter.device_matrix);
-      if (axis >= count) return 0;
-      parts *= parameter.device_matrix[static_cast<size_t>(count - 1 - axis)];
-    }
-  }
-  return parts;
-}
-
-// "1, 4 or 8"
-std::string Alternatives(const std::set<int64_t>& numbers) {
-  std::string text;
-  for (const int64_t number : numbers) {
-    if (!text.empty()) text += number == *numbers.rbegin() ? " or " : ", ";
-    text += fmt::format("{}", number);
-  }
-  return text;
-}
-
 }  // namespace
-
-std::string StrategyInWords(const Strategy& strategy) {
-  const int64_t devices = strategy.devices_per_stage;
-  std::set<int64_t> parts;   // of what tensor maps cut
-  std::set<int64_t> shards;  // of what is cut further, over its replicas
-  for (const StrategyParameter& parameter : strategy.parameters) {
-    const int64_t cut = PartsOf(parameter);
-    if (cut > 1) parts.insert(cut);
-    if (cut < 1 || parameter.opt_weight_shard_step == 0) continue;
-    const int64_t over =
-        parameter.opt_weight_shard_size == -1 ? devices / cut : parameter.opt_weight_shard_size;
-    if (over > 1) shards.insert(over);
-  }
-  std::vector<std::string> words;
-  if (parts.size() > 1) {
-    words.push_back(fmt::format("parameters cut into {} parts", Alternatives(parts)));
-  } else {
-    const int64_t tensor_parallel = parts.empty() ? 1 : *parts.begin();
-    if (tensor_parallel > 1) words.push_back(fmt::format("tensor parallel {}", tensor_parallel));
-    if (devices > tensor_parallel) {
-      words.push_back(fmt::format("data parallel {}", devices / tensor_parallel));
-    }
-  }
-  if (!shards.empty()) {
-    words.push_back(fmt::format("optimizer sharded over {}", Alternatives(shards)));
-  }
-  if (words.empty()) words.emplace_back("nothing is cut");
-  std::string text = fmt::format("{}", fmt::join(words, ", "));
-  if (strategy.stages > 1) text += fmt::format("; {} stages", strategy.stages);
-  return text;
-}
 
 bool AnyLayoutMatches(const Strategy& strategy, const NameFilter& filter) {
   const auto matches = [&filter](const StrategyParameter& parameter) {

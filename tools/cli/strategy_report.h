@@ -10,13 +10,9 @@
 
 #include "reshard/strategy.h"
 #include "tools/cli/shared_options.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
-
-// Returns what the layouts mean: "tensor parallel 4, data parallel 2, optimizer sharded over 2; 2
-// stages".
-std::string StrategyInWords(const Strategy& strategy);
 
 // How much of a strategy is shown.
 struct StrategyDetail {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "tools/cli/command_table.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 

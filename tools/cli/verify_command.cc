@@ -15,7 +15,7 @@
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

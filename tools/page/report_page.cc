@@ -1,4 +1,4 @@
-#include "tools/cli/report_page.h"
+#include "tools/page/report_page.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,12 +12,11 @@
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "reshard/version.h"
-#include "tools/cli/charts.h"
-#include "tools/cli/html.h"
-#include "tools/cli/option_words.h"
-#include "tools/cli/parameter_table.h"
-#include "tools/cli/strategy_report.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/charts.h"
+#include "tools/page/html.h"
+#include "tools/page/parameter_table.h"
+#include "tools/page/strategy_words.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {
@@ -337,11 +336,11 @@ std::string RunsSection(const LayoutReport& report) {
                      table.ToHtml());
 }
 
-std::string WarningsSection(const std::vector<Warning>& warnings) {
+std::string WarningsSection(const std::vector<Warning>& warnings, const WordsOfMessage& words) {
   if (warnings.empty()) return {};
   std::string out = "<ul>\n";
-  for (const Warning& warning : InOptionWords(warnings)) {
-    out += fmt::format("<li>{}</li>\n", EscapeHtml(warning.message));
+  for (const Warning& warning : warnings) {
+    out += fmt::format("<li>{}</li>\n", EscapeHtml(words(warning.message)));
   }
   return Section("Warnings", out + "</ul>\n");
 }
@@ -358,7 +357,8 @@ Result<ReportContent> MakeReportContent(const LayoutReportOptions& options) {
   return ReportContent{options.conversion.source.path, *std::move(layout), *source, *target};
 }
 
-std::string ReportPage(const ReportContent& content, std::string_view run) {
+std::string ReportPage(const ReportContent& content, const WordsOfMessage& words,
+                       std::string_view run) {
   const LayoutReport& report = content.layout;
   std::string page(kHead);
   const std::string_view title = run.empty() ? "Layout report" : "Conversion report";
@@ -367,7 +367,7 @@ std::string ReportPage(const ReportContent& content, std::string_view run) {
   page += fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n", title,
                       NameHtml(content.source));
   page += TotalsSection(content);
-  page += WarningsSection(report.plan.warnings);
+  page += WarningsSection(report.plan.warnings, words);
   page += run;
   page += ParametersSection(report);
   page += DevicesSection(report);

@@ -1,7 +1,7 @@
 // ParameterTable: a row for each parameter, or for parameters that are alike, so that a table of
 // thousands fits a screen.
-#ifndef RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
-#define RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
+#ifndef RESHARD_TOOLS_PAGE_PARAMETER_TABLE_H_
+#define RESHARD_TOOLS_PAGE_PARAMETER_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 
@@ -61,4 +61,4 @@ class ParameterTable {
 
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_PARAMETER_TABLE_H_
+#endif  // RESHARD_TOOLS_PAGE_PARAMETER_TABLE_H_

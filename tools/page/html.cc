@@ -1,10 +1,10 @@
-#include "tools/cli/html.h"
+#include "tools/page/html.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

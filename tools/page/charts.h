@@ -1,6 +1,6 @@
 // The pictures of a report. Pure functions.
-#ifndef RESHARD_TOOLS_CLI_CHARTS_H_
-#define RESHARD_TOOLS_CLI_CHARTS_H_
+#ifndef RESHARD_TOOLS_PAGE_CHARTS_H_
+#define RESHARD_TOOLS_PAGE_CHARTS_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ std::string TimelineSection(const Timeline& timeline, const MemoryMarks& memory)
 
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_CHARTS_H_
+#endif  // RESHARD_TOOLS_PAGE_CHARTS_H_

@@ -1,4 +1,4 @@
-#include "tools/cli/text_format.h"
+#include "tools/page/text_format.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

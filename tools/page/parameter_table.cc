@@ -1,4 +1,4 @@
-#include "tools/cli/parameter_table.h"
+#include "tools/page/parameter_table.h"
 
 #include <fmt/format.h>
 

@@ -2,12 +2,11 @@
 //
 // In what comes from files and arguments, control characters (C0, DEL, C1) and bytes that are not
 // UTF-8 come out as \n, \x1b or \u009b, and so do invisible and bidirectional characters.
-#ifndef RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
-#define RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
+#ifndef RESHARD_TOOLS_PAGE_TEXT_FORMAT_H_
+#define RESHARD_TOOLS_PAGE_TEXT_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,11 +84,6 @@ inline std::string ShapeText(ArrayKind kind, const Shape& shape) {
   return kind == ArrayKind::kTensor ? FormatList(shape) : "-";
 }
 
-// A list, null for what has no shape.
-inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, const Shape& shape) {
-  return kind == ArrayKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
-}
-
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_TEXT_FORMAT_H_
+#endif  // RESHARD_TOOLS_PAGE_TEXT_FORMAT_H_

@@ -1,7 +1,8 @@
 // The page of a layout report: one HTML file that needs nothing beside it.
-#ifndef RESHARD_TOOLS_CLI_REPORT_PAGE_H_
-#define RESHARD_TOOLS_CLI_REPORT_PAGE_H_
+#ifndef RESHARD_TOOLS_PAGE_REPORT_PAGE_H_
+#define RESHARD_TOOLS_PAGE_REPORT_PAGE_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,10 +20,14 @@ struct ReportContent {
 // Errors: those of MakeLayoutReport and ReadStrategy.
 Result<ReportContent> MakeReportContent(const LayoutReportOptions& options);
 
+// Puts into a message the names that the options have where it is read.
+using WordsOfMessage = std::function<std::string(std::string_view message)>;
+
 // Returns the page; the same bytes for the same content. `run` is a section about a run, or
 // nothing; the title says which.
-std::string ReportPage(const ReportContent& content, std::string_view run = {});
+std::string ReportPage(const ReportContent& content, const WordsOfMessage& words,
+                       std::string_view run = {});
 
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_REPORT_PAGE_H_
+#endif  // RESHARD_TOOLS_PAGE_REPORT_PAGE_H_

@@ -1,4 +1,4 @@
-#include "tools/cli/charts.h"
+#include "tools/page/charts.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/html.h"
-#include "tools/cli/text_format.h"
+#include "tools/page/html.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {

@@ -1,6 +1,6 @@
 // HTML text, tables of figures, and pictures. Pure functions and plain values.
-#ifndef RESHARD_TOOLS_CLI_HTML_H_
-#define RESHARD_TOOLS_CLI_HTML_H_
+#ifndef RESHARD_TOOLS_PAGE_HTML_H_
+#define RESHARD_TOOLS_PAGE_HTML_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -92,4 +92,4 @@ void DrawLegend(Svg& svg, double x, double y, const std::vector<LegendEntry>& en
 
 }  // namespace reshard
 
-#endif  // RESHARD_TOOLS_CLI_HTML_H_
+#endif  // RESHARD_TOOLS_PAGE_HTML_H_

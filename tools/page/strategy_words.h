@@ -1,0 +1,17 @@
+// What a strategy means, in words. Pure.
+#ifndef RESHARD_TOOLS_PAGE_STRATEGY_WORDS_H_
+#define RESHARD_TOOLS_PAGE_STRATEGY_WORDS_H_
+
+#include <string>
+
+#include "reshard/strategy.h"
+
+namespace reshard {
+
+// Returns what the layouts mean: "tensor parallel 4, data parallel 2, optimizer sharded over 2; 2
+// stages".
+std::string StrategyInWords(const Strategy& strategy);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_PAGE_STRATEGY_WORDS_H_
