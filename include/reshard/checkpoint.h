@@ -89,6 +89,43 @@ struct Shard {
   std::vector<int64_t> ranks;  // ascending
 };
 
+// A part of a tensor as a file holds it.
+struct LocatedPart {
+  Box box;
+  int64_t rank = 0;
+  std::string path;
+  // In the file, one for each Value: together the row-major bytes of `box`.
+  std::vector<ByteRange> content;
+};
+
+// A box that is to be read, and where to.
+struct BoxRead {
+  std::string_view name;
+  Box box;
+  std::span<std::byte> destination;  // of exactly the box's size
+};
+
+// What may be done with the bytes of a mapped file.
+enum class MapKind {
+  kReadOnly,
+  // They may be written to: what is, is seen by this map alone, and the file stays as it is.
+  kPrivate,
+};
+
+// A file that is mapped, whole, as long as a copy of `data` lives. If another process truncates it
+// meanwhile, touching bytes beyond the new end raises SIGBUS.
+struct MappedFile {
+  std::shared_ptr<std::byte> data;  // the first byte; written to only where the map is private
+  uint64_t size = 0;
+};
+
+// One array of a text or a MapTensor.
+struct StoredPart {
+  std::string type;  // "str", of UTF-32LE code points; or as MapTensorPart::type
+  Shape shape;
+  std::vector<std::byte> bytes;
+};
+
 struct LogicalTensor : TensorInfo {
   int64_t stage = 0;  // the pipeline stage that its values come from
   // Without a layout each rank has a value of its own; that of the stage's first rank is read.
@@ -115,6 +152,8 @@ class ShardedCheckpoint {
   static Result<ShardedCheckpoint> Open(const std::string& folder, const Strategy& strategy,
                                         const std::string& suffix = "",
                                         std::shared_ptr<const EncryptionKey> key = nullptr);
+  // The same of any source, read in one way or the other.
+  static Result<ShardedCheckpoint> Open(const SourceSpec& source, SourceIo io = SourceIo::kAuto);
 
   ShardedCheckpoint(ShardedCheckpoint&&) noexcept;
   ShardedCheckpoint& operator=(ShardedCheckpoint&&) noexcept;
@@ -125,6 +164,10 @@ class ShardedCheckpoint {
   // Returns the tensor of this name, or null.
   const LogicalTensor* Find(std::string_view name) const;
   const std::vector<Warning>& warnings() const;
+  // Texts and MapTensors, in the order of the files.
+  const std::vector<TensorInfo>& others() const;
+  // "EPOCH_STEP" where the names of all files tell it, else empty.
+  std::string step() const;
   // The files that the tensors are read from, by rank; those of a folder of whole tensors are
   // numbered as if they were ranks.
   const std::vector<RankFileSummary>& files() const;
@@ -139,6 +182,24 @@ class ShardedCheckpoint {
   // the box leaves the tensor or the destination has another size; kMismatch when shards disagree
   // or no file holds a part; kChanged, kIo.
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
+
+  // Reads several boxes side by side on run.jobs threads, large ones in pieces. Nothing is read
+  // unless all names, boxes and destinations are right; after an error their contents mean nothing.
+  // Errors: as above; kCancelled.
+  Status Read(std::span<const BoxRead> boxes, const RunOptions& run) const;
+
+  // Returns the parts, each as one file holds it, that together have all elements of `box`.
+  // Errors: kNotFound, kInvalidArgument, kMismatch as Read.
+  Result<std::vector<LocatedPart>> Locate(std::string_view name, const Box& box) const;
+
+  // Maps the file of a rank: at LocatedPart::content lie the bytes of its arrays. Errors: kNotFound
+  // for a rank without a file; kChanged when it is another file than the one that was opened;
+  // kUnsupported for an encrypted one; kIo.
+  Result<MappedFile> Map(int64_t rank, MapKind kind) const;
+
+  // Returns the text `name`, one part, or the parts of a MapTensor: keys, values and status of each
+  // of its Values. Errors: kNotFound; those of Read.
+  Result<std::vector<StoredPart>> ReadOther(std::string_view name) const;
 
  private:
   struct State;

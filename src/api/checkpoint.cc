@@ -6,21 +6,26 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/strategy_check.h"
 #include "src/full/full_folder.h"
 #include "src/io/byte_source.h"
+#include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/mapped_file.h"
 #include "src/os/paths.h"
 #include "src/plan/make_copies.h"
 #include "src/source/indexed_file.h"
@@ -49,6 +54,20 @@ std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
   for (const OpenedSource::File& file : source.chosen()) {
     files.push_back({file.rank, source.path(file)});
   }
+  return files;
+}
+
+// Bytes that a thread reads at a time.
+constexpr uint64_t kReadBytes = uint64_t{16} << 20;
+constexpr uint64_t kCodePointBytes = 4;
+
+// The files that copies read from, ascending.
+std::vector<FileId> FilesOf(const std::vector<BlockCopy>& copies) {
+  std::vector<FileId> files;
+  files.reserve(copies.size());
+  for (const BlockCopy& copy : copies) files.push_back(copy.source);
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 
@@ -174,11 +193,16 @@ Result<bool> Checkpoint::IsAligned(std::string_view name) const {
 struct ShardedCheckpoint::State {
   std::unique_ptr<OpenedSource> source;
   std::vector<LogicalTensor> tensors;
+  std::vector<TensorInfo> others;
   std::vector<RankFileSummary> files;
   std::unordered_map<std::string_view, size_t> by_name;  // views of the names in tensors
 
-  static Result<ShardedCheckpoint> Open(const SourceSpec& spec);
+  static Result<ShardedCheckpoint> Open(const SourceSpec& spec, SourceIo io = SourceIo::kAuto);
   Status List();
+  // Fails unless there is such a tensor, with such a box, of so many bytes where that is told.
+  // Returns the bytes.
+  Result<uint64_t> CheckBox(std::string_view name, const Box& box,
+                            std::optional<uint64_t> bytes) const;
 };
 
 ShardedCheckpoint::ShardedCheckpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -195,18 +219,40 @@ Status ShardedCheckpoint::State::List() {
   for (const std::string& name : names) {
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source->tensors().DescribeFull(name));
     findings.Add(tensor);
-    if (tensor.kind != ArrayKind::kTensor) continue;
-    tensors.push_back({tensor.Info(), tensor.stage, !tensor.rank});
+    if (tensor.kind == ArrayKind::kTensor) {
+      tensors.push_back({tensor.Info(), tensor.stage, !tensor.rank});
+    } else if (tensor.kind != ArrayKind::kPacked) {
+      others.push_back(tensor.Info());
+    }
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(source->rule(), findings));
   for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   return {};
 }
 
-Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec) {
+Result<uint64_t> ShardedCheckpoint::State::CheckBox(std::string_view name, const Box& box,
+                                                    std::optional<uint64_t> bytes) const {
+  const auto found = by_name.find(name);
+  if (found == by_name.end()) return NoSuchTensor(name);
+  const LogicalTensor& tensor = tensors[found->second];
+  if (!IsBoxOf(box, tensor.shape)) {
+    return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
+                                            Quote(name), ToString(box), ToString(tensor.shape)));
+  }
+  const uint64_t expected = Volume(ToByteBox(box, tensor.dtype));
+  if (bytes && *bytes != expected) {
+    return InvalidArgumentError(fmt::format("parameter {}: box {} has {} bytes, the destination {}",
+                                            Quote(name), ToString(box), expected, *bytes));
+  }
+  return expected;
+}
+
+Result<ShardedCheckpoint> ShardedCheckpoint::State::Open(const SourceSpec& spec, SourceIo io) {
   return CatchOutOfMemory([&]() -> Result<ShardedCheckpoint> {
     auto state = std::make_unique<State>();
-    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec));
+    SourceLimits limits;
+    limits.access = AccessOf(io);
+    RESHARD_ASSIGN_OR_RETURN(state->source, OpenSource(spec, {}, limits));
     RESHARD_RETURN_IF_ERROR(state->List());
     state->files = ListFiles(*state->source);
     RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*state->source, ParameterChoice()));
@@ -231,7 +277,12 @@ Result<ShardedCheckpoint> ShardedCheckpoint::Open(const std::string& folder,
       {.path = folder, .suffix = suffix, .layouts = borrowed, .key = std::move(key)});
 }
 
+Result<ShardedCheckpoint> ShardedCheckpoint::Open(const SourceSpec& source, SourceIo io) {
+  return State::Open(source, io);
+}
+
 const std::vector<LogicalTensor>& ShardedCheckpoint::tensors() const { return state_->tensors; }
+const std::vector<TensorInfo>& ShardedCheckpoint::others() const { return state_->others; }
 
 const LogicalTensor* ShardedCheckpoint::Find(std::string_view name) const {
   const auto found = state_->by_name.find(name);
@@ -262,30 +313,128 @@ Result<std::vector<Shard>> ShardedCheckpoint::Shards(std::string_view name) cons
 Status ShardedCheckpoint::Read(std::string_view name, const Box& box,
                                std::span<std::byte> destination) const {
   return CatchOutOfMemory([&]() -> Status {
-    if (Find(name) == nullptr) return NoSuchTensor(name);
+    RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, destination.size()).status());
     const Source& source = state_->source->tensors();
     RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
-    if (!IsBoxOf(box, tensor.full_shape)) {
-      return InvalidArgumentError(fmt::format("parameter {}: box {} is not in the full shape {}",
-                                              Quote(name), ToString(box),
-                                              ToString(tensor.full_shape)));
-    }
-    const uint64_t bytes = Volume(ToByteBox(box, tensor.dtype));
-    if (destination.size() != bytes) {
-      return InvalidArgumentError(
-          fmt::format("parameter {}: box {} has {} bytes, the destination {}", Quote(name),
-                      ToString(box), bytes, destination.size()));
-    }
     RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, CopiesOf(source, tensor, box));
     SourceFiles& files = source.files();
     RESHARD_RETURN_IF_ERROR(Gather(files, copies, 0, destination));
-    std::vector<FileId> used;
-    used.reserve(copies.size());
-    for (const BlockCopy& copy : copies) used.push_back(copy.source);
-    std::sort(used.begin(), used.end());
-    used.erase(std::unique(used.begin(), used.end()), used.end());
+    const std::vector<FileId> used = FilesOf(copies);
     return files.VerifyUnchanged(used);
   });
+}
+
+Status ShardedCheckpoint::Read(std::span<const BoxRead> boxes, const RunOptions& run) const {
+  return CatchOutOfMemory([&]() -> Status {
+    RESHARD_RETURN_IF_ERROR(CheckJobs(run.jobs));
+    std::vector<uint64_t> sizes;
+    sizes.reserve(boxes.size());
+    Progress all;
+    for (const BoxRead& read : boxes) {
+      RESHARD_ASSIGN_OR_RETURN(const uint64_t bytes,
+                               state_->CheckBox(read.name, read.box, read.destination.size()));
+      sizes.push_back(bytes);
+      all.total_bytes += bytes;
+    }
+    const Source& source = state_->source->tensors();
+    SourceFiles& files = source.files();
+    const CountedWork work(run, all);
+    std::mutex mutex;
+    std::set<FileId> used;  // guarded by `mutex`
+    const auto read_piece = [&](size_t index, ByteRange piece, const std::stop_token&) -> Status {
+      const BoxRead& read = boxes[index];
+      RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(read.name));
+      RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
+                               CopiesOf(source, tensor, read.box));
+      RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset,
+                                     read.destination.subspan(piece.offset, piece.length)));
+      if (work.work().progress) work.work().progress(piece.length);
+      const std::vector<FileId> of_piece = FilesOf(copies);
+      const std::lock_guard lock(mutex);
+      used.insert(of_piece.begin(), of_piece.end());
+      return {};
+    };
+    RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kReadBytes, work.work(), read_piece));
+    return files.VerifyUnchanged(std::vector<FileId>(used.begin(), used.end()));
+  });
+}
+
+Result<std::vector<LocatedPart>> ShardedCheckpoint::Locate(std::string_view name,
+                                                           const Box& box) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<LocatedPart>> {
+    RESHARD_RETURN_IF_ERROR(state_->CheckBox(name, box, std::nullopt).status());
+    const Source& source = state_->source->tensors();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
+    RESHARD_ASSIGN_OR_RETURN(std::vector<PlacedPiece> pieces, source.Cover(tensor, box, 0));
+    std::vector<LocatedPart> parts;
+    parts.reserve(pieces.size());
+    for (PlacedPiece& piece : pieces) {
+      parts.push_back(
+          {std::move(piece.box), piece.rank, source.PathOf(piece.file), std::move(piece.content)});
+    }
+    return parts;
+  });
+}
+
+Result<MappedFile> ShardedCheckpoint::Map(int64_t rank, MapKind kind) const {
+  return CatchOutOfMemory([&]() -> Result<MappedFile> {
+    const std::vector<OpenedSource::File>& chosen = state_->source->chosen();
+    const auto file = std::find_if(chosen.begin(), chosen.end(),
+                                   [rank](const auto& entry) { return entry.rank == rank; });
+    if (file == chosen.end())
+      return NotFoundError(fmt::format("there is no file of rank {}", rank));
+    SourceFiles& files = state_->source->files();
+    const std::string& path = files.path(file->id);
+    {
+      RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(file->id));
+      if (reader.decryption() != Decryption::kNone) {
+        return UnsupportedError(fmt::format(
+            "{}: an encrypted file has no bytes that can be looked at in place", Escape(path)));
+      }
+    }
+    const MapAccess access = kind == MapKind::kPrivate ? MapAccess::kPrivate : MapAccess::kRead;
+    RESHARD_ASSIGN_OR_RETURN(WholeMap map, MapWhole(path, access));
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity known, files.Identity(file->id));
+    if (map.identity != known) {
+      return ChangedError(
+          fmt::format("{}: another file than when the checkpoint was opened", Escape(path)));
+    }
+    return MappedFile{std::move(map.data), map.identity.size};
+  });
+}
+
+Result<std::vector<StoredPart>> ShardedCheckpoint::ReadOther(std::string_view name) const {
+  return CatchOutOfMemory([&]() -> Result<std::vector<StoredPart>> {
+    const auto is_named = [name](const TensorInfo& other) { return other.name == name; };
+    if (std::none_of(state_->others.begin(), state_->others.end(), is_named)) {
+      return NotFoundError(fmt::format("the checkpoint has no text or MapTensor {}", Quote(name)));
+    }
+    const Source& source = state_->source->tensors();
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(name));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.TableOf(tensor));
+    const StoredArray* const array = table->Find(name);
+    if (array == nullptr) return NoSuchTensor(name);
+    SourceFiles& files = source.files();
+    std::vector<StoredPart> parts;
+    const auto add = [&](const std::string& type, const Shape& shape, const ByteRange& content) {
+      parts.push_back({type, shape, std::vector<std::byte>(content.length)});
+      return files.Read(tensor.file, content.offset, parts.back().bytes);
+    };
+    for (const ByteRange& content : array->content) {
+      RESHARD_RETURN_IF_ERROR(
+          add("str", {static_cast<int64_t>(content.length / kCodePointBytes)}, content));
+    }
+    for (const MapTensorPart& part : array->map_tensor) {
+      RESHARD_RETURN_IF_ERROR(add(part.type, part.shape, part.content));
+    }
+    RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged({&tensor.file, 1}));
+    return parts;
+  });
+}
+
+std::string ShardedCheckpoint::step() const {
+  const std::optional<TrainingStep>& step = state_->source->step();
+  return step ? fmt::format("{}_{}", step->epoch, step->step) : std::string();
 }
 
 Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {

@@ -242,18 +242,6 @@ std::vector<TensorInfo> LargestShapes(const std::vector<TensorInfo>& all,
   return chosen;
 }
 
-SourceAccess AccessOf(SourceIo io) {
-  switch (io) {
-    case SourceIo::kMap:
-      return SourceAccess::kMap;
-    case SourceIo::kPread:
-      return SourceAccess::kPread;
-    case SourceIo::kAuto:
-      break;
-  }
-  return SourceAccess::kAuto;
-}
-
 std::optional<FolderFamily> FamilyOf(const std::optional<TargetFormat>& format) {
   if (format == TargetFormat::kUnified) return FolderFamily::kUnified;
   if (format == TargetFormat::kHuggingFace) return FolderFamily::kHuggingFace;
@@ -283,6 +271,18 @@ Status PlanTargets(const OpenedSource& source, const Target& target, std::span<c
 }
 
 }  // namespace
+
+SourceAccess AccessOf(SourceIo io) {
+  switch (io) {
+    case SourceIo::kMap:
+      return SourceAccess::kMap;
+    case SourceIo::kPread:
+      return SourceAccess::kPread;
+    case SourceIo::kAuto:
+      break;
+  }
+  return SourceAccess::kAuto;
+}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {

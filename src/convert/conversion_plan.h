@@ -28,6 +28,8 @@ namespace reshard {
 
 using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
+SourceAccess AccessOf(SourceIo io);
+
 // What planning and the checks after it have found that users are told: as in ConvertReport.
 struct ConversionFindings {
   std::vector<Warning> warnings;

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,6 +174,110 @@ TEST_F(ShardedCheckpointTest, TakesAStrategyOfMemory) {
   const auto file = ShardedCheckpoint::Open(source + "/rank_0/net-1_1.ckpt", QuartersAndHalves());
   EXPECT_EQ(file.status().code(), StatusCode::kMismatch);
   EXPECT_THAT(file.status().message(), HasSubstr("source strategy (the strategy)"));
+}
+
+TEST_F(ShardedCheckpointTest, ReadsManyBoxesAtATime) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  std::vector<std::byte> weight(weight_.content.size());
+  std::vector<std::byte> row(6 * 4);
+  std::vector<std::byte> bias(bias_.content.size());
+  std::vector<BoxRead> boxes = {{"weight", Box::Whole({8, 6}), weight},
+                                {"weight", {{5, 0}, {1, 6}}, row},
+                                {"weight", {{8, 0}, {0, 6}}, {}},
+                                {"bias", Box::Whole({4}), bias}};
+  std::vector<Progress> told;
+  const Status read = checkpoint->Read(
+      boxes, {.jobs = 2, .progress = [&](const Progress& progress) { told.push_back(progress); }});
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(Text(weight), weight_.content);
+  EXPECT_EQ(Text(row), weight_.content.substr(5 * 24, 24));
+  EXPECT_EQ(Text(bias), bias_.content);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().done_bytes, told.back().total_bytes);
+  EXPECT_EQ(told.back().total_bytes, weight.size() + row.size() + bias.size());
+
+  // Nothing is read unless all is right.
+  std::fill(weight.begin(), weight.end(), std::byte{7});
+  const std::vector<std::byte> before = weight;
+  boxes.push_back({"bias", Box::Whole({3}), bias});
+  EXPECT_EQ(checkpoint->Read(boxes, {}).code(), StatusCode::kInvalidArgument);
+  boxes.back() = {"none", Box::Whole({4}), bias};
+  EXPECT_EQ(checkpoint->Read(boxes, {}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(weight, before);
+  boxes.pop_back();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(checkpoint->Read(boxes, {.stop = stop.get_token()}).code(), StatusCode::kCancelled);
+}
+
+TEST_F(ShardedCheckpointTest, LocatesWhatItMaps) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto parts = checkpoint->Locate("weight", {{1, 0}, {2, 6}});
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  ASSERT_EQ(parts->size(), 2u);
+  std::string found;
+  for (const LocatedPart& part : *parts) {
+    EXPECT_EQ(part.path, checkpoint->files()[static_cast<size_t>(part.rank)].path);
+    const auto file = checkpoint->Map(part.rank, MapKind::kReadOnly);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    for (const ByteRange& range : part.content) {
+      ASSERT_LE(range.end(), file->size);
+      found += Text({file->data.get() + range.offset, range.length});
+    }
+  }
+  EXPECT_EQ(found, weight_.content.substr(0, 4 * 24));
+  EXPECT_EQ(checkpoint->Locate("weight", {{0, 0}, {9, 6}}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(checkpoint->Map(4, MapKind::kReadOnly).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ShardedCheckpointTest, PrivateMapsAreWrittenToByOneAlone) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto one = checkpoint->Map(0, MapKind::kPrivate);
+  const auto two = checkpoint->Map(0, MapKind::kPrivate);
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status().message();
+  const std::string before = Text({two->data.get(), two->size});
+  std::fill_n(one->data.get(), one->size, std::byte{1});
+  EXPECT_EQ(Text({two->data.get(), two->size}), before);
+  EXPECT_EQ(Text({checkpoint->Map(0, MapKind::kReadOnly)->data.get(), one->size}), before);
+}
+
+TEST_F(ShardedCheckpointTest, MapsNoOtherFileThanTheOneThatWasOpened) {
+  const auto checkpoint = Open();
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  ASSERT_TRUE(checkpoint->Map(0, MapKind::kReadOnly).ok());
+  const std::string path = checkpoint->files()[0].path;
+  std::filesystem::copy_file(path, path + ".new");
+  std::filesystem::rename(path + ".new", path);
+  EXPECT_EQ(checkpoint->Map(0, MapKind::kReadOnly).status().code(), StatusCode::kChanged);
+}
+
+TEST(CheckpointOthersTest, TextsAndMapTensorsAreReadAsTheyAre) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write(
+      "net.ckpt",
+      TensorValue("w", "Int8", {2}, "ab") +
+          TensorValue("note", "str", {0}, std::string("x\0\0\0", 4)) +
+          MapValue("map", {TensorMessage("int32", {1}, "keys"), TensorMessage("int32", {1}, "vals"),
+                           TensorMessage("int32", {1}, "stat")}));
+  const auto checkpoint = ShardedCheckpoint::Open(SourceSpec{.path = path}, SourceIo::kPread);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  ASSERT_EQ(checkpoint->others().size(), 2u);
+  EXPECT_EQ(checkpoint->others()[0].name, "note");
+  const auto note = checkpoint->ReadOther("note");
+  ASSERT_TRUE(note.ok()) << note.status().message();
+  ASSERT_EQ(note->size(), 1u);
+  EXPECT_EQ((*note)[0].type, "str");
+  EXPECT_EQ((*note)[0].shape, Shape({1}));
+  const auto map = checkpoint->ReadOther("map");
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  ASSERT_EQ(map->size(), 3u);
+  EXPECT_EQ(Text((*map)[1].bytes), "vals");
+  EXPECT_EQ((*map)[1].type, "int32");
+  EXPECT_EQ(checkpoint->ReadOther("w").status().code(), StatusCode::kNotFound);
 }
 
 // What a rank of another layout holds is what it reads.
