@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar, Union
 
 from . import _errors, _jobs, _reshard
@@ -15,12 +16,15 @@ from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import (
     AgainstReport,
+    CommitReport,
     ConvertReport,
     DiffReport,
     DigestReport,
     MergeReport,
+    PageReport,
     PlanReport,
     Report,
+    StrategyReport,
     VerifyReport,
     build,
 )
@@ -33,7 +37,7 @@ Ranks = Union[int, str, Iterable[Union[int, str]]]  # 3, "0-7,9", or several of 
 Casts = Union[str, Iterable[str], Mapping[str, str]]  # "GLOB=TYPE", several, or {glob: type}
 NameMap = Union[StrPath, Mapping[str, Any]]  # a JSON file, or what stands in it
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
-Shard = Union[str, tuple[int, int]]  # "0/4" or (0, 4)
+Shard = Union[str, tuple[int, int]]  # (0, 4), "0/4", or "auto"
 
 Format = Literal["ckpt", "safetensors", "unified", "huggingface"]
 Unmatched = Literal["copy", "drop", "error"]
@@ -43,7 +47,7 @@ Encryption = Literal["AES-GCM", "AES-CBC", "SM4-CBC"]
 
 # Keywords by what the library calls their options.
 _WORDS = {
-    "CommitWorkers": "`reshard commit`",
+    "CommitWorkers": "reshard.commit",
     "Convert": "reshard.convert",
     "Recode": "`reshard recode`",
     "ShardedCheckpoint::Shards": "Tensor.shards",
@@ -121,11 +125,13 @@ def _casts(value: Casts) -> list[tuple[str, str]]:
 
 
 def _share(value: Shard) -> tuple[int, int]:
+    if value == "auto":
+        return _errors.call({}, _reshard.find_worker_share, os.environ)
     if isinstance(value, str):
         found = re.fullmatch("([0-9]+)/([0-9]+)", value)
         if found is None:
             raise _errors.InvalidArgumentError(
-                f"shard: expected (i, n) or 'i/n', as in 0/4 for the first of four; found {value!r}"
+                f"shard: expected (i, n), 'i/n' as in 0/4 for the first of four, or 'auto'; found {value!r}"
             )
         return int(found[1]), int(found[2])
     index, count = value
@@ -156,6 +162,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "include": _texts,
     "memory_limit": lambda value: _size("memory_limit", value, decimal=False),
     "name_map": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "param": _texts,
     "part_size": lambda value: _size("part_size", value, decimal=True),
     "rank": _rank_list,
     "rename": lambda value: dict(value) if isinstance(value, Mapping) else value,
@@ -174,10 +181,17 @@ def _named(value: Any) -> Any:
 
 
 def _run(
-    cls: type[R], function: Callable[..., dict[str, Any]], given: dict[str, Any], *named: str
+    cls: type[R],
+    function: Callable[..., dict[str, Any]],
+    given: dict[str, Any],
+    *named: str,
+    draws: bool = False,
 ) -> R:
-    """Makes the call with the keywords `given`, of which the report repeats those in `named`."""
-    jobs = given.pop("jobs")
+    """Makes the call with the keywords `given`, of which the report repeats those in `named`.
+
+    What the C++ module `draws` has words in it, which come from here.
+    """
+    jobs = given.pop("jobs", None)
     if jobs is None:
         jobs = _jobs.default()
     progress, cancel = given.pop("progress"), given.pop("cancel")
@@ -192,8 +206,9 @@ def _run(
     if "io" in keywords:
         keywords.update(_io(keywords.pop("io")))
     watch = Watch(progress, cancel)
+    words = (partial(_errors.in_words, words=_WORDS),) if draws else ()
     try:
-        found = _errors.call(_WORDS, function, keywords, jobs, watch)
+        found = _errors.call(_WORDS, function, keywords, jobs, watch, *words)
     finally:
         watch.close()
     for warning in found["warnings"]:
@@ -244,6 +259,7 @@ def convert(
     resume: bool | Literal["verify"] | None = None,
     shard: Shard | None = None,
     wait: int | None = None,
+    report: StrPath | None = None,
     jobs: int | None = None,
     progress: ProgressChoice = None,
     cancel: Event | None = None,
@@ -251,9 +267,68 @@ def convert(
     """Lays a checkpoint out again, as a copy, as `reshard convert` does.
 
     The keywords are its options, and None is its default (docs/cli.md). All outputs appear or none
-    do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call.
+    do: also when Ctrl-C, `cancel`, or what `progress` raises ends the call. `shard="auto"` takes
+    the numbers that mpirun, srun, torchrun and others put into the environment.
     """
-    return _run(ConvertReport, _reshard.convert, dict(locals()), "target")
+    return _run(ConvertReport, _reshard.convert, dict(locals()), "target", draws=True)
+
+
+def commit(
+    target: StrPath,
+    *,
+    wait: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> CommitReport:
+    """Publishes what the shards of a conversion have staged, if the last one was killed.
+
+    NotFoundError where shards have not finished, which are named.
+    """
+    return _run(CommitReport, _reshard.commit, dict(locals()), "target")
+
+
+def report(
+    source: StrPath,
+    output: StrPath,
+    *,
+    src_strategy: StrPath | None = None,
+    dst_strategy: StrPath | None = None,
+    suffix: str | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    format: Format | None = None,
+    part_size: Size | None = None,
+    shard_size: Size | None = None,
+    names: str | None = None,
+    include: Texts | None = None,
+    exclude: Texts | None = None,
+    rename: NameMap | None = None,
+    dtype: Casts | None = None,
+    param: Texts | None = None,
+    force: bool | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> PageReport:
+    """Draws a conversion, or without strategies the files of a source, as one HTML page.
+
+    `param` names parameters whose ranks are drawn. A notebook shows the result in place.
+    """
+    return _run(PageReport, _reshard.report, dict(locals()), "output", draws=True)
+
+
+def infer_strategy(
+    source: StrPath,
+    output: StrPath,
+    *,
+    reference: StrPath,
+    force: bool | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> StrategyReport:
+    """Writes a lost strategy again: that of the ranks in `source`, of which `reference` has the
+    full tensors. JSON where the name of `output` ends in .json, else protobuf."""
+    return _run(StrategyReport, _reshard.infer_strategy, dict(locals()), "output")
 
 
 def plan(

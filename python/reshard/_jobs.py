@@ -21,6 +21,13 @@ def default() -> int:
     return min(cores(), _MOST)
 
 
+def threads(jobs: int | None) -> int:
+    """The number that the C++ module takes, where 0 is all cores."""
+    if jobs is not None and jobs < 0:
+        raise ValueError(f"jobs: expected 0 or more, found {jobs}")
+    return default() if jobs is None else jobs
+
+
 def rows(shape: tuple[int, ...], nbytes: int) -> Iterator[tuple[int, int]]:
     """Where pieces of an array of so many bytes begin and end, in rows."""
     if nbytes <= _PIECE_BYTES:
@@ -33,9 +40,7 @@ def rows(shape: tuple[int, ...], nbytes: int) -> Iterator[tuple[int, int]]:
 
 def run(tasks: Iterable[Callable[[], object]], jobs: int | None) -> None:
     """Makes the calls on so many threads; after one that raises, none is begun."""
-    if jobs is not None and jobs < 0:
-        raise ValueError(f"jobs: expected 0 or more, found {jobs}")
-    pool = ThreadPoolExecutor(default() if jobs is None else jobs or cores())
+    pool = ThreadPoolExecutor(threads(jobs) or cores())
     try:
         for done in [pool.submit(task) for task in tasks]:
             done.result()

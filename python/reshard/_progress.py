@@ -1,4 +1,4 @@
-"""How a call reports its progress: a callable, a tqdm class, or a line on stderr."""
+"""How a call reports its progress: a callable, a tqdm class, a line on stderr, a notebook's bar."""
 
 from __future__ import annotations
 
@@ -33,9 +33,21 @@ class Event(Protocol):
     def is_set(self) -> bool: ...
 
 
-# None: a line where stderr is a terminal or in a notebook; False: nothing; True: always a line; a
+# None: a bar where stderr is a terminal or in a notebook; False: nothing; True: always a bar; a
 # callable; or a class that is made and updated as tqdm is.
 ProgressChoice = Union[None, bool, Callable[[Progress], object], type]
+
+
+_CELLS = 20
+
+
+def _percent(progress: Progress) -> int:
+    return 100 * progress.done // progress.total if progress.total else 0
+
+
+def _words(progress: Progress) -> str:
+    done, total = progress.done / 2**20, progress.total / 2**20
+    return f"{progress.phase}: {_percent(progress)} %, {done:.0f} of {total:.0f} MiB"
 
 
 class _Line:
@@ -48,8 +60,8 @@ class _Line:
     def __call__(self, progress: Progress) -> None:
         if progress.elapsed < self._after:
             return
-        percent = 100 * progress.done // progress.total if progress.total else 0
-        text = f"{progress.phase}: {percent} %, {progress.done / 2**20:.0f} of {progress.total / 2**20:.0f} MiB"
+        full = _CELLS * _percent(progress) // 100
+        text = f"[{'#' * full}{'.' * (_CELLS - full)}] {_words(progress)}"
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)
@@ -58,6 +70,25 @@ class _Line:
         if self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
+
+
+class _Notebook:
+    """A bar below the cell that is being run."""
+
+    def __init__(self, after: float) -> None:
+        self._after = after
+        self._shown: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.elapsed < self._after:
+            return
+        from IPython.display import HTML, display
+
+        bar = f'<progress value="{_percent(progress)}" max="100"></progress> {_words(progress)}'
+        if self._shown is None:
+            self._shown = display(HTML(bar), display_id=True)
+        else:
+            self._shown.update(HTML(bar))
 
 
 class _Tqdm:
@@ -74,11 +105,16 @@ class _Tqdm:
         self._bar.close()
 
 
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return hasattr(shell, "kernel")
+
+
 def _is_wanted() -> bool:
     said = os.environ.get("RESHARD_PROGRESS")
     if said in ("0", "1"):
         return said == "1"
-    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 class Watch:
@@ -89,7 +125,8 @@ class Watch:
         self._begin = time.monotonic()
         self._tell: Any = None
         if progress is True or (progress is None and _is_wanted()):
-            self._tell = _Line(0 if progress else _BAR_AFTER_SECONDS)
+            bar = _Notebook if _in_notebook() else _Line
+            self._tell = bar(0 if progress else _BAR_AFTER_SECONDS)
         elif isinstance(progress, type):
             self._tell = _Tqdm(progress)
         elif callable(progress):
@@ -97,9 +134,13 @@ class Watch:
         elif progress not in (None, False):
             raise TypeError(f"progress: expected a bool, a callable or a class, not {progress!r}")
 
-    def __call__(self, phase: str, done: int, total: int, done_files: int, total_files: int) -> None:
+    def look(self) -> None:
+        """Raises where the call is to end."""
         if self._cancel is not None and self._cancel.is_set():
             raise _errors.CancelledError("cancelled by `cancel`")
+
+    def __call__(self, phase: str, done: int, total: int, done_files: int, total_files: int) -> None:
+        self.look()
         if self._tell is not None:
             elapsed = time.monotonic() - self._begin
             self._tell(Progress(phase, done, total, done_files, total_files, elapsed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 import types
 import typing
 from collections.abc import Callable
@@ -37,6 +38,8 @@ class Report(Result):
 def _plain(value: Any) -> Any:
     if isinstance(value, Result):
         return value.to_dict()
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
     return [_plain(member) for member in value] if isinstance(value, tuple) else value
 
 
@@ -53,13 +56,28 @@ def _typed(hint: Any, value: Any) -> Any:
         return _typed(typing.get_args(hint)[0], value)
     if typing.get_origin(hint) is tuple:
         return tuple(_typed(typing.get_args(hint)[0], member) for member in value)
+    if typing.get_origin(hint) is dict:
+        return {name: _typed(typing.get_args(hint)[1], member) for name, member in value.items()}
     if isinstance(hint, type) and issubclass(hint, Result):
         return build(hint, value)
-    return value
+    return _frozen(value)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _with_fields(cls: Any, found: dict[str, Any]) -> Any:
+    """The class, or that of its subclasses which has just these fields."""
+    for more in cls.__subclasses__():
+        if found.keys() == {field.name for field in dataclasses.fields(more)}:
+            return more
+    return cls
 
 
 def build(cls: Callable[..., R], found: dict[str, Any]) -> R:
     """Returns the dataclass that the dict of the C++ module stands for."""
+    cls = _with_fields(cls, found)
     hints = _hints(cls)
     return cls(**{name: _typed(hints[name], value) for name, value in found.items()})
 
@@ -400,3 +418,190 @@ class MergeReport(Report):
     bytes_written: int
     seconds: float
     warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class CommitReport(Report):
+    target: str
+    already_published: bool
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class StrategyReport(Report):
+    """A strategy file that was written."""
+
+    output: str
+    stages: int
+    devices_per_stage: int
+    layouts: int
+    bytes: int
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class PageReport(Report):
+    """An HTML page that was written; a notebook shows it."""
+
+    output: str
+    bytes: int
+    warnings: tuple[WarningMessage, ...]
+
+    def _repr_html_(self) -> str:
+        with open(self.output, encoding="utf-8") as page:
+            content = html.escape(page.read())
+        return f'<iframe srcdoc="{content}" width="100%" height="600" sandbox></iframe>'
+
+
+@dataclass(frozen=True)
+class Stretch(Result):
+    """Bytes of a file: a Value, or a part of a MapTensor."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class MapStretch(Stretch):
+    part: str  # "keys", "values" or "status"
+    type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Statistics(Result):
+    values: int
+    min: float | None
+    max: float | None
+    mean: float | None
+    nan: int
+    inf: int
+
+
+@dataclass(frozen=True)
+class StoredParameter(Result):
+    """A parameter as its file holds it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    offset: int | None  # of the content in the file
+    bytes: int
+    values: int  # pieces that the file holds it in
+    content: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True)
+class MeasuredParameter(StoredParameter):
+    """The same with what its content is."""
+
+    statistics: Statistics | None  # of what has numbers
+
+
+@dataclass(frozen=True)
+class InspectedFile(Result):
+    path: str
+    rank: int | None
+    size: int
+    crc: int | None
+    parameters: tuple[StoredParameter, ...]
+
+
+@dataclass(frozen=True)
+class Layout(Result):
+    """How a strategy cuts a parameter (docs/layouts.md)."""
+
+    stage: int
+    name: str
+    device_matrix: tuple[int, ...]
+    tensor_map: Any  # of each dimension its device axis, or several
+    opt_weight_shard_step: int
+    opt_weight_shard_size: int
+    tensor_shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Strategy(Result):
+    path: str
+    is_pipeline: bool
+    stages: int
+    devices_per_stage: int
+    meaning: str  # in words
+    parameters: tuple[Layout, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Total(Result):
+    parameters: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Totals(Result):
+    """Of all files, replicas counted as often as they are stored."""
+
+    files: int
+    parameters: int
+    bytes: int
+    by_dtype: dict[str, Total]
+    by_prefix: dict[str, Total]
+
+
+@dataclass(frozen=True)
+class Failure(Result):
+    """What could not be read."""
+
+    path: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Box(Result):
+    begin: tuple[int, ...]
+    extent: tuple[int, ...]
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FullParameter(Result):
+    """A full tensor."""
+
+    name: str
+    dtype: str
+    full_shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class CutParameter(FullParameter):
+    """And what it is cut into."""
+
+    stage: int
+    in_strategy: bool
+    shards: tuple[Box, ...]
+
+
+@dataclass(frozen=True)
+class FullValues(FullParameter):
+    """And what its content is."""
+
+    statistics: Statistics | None
+
+
+@dataclass(frozen=True)
+class ShardedParameters(Result):
+    path: str
+    parameters: tuple[FullParameter, ...]
+
+
+@dataclass(frozen=True)
+class InspectReport(Report):
+    """What inspect found. What could not be read is in `errors`."""
+
+    checkpoints: tuple[InspectedFile, ...]
+    strategies: tuple[Strategy, ...]
+    totals: Totals
+    warnings: tuple[WarningMessage, ...]
+    errors: tuple[Failure, ...]
+    sharded: tuple[ShardedParameters, ...] | None = None  # with a strategy

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import html
 import math
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _dtypes, _errors, _index, _jobs, _reshard
+from . import _dtypes, _errors, _exchange, _index, _jobs, _keys, _reshard
 from ._paths import StrPath, encode
+from ._progress import Event, ProgressChoice, Watch
 
-_WORDS = {"source.path": "path", "source.strategy": "strategy", "source.suffix": "suffix"}
+_WORDS = {
+    "key": "key_file or key_env",
+    "source.files": "path",
+    "source.path": "path",
+    "source.strategy": "strategy",
+    "source.suffix": "suffix",
+}
 
 _Stamp = tuple[tuple[bytes, int, int], ...]
+
+Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
+Io = Literal["auto", "map", "pread"]
 
 
 class Shard(NamedTuple):
@@ -30,6 +40,24 @@ class Shard(NamedTuple):
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     ranks: tuple[int, ...]
+
+
+class Piece(NamedTuple):
+    """A part of a tensor in the file that it is read from."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    rank: int
+    path: str
+    content: tuple[tuple[int, int], ...]  # (offset, bytes) in the file, in the part's order
+
+
+class MapTensor(NamedTuple):
+    """A MapTensor as its file holds it, one array of each for every Value."""
+
+    keys: tuple[NDArray[Any], ...]
+    values: tuple[NDArray[Any], ...]
+    status: tuple[NDArray[Any], ...]
 
 
 class _Views:
@@ -43,7 +71,10 @@ class _Views:
 
 
 class Tensor:
-    """A tensor of a checkpoint, whole however it is cut. Nothing is read until it is indexed."""
+    """A tensor of a checkpoint, whole however it is cut. Nothing is read until it is indexed.
+
+    Any number of threads may use it.
+    """
 
     __slots__ = ("_checkpoint", "_number", "_type", "name", "nbytes", "per_rank", "shape", "stage")
 
@@ -89,6 +120,16 @@ class Tensor:
         """The parts that the tensor is cut into."""
         store = self._checkpoint._store()
         return [Shard(*part) for part in _errors.call(_WORDS, store.shards, self._number)]
+
+    def locate(self, index: Any = ...) -> list[Piece]:
+        """Returns the parts that what `index` selects is read from: ints, slices, ... and None."""
+        begin, extent, _ = _index.box_of(index, self.shape)
+        return [
+            Piece(part_begin, part_extent, rank, os.fsdecode(path), tuple(content))
+            for part_begin, part_extent, rank, path, content in _errors.call(
+                _WORDS, self._checkpoint._store().locate, self._number, begin, extent
+            )
+        ]
 
     def get_shape(self) -> list[int]:
         return list(self.shape)
@@ -142,17 +183,52 @@ class Tensor:
             raise ValueError(f"{what}: expected a C-contiguous array that can be written to")
         return out
 
-    def _reads(self, out: NDArray[Any]) -> Iterator[Callable[[], object]]:
-        """Calls that fill `out` together, on any threads."""
-        if not self.shape:
-            yield partial(self.read, out=out)
-            return
-        for begin, end in _jobs.rows(self.shape, self.nbytes):
-            yield partial(self.read, slice(begin, end), out=out[begin:end])
+    def _request(self, out: NDArray[Any]) -> _Request:
+        """What the store takes to fill `out` with all of the tensor."""
+        return self._number, [0] * self.ndim, list(self.shape), _bytes_of(out)
 
     def numpy(self) -> NDArray[Any]:
         """Reads the whole tensor into a new array."""
         return self.read()
+
+    def torch(self, *, mmap: bool = False) -> Any:
+        """Returns the tensor as a torch.Tensor of its own memory, read into it.
+
+        `mmap`: where one file holds all of it, and aligned, its pages are read as they are touched;
+        what is written to them stays in this process. Else it is read now.
+        """
+        return _exchange.to_torch(self._own(mmap), self.dtype_name)
+
+    def mindspore(self, *, mmap: bool = False) -> Any:
+        """Returns the tensor as a mindspore.Tensor of its own memory; `mmap` as for `torch`."""
+        return _exchange.to_mindspore(self._own(mmap), self.dtype_name)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Reads the tensor and hands its memory over; BufferError for `copy=False`."""
+        if copy is False:
+            raise BufferError(f"{self.name!r}: it is read from files; that is a copy")
+        return _exchange.capsule(self.numpy(), self.dtype_name, stream, max_version, dl_device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _exchange.CPU
+
+    def _own(self, mmap: bool) -> NDArray[Any]:
+        """The tensor in memory that may be written to, as those who get it do."""
+        if mmap:
+            try:
+                view = self._view(..., private=True)
+            except (ValueError, _errors.UnsupportedError):
+                return self.numpy()
+            if view.flags.aligned and view.flags.c_contiguous:
+                return view
+        return self.numpy()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         wanted = self.dtype if dtype is None else np.dtype(dtype)
@@ -179,48 +255,51 @@ class Tensor:
         store = self._checkpoint._store()
         if chosen.size == 0:
             return
+        blocks = list(chosen.blocks())
         if chosen.is_box:
-            [block] = chosen.blocks()
-            self._read_box(store, block, out)
+            [block] = blocks
+            _errors.call(
+                _WORDS, store.read, self._number, block.begin, block.extent, _bytes_of(out)
+            )
             return
         place = chosen.place(out)
-        for block in chosen.blocks():
-            box = np.empty(block.extent, self.dtype)
-            self._read_box(store, block, box)
-            # One axis after the other: numpy pairs the elements of two lists.
-            for axis in reversed(range(len(block.taken))):
-                box = box[(slice(None),) * axis + (block.taken[axis],)]
-            place[block.place] = box
+        for some in _batches(blocks, self.itemsize):
+            boxes = [np.empty(block.extent, self.dtype) for block in some]
+            requests = [
+                (self._number, block.begin, block.extent, _bytes_of(box))
+                for block, box in zip(some, boxes)
+            ]
+            _errors.call(_WORDS, store.read_many, requests, 1, None)
+            for block, box in zip(some, boxes):
+                # One axis after the other: numpy pairs the elements of two lists.
+                for axis in reversed(range(len(block.taken))):
+                    box = box[(slice(None),) * axis + (block.taken[axis],)]
+                place[block.place] = box
 
-    def _read_box(self, store: _reshard.Store, block: _index.Block, out: NDArray[Any]) -> None:
-        raw = out.reshape(-1).view(np.uint8)
-        _errors.call(_WORDS, store.read, self._number, block.begin, block.extent, raw)
-
-    def _view(self, index: Any) -> NDArray[Any]:
+    def _view(self, index: Any, private: bool = False) -> NDArray[Any]:
         begin, extent, inner = _index.box_of(index, self.shape)
-        for shard in self.shards:
-            inside = all(
-                offset <= first and first + count <= offset + size
-                for offset, size, first, count in zip(shard.offsets, shard.sizes, begin, extent)
+        store = self._checkpoint._store()
+        parts = _errors.call(_WORDS, store.locate, self._number, begin, extent)
+        if len(parts) != 1:
+            if 0 in extent:
+                return np.empty(extent, self.dtype)[inner]  # type: ignore[no-any-return]
+            raise ValueError(
+                f"{self.name!r}: the box is in several files; read it with t[...]"
             )
-            if not inside:
-                continue
-            values = self._checkpoint._file(shard.ranks[0]).view(
-                self.name.encode("utf-8", "surrogateescape")
+        [(offsets, sizes, rank, _, content)] = parts
+        if len(content) != 1:
+            raise ValueError(
+                f"{self.name!r}: the box is in several pieces of its file; read it with t[...]"
             )
-            if len(values) != 1 or values[0].size != math.prod(shard.sizes) * self.itemsize:
-                raise ValueError(
-                    f"{self.name!r}: the box is in several pieces of its file; read it with t[...]"
-                )
-            content = values[0].view(self.dtype).reshape(shard.sizes)
-            box: tuple[Any, ...] = tuple(
-                slice(first - offset, first - offset + count)
-                for offset, first, count in zip(shard.offsets, begin, extent)
-            )
-            # With `...` numpy makes an array of an element, too.
-            view: NDArray[Any] = content[box + (...,)][inner]
-            return view
-        raise ValueError(f"{self.name!r}: the box is in several files; read it with t[...]")
+        [(offset, nbytes)] = content
+        mapped = self._checkpoint._map(rank, private)[offset : offset + nbytes]
+        box: tuple[Any, ...] = tuple(
+            slice(first - start, first - start + count)
+            for start, first, count in zip(offsets, begin, extent)
+        )
+        # With `...` numpy makes an array of an element, too.
+        view: NDArray[Any] = mapped.view(self.dtype).reshape(sizes)[box + (...,)][inner]
+        return view
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _tensor_again, (*self._checkpoint.__reduce__()[1], self.name)
@@ -230,6 +309,30 @@ class Tensor:
         shards = 1 if closed else len(self.shards)
         cut = f", shards={shards}" if shards > 1 else ""
         return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{cut})"
+
+
+_Request = tuple[int, list[int], list[int], NDArray[Any]]
+
+# Of many boxes, what is read before it is put in place.
+_BATCH_BYTES = 32 << 20
+_BATCH_BOXES = 4096
+
+
+def _bytes_of(array: NDArray[Any]) -> NDArray[Any]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _batches(blocks: list[_index.Block], item_bytes: int) -> Iterator[list[_index.Block]]:
+    some: list[_index.Block] = []
+    held = 0
+    for block in blocks:
+        some.append(block)
+        held += math.prod(block.extent) * item_bytes
+        if held >= _BATCH_BYTES or len(some) == _BATCH_BOXES:
+            yield some
+            some, held = [], 0
+    if some:
+        yield some
 
 
 class Selection(Mapping[str, Tensor]):
@@ -259,18 +362,52 @@ class Checkpoint(Mapping[str, Tensor]):
     """
 
     def __init__(
-        self, path: StrPath, strategy: StrPath | None = None, *, suffix: str | None = None
+        self,
+        path: Source,
+        strategy: StrPath | None = None,
+        *,
+        suffix: str | None = None,
+        group_info: StrPath | Sequence[StrPath] = (),
+        key_file: StrPath | None = None,
+        key_env: str | None = None,
+        io: Io = "auto",
     ) -> None:
-        self.path = os.fspath(path)
+        if isinstance(path, Mapping):
+            self.path: str | dict[int, str] = {n: os.fspath(p) for n, p in path.items()}
+        else:
+            self.path = os.fspath(path)
         self.strategy = None if strategy is None else os.fspath(strategy)
-        self._suffix = suffix
+        given = [group_info] if isinstance(group_info, (str, os.PathLike)) else group_info
+        infos = [os.fspath(info) for info in given]
+        # As another process opens it again: a key goes there as the name of its place.
+        self._how: dict[str, Any] = {
+            "suffix": suffix,
+            "group_info": tuple(infos),
+            "key_file": None if key_file is None else os.fspath(key_file),
+            "key_env": key_env,
+            "io": io,
+        }
+        keywords: dict[str, Any] = {
+            "path": self.path,
+            "strategy": self.strategy,
+            "suffix": suffix,
+            "group_info": infos,
+            "io": io,
+            "key": _keys.read(key_file, key_env),
+        }
+        # What is no path is said by encode.
+        encode(None if isinstance(self.path, dict) else self.path)
         self._opened: _reshard.Store | None = _errors.call(
-            _WORDS, _reshard.Store.open, encode(path), encode(strategy), encode(suffix), b""
+            _WORDS,
+            _reshard.Store.open_source,
+            {name: value for name, value in keywords.items() if value is not None},
         )
         self._described = self._opened.tensors()
         self._numbers = {entry[0]: number for number, entry in enumerate(self._described)}
+        self._others = {entry[0]: (n, *entry[1:]) for n, entry in enumerate(self._opened.others())}
         self._paths = dict(self._opened.files())
-        self._mapped: dict[int, _reshard.File] = {}
+        self._step = self._opened.step()
+        self._maps: dict[int, NDArray[Any]] = {}
         self._lock = threading.Lock()
 
     def _store(self) -> _reshard.Store:
@@ -279,14 +416,18 @@ class Checkpoint(Mapping[str, Tensor]):
             raise ValueError("checkpoint is closed")
         return store
 
-    def _file(self, rank: int) -> _reshard.File:
-        self._store()
+    def _map(self, rank: int, private: bool) -> NDArray[Any]:
+        """The bytes of a file. A private map is one of its own each time: whoever gets it may write
+        to it."""
+        store = self._store()
+        if private:
+            return _errors.call(_WORDS, store.map, rank, True)
         with self._lock:
-            file = self._mapped.get(rank)
-            if file is None:
-                file = _errors.call(_WORDS, _reshard.File.open, self._paths[rank], b"")
-                self._mapped[rank] = file
-            return file
+            mapped = self._maps.get(rank)
+            if mapped is None:
+                mapped = _errors.call(_WORDS, store.map, rank, False)
+                self._maps[rank] = mapped
+            return mapped
 
     @property
     def closed(self) -> bool:
@@ -300,6 +441,41 @@ class Checkpoint(Mapping[str, Tensor]):
     @property
     def warnings(self) -> list[str]:
         return [_errors.in_words(text, _WORDS) for text in self._store().warnings()]
+
+    @property
+    def step(self) -> str | None:
+        """ "EPOCH_STEP", where the names of all files tell it."""
+        return self._step or None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the checkpoint, which are no tensors, by name; read now."""
+        return {
+            name: self._parts(number)[0][2].decode("utf-32-le", "surrogatepass")
+            for name, (number, kind, _) in self._others.items()
+            if kind == "text"
+        }
+
+    @property
+    def map_tensors(self) -> dict[str, MapTensor]:
+        """The MapTensors by name, as the first rank that has them holds them; read now."""
+        found = {}
+        for name, (number, kind, _) in self._others.items():
+            if kind != "map":
+                continue
+            arrays = [
+                np.frombuffer(bytearray(content), np.dtype(type)).reshape(shape)
+                for type, shape, content in self._parts(number)
+            ]
+            found[name] = MapTensor(tuple(arrays[0::3]), tuple(arrays[1::3]), tuple(arrays[2::3]))
+        return found
+
+    def _parts(self, number: int) -> list[tuple[str, tuple[int, ...], bytes]]:
+        return _errors.call(_WORDS, self._store().read_other, number)
+
+    def metadata(self) -> dict[str, str]:
+        """As safetensors' safe_open has it: what is known besides the tensors."""
+        return {"step": self._step} if self._step else {}
 
     @property
     def nbytes(self) -> int:
@@ -347,13 +523,16 @@ class Checkpoint(Mapping[str, Tensor]):
         *,
         out: Mapping[str, NDArray[Any]] | None = None,
         jobs: int | None = None,
+        progress: ProgressChoice = None,
+        cancel: Event | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Reads whole tensors, several threads side by side, and returns them by name.
 
         `names` None: those of `out`, or all. `out` has arrays to be filled, as Tensor.read takes
         them, for some names or all; what it lacks gets a new one. Nothing is read before all of
-        them fit. `jobs` threads; 0 is all cores, None the cores up to 4. After an error, or Ctrl-C,
-        the contents of the arrays mean nothing.
+        them fit. `jobs` threads; 0 is all cores, None the cores up to 4. `progress` and `cancel`
+        are as for reshard.verify. After an error, or Ctrl-C, the contents of the arrays mean
+        nothing.
         """
         given: Mapping[str, NDArray[Any]] = {} if out is None else out
         if names is None:
@@ -363,16 +542,19 @@ class Checkpoint(Mapping[str, Tensor]):
             name: tensor._destination(tensor.shape, given.get(name), f"out[{name!r}]")
             for name, tensor in tensors.items()
         }
-        _jobs.run(
-            (read for name, tensor in tensors.items() for read in tensor._reads(arrays[name])), jobs
-        )
+        requests = [tensor._request(arrays[name]) for name, tensor in tensors.items()]
+        watch = Watch(progress, cancel)
+        try:
+            _errors.call(_WORDS, self._store().read_many, requests, _jobs.threads(jobs), watch)
+        finally:
+            watch.close()
         return arrays
 
     def close(self) -> None:
         """Arrays and views that were handed out stay valid."""
         self._opened = None
         with self._lock:
-            self._mapped.clear()
+            self._maps.clear()
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -391,8 +573,15 @@ class Checkpoint(Mapping[str, Tensor]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._store()
-        strategy = None if self.strategy is None else os.path.abspath(self.strategy)
-        return _again, (os.path.abspath(self.path), strategy, self._suffix, self._stamp())
+        how = dict(self._how)
+        how["group_info"] = tuple(map(_absolute, self._how["group_info"] or ()))
+        how["key_file"] = _absolute(self._how["key_file"])
+        path: Any = self.path
+        if isinstance(path, dict):
+            path = {rank: os.path.abspath(name) for rank, name in path.items()}
+        else:
+            path = os.path.abspath(path)
+        return _again, (path, _absolute(self.strategy), how, self._stamp())
 
     __hash__ = object.__hash__
 
@@ -402,18 +591,64 @@ class Checkpoint(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         if self.closed:
             return f"Checkpoint({self.path!r}, closed)"
-        return f"Checkpoint({self.path!r}, {len(self)} tensors, {self.nbytes / 2**20:.1f} MiB)"
+        return f"Checkpoint({self.path!r}, {len(self)} tensors, {_size(self.nbytes)})"
+
+    def _repr_html_(self) -> str:
+        """A table of the first tensors, for notebooks. Opens no more files than those it needs."""
+        head = f"<p>{html.escape(repr(self))}</p>"
+        if self.closed:
+            return head
+        names = list(self)[:_MOST_ROWS]
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(cell)}</td>"
+                for cell in (
+                    name,
+                    self[name].dtype_name,
+                    str(list(self[name].shape)),
+                    _cut(self[name].shape, self[name].shards),
+                    _size(self[name].nbytes),
+                )
+            )
+            + "</tr>"
+            for name in names
+        )
+        more = len(self) - len(names)
+        rest = f"<p>and {more} more</p>" if more else ""
+        return (
+            f"{head}<table><thead><tr><th>name</th><th>dtype</th><th>shape</th><th>cut</th>"
+            f"<th>size</th></tr></thead><tbody>{rows}</tbody></table>{rest}"
+        )
+
+
+# Rows of a table in a notebook.
+_MOST_ROWS = 20
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 / 20 else f"{nbytes / 2**10:.1f} KiB"
+
+
+def _cut(shape: tuple[int, ...], shards: list[Shard]) -> str:
+    if len(shards) <= 1:
+        return "not cut"
+    return " x ".join(str(len({shard.offsets[axis] for shard in shards})) for axis in range(len(shape)))
+
+
+def _absolute(path: Any) -> Any:
+    return None if path is None else os.path.abspath(path)
 
 
 # What was unpickled in this process and is still in use.
 _reopened: weakref.WeakValueDictionary[tuple[Any, ...], Checkpoint] = weakref.WeakValueDictionary()
 
 
-def _again(path: str, strategy: str | None, suffix: str | None, stamp: _Stamp) -> Checkpoint:
-    key = (path, strategy, suffix, stamp)
+def _again(path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp) -> Checkpoint:
+    key = (repr(path), strategy, tuple(how.values()), stamp)
     checkpoint = _reopened.get(key)
     if checkpoint is None or checkpoint.closed:
-        checkpoint = Checkpoint(path, strategy, suffix=suffix)
+        checkpoint = Checkpoint(path, strategy, **how)
         if checkpoint._stamp() != stamp:
             raise _errors.ChangedError(f"{path}: other files than when the checkpoint was pickled")
         _reopened[key] = checkpoint
@@ -421,18 +656,36 @@ def _again(path: str, strategy: str | None, suffix: str | None, stamp: _Stamp) -
 
 
 def _tensor_again(
-    path: str, strategy: str | None, suffix: str | None, stamp: _Stamp, name: str
+    path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp, name: str
 ) -> Tensor:
-    return _again(path, strategy, suffix, stamp)[name]
+    return _again(path, strategy, how, stamp)[name]
 
 
 def open(
-    path: StrPath, strategy: StrPath | None = None, *, suffix: str | None = None
+    path: Source,
+    strategy: StrPath | None = None,
+    *,
+    suffix: str | None = None,
+    group_info: StrPath | Sequence[StrPath] = (),
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    io: Io = "auto",
 ) -> Checkpoint:
     """Opens a checkpoint as a mapping of tensors.
 
-    `path` is a folder with rank folders, a pattern with {rank}, a file, or a folder of whole
-    tensors; `strategy` the strategy file or folder that it was saved with; `suffix` the
-    "-EPOCH_STEP" to take in each rank folder instead of the latest.
+    `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole tensors,
+    or {rank: file}; `strategy` the strategy file or folder that it was saved with; `suffix` the
+    "-EPOCH_STEP" to take in each rank folder instead of the latest; `group_info` as for
+    reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or an
+    environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them, but
+    for those on network file systems.
     """
-    return Checkpoint(path, strategy, suffix=suffix)
+    return Checkpoint(
+        path,
+        strategy,
+        suffix=suffix,
+        group_info=group_info,
+        key_file=key_file,
+        key_env=key_env,
+        io=io,
+    )

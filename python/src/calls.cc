@@ -20,12 +20,16 @@
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
+#include "reshard/layout_report.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
 #include "reshard/verify.h"
+#include "reshard/worker_share.h"
+#include "tools/page/charts.h"
+#include "tools/page/report_page.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -96,7 +100,12 @@ void SetNameMap(SourceSpec& source, nb::handle value) {
   source.name_map = std::move(map.names);
 }
 
-// What convert, plan and verify_against have in common.
+template <typename Options>
+constexpr Keyword<Options> kWait = {"wait", [](Options& o, nb::handle v) {
+                                      o.waiting.most = std::chrono::seconds(nb::cast<int64_t>(v));
+                                    }};
+
+// What convert, plan, report and verify_against have in common.
 template <typename Options>
 constexpr Keyword<Options> kConversion[] = {
     {"source",
@@ -144,42 +153,44 @@ constexpr Keyword<Options> kConversion[] = {
      }},
 };
 
-constexpr Keyword<ConvertOptions> kConvert[] = {
-    {"memory_limit", [](ConvertOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
-    {"source_io",
-     [](ConvertOptions& o, nb::handle v) { o.io.source = OneOf<SourceIo>(kSourceIo, v); }},
-    {"target_io",
-     [](ConvertOptions& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
-    {"force", [](ConvertOptions& o, nb::handle v) { Set(o.force, v); }},
-    {"prune", [](ConvertOptions& o, nb::handle v) { Set(o.prune, v); }},
+// ConvertOptions, and a page about the run.
+struct ConvertCall : ConvertOptions {
+  std::string report;
+};
+
+template <typename Options>
+constexpr Keyword<Options> kConvert[] = {
+    {"memory_limit", [](Options& o, nb::handle v) { Set(o.memory_limit, v); }},
+    {"source_io", [](Options& o, nb::handle v) { o.io.source = OneOf<SourceIo>(kSourceIo, v); }},
+    {"target_io", [](Options& o, nb::handle v) { o.io.target = OneOf<TargetIo>(kTargetIo, v); }},
+    {"force", [](Options& o, nb::handle v) { Set(o.force, v); }},
+    {"prune", [](Options& o, nb::handle v) { Set(o.prune, v); }},
     {"encrypt",
-     [](ConvertOptions& o, nb::handle v) {
+     [](Options& o, nb::handle v) {
        o.target.encryption = OneOf<EncryptionMode>(kEncryptionModes, v);
      }},
-    {"crc", [](ConvertOptions& o, nb::handle v) { Set(o.target.states_crc, v); }},
-    {"no_checksum",
-     [](ConvertOptions& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
-    {"resume", [](ConvertOptions& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
+    {"crc", [](Options& o, nb::handle v) { Set(o.target.states_crc, v); }},
+    {"no_checksum", [](Options& o, nb::handle v) { o.checks.checksum = !nb::cast<bool>(v); }},
+    {"resume", [](Options& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
     {"check_replicas",
-     [](ConvertOptions& o, nb::handle v) {
-       o.checks.replicas = OneOf<CheckReplicas>(kCheckReplicas, v);
-     }},
+     [](Options& o, nb::handle v) { o.checks.replicas = OneOf<CheckReplicas>(kCheckReplicas, v); }},
     {"dtype_overflow",
-     [](ConvertOptions& o, nb::handle v) { o.checks.refuse_overflow = OneOf<bool>(kOverflow, v); }},
-    {"reference", [](ConvertOptions& o, nb::handle v) { Set(o.checks.reference, v); }},
+     [](Options& o, nb::handle v) { o.checks.refuse_overflow = OneOf<bool>(kOverflow, v); }},
+    {"reference", [](Options& o, nb::handle v) { Set(o.checks.reference, v); }},
     {"expect_parameters",
-     [](ConvertOptions& o, nb::handle v) {
-       o.checks.parameters = Take(ParseParameterCount(TextOf(v)));
-     }},
+     [](Options& o, nb::handle v) { o.checks.parameters = Take(ParseParameterCount(TextOf(v))); }},
     {"shard",
-     [](ConvertOptions& o, nb::handle v) {
+     [](Options& o, nb::handle v) {
        WorkerShare shard;
        Set(shard.index, v[0]);
        Set(shard.count, v[1]);
        o.shard = shard;
      }},
-    {"wait", [](ConvertOptions& o,
-                nb::handle v) { o.waiting.most = std::chrono::seconds(nb::cast<int64_t>(v)); }},
+    kWait<Options>,
+};
+
+constexpr Keyword<ConvertCall> kConvertCall[] = {
+    {"report", [](ConvertCall& o, nb::handle v) { Set(o.report, v); }},
 };
 
 template <typename Options>
@@ -251,6 +262,98 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
     {"force", [](RecodeOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
+struct CommitCall : CommitOptions {
+  RunOptions run;
+};
+
+constexpr Keyword<CommitCall> kCommit[] = {
+    {"target", [](CommitCall& o, nb::handle v) { Set(o.target, v); }},
+    kWait<CommitCall>,
+};
+
+constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
+    {"source", [](InferStrategyOptions& o, nb::handle v) { Set(o.source, v); }},
+    {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
+    {"reference", [](InferStrategyOptions& o, nb::handle v) { Set(o.reference, v); }},
+    {"force", [](InferStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
+};
+
+// A conversion that is drawn, and not made.
+struct ReportCall : ConvertOptions {
+  std::string output;
+  std::vector<std::string> parameters;
+};
+
+constexpr Keyword<ReportCall> kReport[] = {
+    {"output", [](ReportCall& o, nb::handle v) { Set(o.output, v); }},
+    {"param", [](ReportCall& o, nb::handle v) { Set(o.parameters, v); }},
+    {"force", [](ReportCall& o, nb::handle v) { Set(o.force, v); }},
+};
+
+// `words` is called with a message and returns it with the names that options have in Python.
+std::string PageOf(const ReportContent& content, const nb::object& words,
+                   std::string_view run = {}) {
+  return ReportPage(
+      content, [&](std::string_view message) { return TextOf(words(Text(message))); }, run);
+}
+
+nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& watch,
+                        const nb::object& words) {
+  ConvertCall options;
+  Fill<ConvertCall>(options, keywords,
+                    {kConversion<ConvertCall>, kConvert<ConvertCall>, kConvertCall});
+  std::optional<ReportContent> content;
+  const ConvertReport report =
+      RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
+        options.run = run;
+        if (!options.report.empty()) {
+          // First, so that what is wrong with it is said before anything is written.
+          const Status free = CheckReport(options.report, options.force, PathsOf(options));
+          if (!free.ok()) return free;
+          Result<ReportContent> made = MakeReportContent({options, {}});
+          if (!made.ok()) return made.status();
+          content = *std::move(made);
+          options.record_timeline = true;
+        }
+        return Convert(options);
+      });
+  if (content) {
+    const std::string run =
+        TimelineSection(*report.timeline, {report.memory_planned, report.memory_limit});
+    const Status drawn = WriteReport(options.report, PageOf(*content, words, run), options.force);
+    if (!drawn.ok()) {
+      throw StatusError(Status(
+          drawn.code(), "the conversion is done, but its report is not written: " + drawn.message()));
+    }
+  }
+  return ReportOf(report);
+}
+
+nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
+              const nb::object& words) {
+  ReportCall options;
+  Fill<ReportCall>(options, keywords, {kConversion<ReportCall>, kReport});
+  const ReportContent content =
+      RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
+        options.run = run;
+        const Status free = CheckReport(options.output, options.force, PathsOf(options));
+        if (!free.ok()) return free;
+        return MakeReportContent({options, options.parameters});
+      });
+  const std::string page = PageOf(content, words);
+  Check(WriteReport(options.output, page, options.force));
+  return ReportOfPage(page.size(), content.layout.plan.warnings);
+}
+
+// The share that the environment, a mapping, says.
+nb::tuple ShareOf(const nb::object& environment) {
+  const WorkerShare share = Take(FindWorkerShare([&](const char* name) {
+    const nb::object value = environment.attr("get")(name);
+    return value.is_none() ? std::optional<std::string>() : TextOf(value);
+  }));
+  return nb::make_tuple(share.index, share.count);
+}
+
 // Adds a function (keywords, jobs, watch) that calls `call` with the options that the tables make
 // of the keywords.
 template <typename Options, typename Call, typename... Tables>
@@ -291,8 +394,19 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
 }  // namespace
 
 void AddCalls(nb::module_& module) {
-  AddCall<ConvertOptions>(module, "convert", Convert, kConversion<ConvertOptions>, kConvert);
-  AddCall<ConvertOptions>(module, "plan", Plan, kConversion<ConvertOptions>, kConvert);
+  module.def("convert", &ConvertAndDraw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
+  module.def("report", &Draw, "keywords"_a, "jobs"_a, "watch"_a, "words"_a);
+  module.def("find_worker_share", &ShareOf, "environment"_a);
+  AddCall<ConvertOptions>(module, "plan", Plan, kConversion<ConvertOptions>,
+                          kConvert<ConvertOptions>);
+  AddCall<CommitCall>(
+      module, "commit",
+      [](CommitCall& options) {
+        options.stop = options.run.stop;
+        return CommitWorkers(options);
+      },
+      kCommit);
+  AddCall<InferStrategyOptions>(module, "infer_strategy", InferStrategy, kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", VerifyAgainst, kConversion<AgainstOptions>);
   AddCall<VerifyOptions>(module, "verify", Verify, kVerify);
   AddCall<DigestOptions>(module, "digest", DigestCheckpoint, kDigest, kNameChoice<DigestOptions>);

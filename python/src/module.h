@@ -59,7 +59,18 @@ inline std::shared_ptr<const EncryptionKey> KeyOf(const nanobind::bytes& key) {
   return Take(EncryptionKey::FromBytes(std::as_bytes(bytes)));
 }
 
+// A key that came from a file or the environment; its bytes stay in C++.
+struct Key {
+  std::shared_ptr<const EncryptionKey> key;
+};
+
+inline std::shared_ptr<const EncryptionKey> KeyOf(const Key* key) {
+  return key == nullptr ? nullptr : key->key;
+}
+
 void AddCalls(nanobind::module_& module);
+void AddDlpack(nanobind::module_& module);
+void AddInspection(nanobind::module_& module);
 void AddStore(nanobind::module_& module);
 
 }  // namespace reshard::python

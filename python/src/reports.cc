@@ -5,14 +5,17 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "python/src/module.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "tools/page/strategy_words.h"
 
 namespace nb = nanobind;
 
@@ -27,18 +30,23 @@ nb::object Of(const FirstDifference& first);
 nb::object Of(const IoUsed& io);
 nb::object Of(const ParameterDiff& diff);
 nb::object Of(const ParameterDigest& parameter);
+nb::object Of(const ParameterStatistics& parameter);
 nb::object Of(const ParameterTotals& totals);
 nb::object Of(const ReplicaDifference& difference);
 nb::object Of(const ReplicaPair& pair);
 nb::object Of(const ReplicaReport& replicas);
 nb::object Of(const ReplicaSample& sample);
 nb::object Of(const SourceFileSummary& file);
+nb::object Of(const StoredArray& array);
+nb::object Of(const StrategyParameter& parameter);
 nb::object Of(const TargetFileSummary& file);
 nb::object Of(const TensorInfo& tensor);
 nb::object Of(const ValueDifference& values);
+nb::object Of(const ValueStatistics& statistics);
 nb::object Of(const Warning& warning);
 nb::object Of(const WorkerReport& report);
 nb::object Of(const WrittenFile& file);
+nb::object Of(const Number& number);
 nb::object Of(const nb::object& value) { return value; }
 nb::object Of(std::string_view text) { return Text(text); }
 nb::object Of(const std::string& text) { return Text(text); }
@@ -223,6 +231,79 @@ nb::object Of(const WorkerReport& report) {
       .Add("outstanding", report.outstanding);
 }
 
+nb::object Of(const Number& number) {
+  return std::visit([](auto exact) { return Of(exact); }, number);
+}
+
+nb::object Of(const ValueStatistics& statistics) {
+  return Fields()
+      .Add("values", statistics.values)
+      .Add("min", statistics.least)
+      .Add("max", statistics.greatest)
+      .Add("mean", statistics.mean)
+      .Add("nan", statistics.nans)
+      .Add("inf", statistics.infinities);
+}
+
+nb::object Of(const ParameterStatistics& parameter) {
+  return Fields()
+      .Add("name", parameter.name)
+      .Add("dtype", TypeName(parameter))
+      .Add("full_shape", ShapeOf(parameter))
+      .Add("statistics", parameter.statistics);
+}
+
+std::string_view MapPartName(size_t index) {
+  constexpr std::string_view kNames[] = {"keys", "values", "status"};
+  return kNames[index % std::size(kNames)];
+}
+
+nb::object Of(const StoredArray& array) {
+  nb::list content;
+  for (const ByteRange& range : array.content) {
+    const nb::object stretch = Fields().Add("offset", range.offset).Add("length", range.length);
+    content.append(stretch);
+  }
+  for (size_t i = 0; i < array.map_tensor.size(); ++i) {
+    const MapTensorPart& part = array.map_tensor[i];
+    const nb::object stretch = Fields()
+                                   .Add("part", MapPartName(i))
+                                   .Add("type", part.type)
+                                   .Add("shape", part.shape)
+                                   .Add("offset", part.content.offset)
+                                   .Add("length", part.content.length);
+    content.append(stretch);
+  }
+  std::optional<uint64_t> offset;
+  if (!array.content.empty()) {
+    offset = array.content.front().offset;
+  } else if (!array.map_tensor.empty()) {
+    offset = array.map_tensor.front().content.offset;
+  }
+  const bool is_map = array.kind == ArrayKind::kMapTensor;
+  return Fields()
+      .Add("name", array.name)
+      .Add("dtype", is_map ? std::string_view("map") : DTypeName(array.dtype))
+      .Add("shape", array.kind == ArrayKind::kTensor ? Of(array.shape) : nb::object(nb::none()))
+      .Add("offset", offset)
+      .Add("bytes", array.bytes)
+      .Add("values", array.framed.size())
+      .Add("content", nb::object(content));
+}
+
+nb::object Of(const StrategyParameter& parameter) {
+  // As MindSpore's JSON strategies have it: flat, or a list for each dimension.
+  const auto& map = parameter.tensor_map;
+  return Fields()
+      .Add("stage", parameter.stage)
+      .Add("name", parameter.name)
+      .Add("device_matrix", parameter.device_matrix)
+      .Add("tensor_map", map.size() == 1 ? Of(map.front()) : Of(map))
+      .Add("opt_weight_shard_step", parameter.opt_weight_shard_step)
+      .Add("opt_weight_shard_size", parameter.opt_weight_shard_size)
+      .Add("tensor_shape", parameter.tensor_shape);
+}
+
 nb::object Of(const ParameterDigest& parameter) {
   Fields fields;
   fields.Add("name", parameter.name)
@@ -395,6 +476,59 @@ nb::dict ReportOf(const PlanReport& report) {
       .Add("sample", report.sample)
       .Add("warnings", report.warnings)
       .Add("notes", report.notes);
+}
+
+nb::dict ReportOf(const CommitReport& report) {
+  return Fields()
+      .Add("already_published", report.already_published)
+      .Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const InferStrategyReport& report) {
+  return Fields()
+      .Add("stages", report.stages)
+      .Add("devices_per_stage", report.devices_per_stage)
+      .Add("layouts", report.layouts)
+      .Add("bytes", report.bytes)
+      .Add("warnings", report.warnings);
+}
+
+nb::dict ReportOf(const StatisticsReport& report) {
+  return Fields().Add("parameters", report.parameters).Add("warnings", report.warnings);
+}
+
+nb::dict ReportOfPage(uint64_t bytes, const std::vector<Warning>& warnings) {
+  return Fields().Add("bytes", bytes).Add("warnings", warnings);
+}
+
+nb::object ReportOf(const std::vector<Warning>& warnings) { return Of(warnings); }
+
+nb::dict ReportOf(const Checkpoint& checkpoint, const nb::object& takes) {
+  nb::list parameters;
+  for (const StoredArray& array : checkpoint.parameters()) {
+    if (nb::cast<bool>(takes(Text(array.name)))) parameters.append(Of(array));
+  }
+  return Fields()
+      .Add("path", checkpoint.path())
+      .Add("rank", nb::object(nb::none()))
+      .Add("size", checkpoint.file_size())
+      .Add("crc", checkpoint.crc())
+      .Add("parameters", nb::object(parameters));
+}
+
+nb::dict ReportOf(const Strategy& strategy, const nb::object& takes) {
+  nb::list parameters;
+  for (const StrategyParameter& parameter : strategy.parameters) {
+    if (nb::cast<bool>(takes(Text(parameter.name)))) parameters.append(Of(parameter));
+  }
+  return Fields()
+      .Add("path", strategy.path)
+      .Add("is_pipeline", strategy.is_pipeline)
+      .Add("stages", strategy.stages)
+      .Add("devices_per_stage", strategy.devices_per_stage)
+      .Add("meaning", StrategyInWords(strategy))
+      .Add("parameters", nb::object(parameters))
+      .Add("notes", strategy.notes);
 }
 
 nb::dict ReportOf(const RecodeReport& report) {

@@ -6,9 +6,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
+#include <vector>
+
+#include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/merge.h"
+#include "reshard/status.h"
+#include "reshard/strategy.h"
 #include "reshard/verify.h"
 
 namespace reshard::python {
@@ -21,6 +27,18 @@ nanobind::dict ReportOf(const DigestReport& report);
 nanobind::dict ReportOf(const MergeReport& report);
 nanobind::dict ReportOf(const PlanReport& report);
 nanobind::dict ReportOf(const RecodeReport& report);
+nanobind::dict ReportOf(const CommitReport& report);
+nanobind::dict ReportOf(const InferStrategyReport& report);
+nanobind::dict ReportOf(const StatisticsReport& report);
+// Of a page of so many bytes.
+nanobind::dict ReportOfPage(uint64_t bytes, const std::vector<Warning>& warnings);
+
+// The entry of a file in the report of `inspect`, with the parameters that `takes` does: a function
+// of a name.
+nanobind::dict ReportOf(const Checkpoint& checkpoint, const nanobind::object& takes);
+nanobind::dict ReportOf(const Strategy& strategy, const nanobind::object& takes);
+// A list of warnings as reports have them.
+nanobind::object ReportOf(const std::vector<Warning>& warnings);
 
 }  // namespace reshard::python
 

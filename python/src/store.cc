@@ -11,12 +11,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "python/src/keywords.h"
 #include "python/src/module.h"
+#include "python/src/reports.h"
+#include "python/src/watched_call.h"
 #include "reshard/checkpoint.h"
 #include "reshard/encryption.h"
+#include "reshard/options.h"
 #include "reshard/tensor.h"
 
 namespace nb = nanobind;
@@ -27,6 +32,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 using Destination = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WritableBytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
 using ReadOnlyBytes = nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>;
 
 const char* KindName(ArrayKind kind) {
@@ -90,8 +96,38 @@ class File {
   std::shared_ptr<Checkpoint> checkpoint_;
 };
 
+struct OpenOptions : SourceSpec {
+  SourceIo io = SourceIo::kAuto;
+};
+
+constexpr std::pair<std::string_view, SourceIo> kWays[] = {
+    {"auto", SourceIo::kAuto}, {"map", SourceIo::kMap}, {"pread", SourceIo::kPread}};
+
+constexpr Keyword<OpenOptions> kOpen[] = {
+    {"path",
+     [](OpenOptions& o, nb::handle v) {
+       if (nb::isinstance<nb::dict>(v)) {
+         Set(o.files, v);
+       } else {
+         Set(o.path, v);
+       }
+     }},
+    {"strategy", [](OpenOptions& o, nb::handle v) { Set(o.strategy, v); }},
+    {"suffix", [](OpenOptions& o, nb::handle v) { Set(o.suffix, v); }},
+    {"group_info", [](OpenOptions& o, nb::handle v) { Set(o.group_info, v); }},
+    {"io", [](OpenOptions& o, nb::handle v) { o.io = OneOf<SourceIo>(kWays, v); }},
+    {"key", [](OpenOptions& o, nb::handle v) { o.key = KeyOf(nb::cast<const Key*>(v)); }},
+};
+
 class Store {
  public:
+  static Store OpenSource(const nb::dict& keywords) {
+    OpenOptions options;
+    Fill<OpenOptions>(options, keywords, {std::span<const Keyword<OpenOptions>>(kOpen)});
+    const nb::gil_scoped_release released;
+    return Store(Take(ShardedCheckpoint::Open(options, options.io)));
+  }
+
   static Store Open(const nb::bytes& path, const nb::bytes& strategy, const nb::bytes& suffix,
                     const nb::bytes& key) {
     const std::string folder = Bytes(path);
@@ -113,11 +149,39 @@ class Store {
     return tensors;
   }
 
+  // (name, kind, bytes) of each text and MapTensor.
+  nb::list Others() const {
+    nb::list others;
+    for (const TensorInfo& other : checkpoint_.others()) {
+      others.append(nb::make_tuple(Text(other.name), KindName(other.kind), other.bytes));
+    }
+    return others;
+  }
+
+  // (type, shape, bytes) of each part of a text or a MapTensor.
+  nb::list ReadOther(size_t other) const {
+    std::vector<StoredPart> found;
+    {
+      const nb::gil_scoped_release released;
+      found = Take(checkpoint_.ReadOther(checkpoint_.others().at(other).name));
+    }
+    nb::list parts;
+    for (const StoredPart& part : found) {
+      const nb::bytes bytes(part.bytes.data(), part.bytes.size());
+      parts.append(nb::make_tuple(Text(part.type), nb::tuple(nb::cast(part.shape)), bytes));
+    }
+    return parts;
+  }
+
+  nb::object Step() const { return Text(checkpoint_.step()); }
+
   nb::list Warnings() const {
     nb::list warnings;
     for (const Warning& warning : checkpoint_.warnings()) warnings.append(Text(warning.message));
     return warnings;
   }
+
+  nb::object WarningsWithCodes() const { return ReportOf(checkpoint_.warnings()); }
 
   // (rank, path) of each file.
   nb::list Files() const {
@@ -152,6 +216,66 @@ class Store {
     Check(checkpoint_.Read(checkpoint_.tensors().at(tensor).name, box, bytes));
   }
 
+  // Each request is (tensor, begin, extent, out). With `watch` None it can be neither watched nor
+  // stopped, and needs no thread for that.
+  void ReadMany(const nb::list& requests, int jobs, const nb::object& watch) const {
+    std::vector<Destination> destinations;  // keeps the arrays
+    std::vector<BoxRead> reads;
+    for (const nb::handle request : requests) {
+      const Destination& out = destinations.emplace_back(nb::cast<Destination>(request[3]));
+      const auto tensor = nb::cast<size_t>(request[0]);
+      reads.push_back({checkpoint_.tensors().at(tensor).name,
+                       {nb::cast<Dims>(request[1]), nb::cast<Dims>(request[2])},
+                       {reinterpret_cast<std::byte*>(out.data()), out.size()}});
+    }
+    if (watch.is_none()) {
+      const nb::gil_scoped_release released;
+      return Check(checkpoint_.Read(reads, {.jobs = jobs}));
+    }
+    RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<bool> {
+      if (const Status status = checkpoint_.Read(reads, run); !status.ok()) return status;
+      return true;
+    });
+  }
+
+  // (begin, extent, rank, path, [(offset, bytes)]) of each part of the box.
+  nb::list Locate(size_t tensor, Dims begin, Dims extent) const {
+    std::vector<LocatedPart> found;
+    {
+      const Box box{std::move(begin), std::move(extent)};
+      const nb::gil_scoped_release released;
+      found = Take(checkpoint_.Locate(checkpoint_.tensors().at(tensor).name, box));
+    }
+    nb::list parts;
+    for (const LocatedPart& part : found) {
+      nb::list content;
+      for (const ByteRange& range : part.content) {
+        content.append(nb::make_tuple(range.offset, range.length));
+      }
+      parts.append(nb::make_tuple(nb::tuple(nb::cast(part.box.begin)),
+                                  nb::tuple(nb::cast(part.box.extent)), part.rank,
+                                  nb::bytes(part.path.data(), part.path.size()), content));
+    }
+    return parts;
+  }
+
+  // The bytes of a rank's file, mapped as long as an array of them lives: read-only, or private.
+  nb::object Map(int64_t rank, bool is_private) const {
+    MappedFile file;
+    {
+      const nb::gil_scoped_release released;
+      file = Take(checkpoint_.Map(rank, is_private ? MapKind::kPrivate : MapKind::kReadOnly));
+    }
+    auto owner = std::make_unique<std::shared_ptr<std::byte>>(file.data);
+    const nb::capsule capsule(owner.get(), [](void* held) noexcept {
+      delete static_cast<std::shared_ptr<std::byte>*>(held);
+    });
+    static_cast<void>(owner.release());
+    auto* const data = reinterpret_cast<uint8_t*>(file.data.get());
+    if (is_private) return nb::cast(WritableBytes(data, {file.size}, capsule));
+    return nb::cast(ReadOnlyBytes(data, {file.size}, capsule));
+  }
+
  private:
   explicit Store(ShardedCheckpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
 
@@ -161,6 +285,17 @@ class Store {
 }  // namespace
 
 void AddStore(nb::module_& module) {
+  nb::class_<Key>(module, "Key")
+      .def_static(
+          "from_file",
+          [](const nb::bytes& path) { return Key{Take(EncryptionKey::FromFile(Bytes(path)))}; },
+          "path"_a)
+      .def_static(
+          "from_environment",
+          [](const nb::bytes& variable) {
+            return Key{Take(EncryptionKey::FromEnvironment(Bytes(variable)))};
+          },
+          "variable"_a);
   nb::class_<File>(module, "File")
       .def_static("open", &File::Open, "path"_a, "key"_a)
       .def("parameters", &File::Parameters)
@@ -168,8 +303,16 @@ void AddStore(nb::module_& module) {
       .def("view", &File::View, "name"_a);
   nb::class_<Store>(module, "Store")
       .def_static("open", &Store::Open, "path"_a, "strategy"_a, "suffix"_a, "key"_a)
+      .def_static("open_source", &Store::OpenSource, "keywords"_a)
       .def("tensors", &Store::Tensors)
+      .def("others", &Store::Others)
+      .def("read_other", &Store::ReadOther, "other"_a)
+      .def("step", &Store::Step)
+      .def("read_many", &Store::ReadMany, "requests"_a, "jobs"_a, "watch"_a.none())
+      .def("locate", &Store::Locate, "tensor"_a, "begin"_a, "extent"_a)
+      .def("map", &Store::Map, "rank"_a, "is_private"_a)
       .def("warnings", &Store::Warnings)
+      .def("warnings_with_codes", &Store::WarningsWithCodes)
       .def("files", &Store::Files)
       .def("shards", &Store::Shards, "tensor"_a)
       .def("read", &Store::Read, "tensor"_a, "begin"_a, "extent"_a, "out"_a);

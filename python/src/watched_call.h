@@ -30,14 +30,13 @@ auto RunWatched(int jobs, const nanobind::object& watch, const Call& call) {
   std::condition_variable ended;
   Progress latest;
   std::optional<Outcome> outcome;  // guarded by `mutex`, as is `latest`
-  std::stop_source stop;
   std::exception_ptr raised;
   {
-    const RunOptions run{jobs, stop.get_token(), [&](const Progress& progress) {
-                           const std::lock_guard lock(mutex);
-                           latest = progress;
-                         }};
-    const std::jthread worker([&] {
+    std::jthread worker([&](const std::stop_token& stop) {
+      const RunOptions run{jobs, stop, [&](const Progress& progress) {
+                             const std::lock_guard lock(mutex);
+                             latest = progress;
+                           }};
       Outcome result = call(run);
       const std::lock_guard lock(mutex);
       outcome.emplace(std::move(result));
@@ -59,7 +58,7 @@ auto RunWatched(int jobs, const nanobind::object& watch, const Call& call) {
               now.total_files);
       } catch (...) {
         raised = std::current_exception();
-        stop.request_stop();
+        worker.request_stop();
       }
     }
   }

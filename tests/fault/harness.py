@@ -38,9 +38,9 @@ NAMESPACE = "RESHARD_FAULT_NAMESPACE"  # set in a test that enter_mount_namespac
 AGAIN = ((), ("--resume",), ("--resume=verify",))
 
 
-def arguments(*tools, seed=False, every=False):
-    """Parses the command line of a test: paths of what it runs; a seed where it is random; --every
-    N where it may be asked for a sample (see sample).
+def arguments(*tools, optional=(), seed=False, every=False):
+    """Parses the command line of a test: paths of what it runs, of which some are optional; a seed
+    where it is random; --every N where it may be asked for a sample (see sample).
 
     Without --seed the seed is that of the environment (RESHARD_TEST_SEED, which tools/test.sh sets
     and prints), else a random one; of a sample alone 0, so that a quick test is always the same.
@@ -48,6 +48,8 @@ def arguments(*tools, seed=False, every=False):
     parser = argparse.ArgumentParser()
     for tool in tools:
         parser.add_argument(f"--{tool}", required=True, type=os.path.abspath)
+    for tool in optional:
+        parser.add_argument(f"--{tool}", type=os.path.abspath)
     if seed or every:
         default = os.environ.get("RESHARD_TEST_SEED")
         if default is None:

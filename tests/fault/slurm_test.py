@@ -246,6 +246,24 @@ class Conversion:
         assert "shard 3/4: nothing to do; the set is published already" in said, said
         self.check(0, said)
 
+    def tasks_in_python(self, python, package):
+        """The call of docs/python.md, in an array, and again when it is published."""
+        target = pathlib.Path(self.begin("array of Python tasks")[3])
+        strategies = [self.job.options[self.job.options.index(name) + 1]
+                      for name in ("--src-strategy", "--dst-strategy")]
+        code = (
+            "import reshard; print(reshard.convert("
+            f"{str(self.job.source)!r}, {str(target)!r}, src_strategy={strategies[0]!r}, "
+            f"dst_strategy={strategies[1]!r}, shard='auto', jobs=1).shard)")
+        script = f"PYTHONPATH={shlex.quote(package)} exec {shlex.join([python, '-c', code])}"
+        job, code = self.slurm.submit(script, "--array=0-3")
+        said = [self.slurm.output(job, task) for task in range(4)]
+        self.check(code, said)
+        assert sum("published=True, already_published=False" in one for one in said) == 1, said
+        self.slurm.requeue(f"{job}_1", 1)
+        assert "already_published=True" in self.slurm.output(job, 1), self.slurm.output(job, 1)
+        self.check(0, "")
+
     def submitted_by_a_task(self):
         """The variables of an array's task go on to the job that it submits."""
         command = self.begin("2 tasks of a job that an array's task submits")
@@ -259,7 +277,7 @@ class Conversion:
 
 
 def main():
-    options = harness.arguments("reshard", "gen")
+    options = harness.arguments("reshard", "gen", optional=("python", "package"))
     harness.need_programs("strace")
     missing = [name for name in DAEMONS if daemon_path(name) is None]
     if missing:
@@ -282,6 +300,10 @@ def main():
             conversion.array("array with a step", "0-6:2")
             conversion.array("array by srun with PMI", "0-3", ("srun", "--mpi=pmi2"))
             conversion.submitted_by_a_task()
+            if options.package is None:
+                harness.did_not_run("Slurm", "tasks in Python: the package was not built")
+            else:
+                conversion.tasks_in_python(options.python, options.package)
 
 
 main()

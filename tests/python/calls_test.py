@@ -1,5 +1,6 @@
 """The calls: results are the program's JSON, keywords its options; how callbacks end a call."""
 
+import asyncio
 import dataclasses
 import inspect
 import json
@@ -8,7 +9,9 @@ import pathlib
 import pickle
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -233,15 +236,25 @@ def test_sizes_are_the_programs(text, decimal):
 def test_every_option_of_the_program_is_a_keyword():
     # Not of one call: how the program prints, and what stands for others.
     other = {"json", "json_lines", "quiet", "verbose", "log_file", "help", "no_progress", "progress", "long"}
-    # Spellings of MindFormers, what is the mapping `source` here, and what is not there yet.
-    other |= {"source", "against", "report"}
-    calls = {"convert": reshard.convert, "plan": reshard.plan, "digest": reshard.digest, "diff": reshard.diff, "merge": reshard.merge}
+    # What is the mapping `source` here, and what has a call of its own; `filter` is `include`.
+    other |= {"source", "against", "param", "filter"}
+    calls = {
+        "commit": reshard.commit,
+        "convert": reshard.convert,
+        "diff": reshard.diff,
+        "digest": reshard.digest,
+        "inspect": reshard.inspect,
+        "merge": reshard.merge,
+        "plan": reshard.plan,
+        "report": reshard.report,
+        "strategy infer": reshard.infer_strategy,
+    }
     for name, call in calls.items():
-        said = subprocess.run([program(name)[0], name, "--help"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run([program(name)[0], *name.split(), "--help"], capture_output=True, text=True, check=True).stdout
         said = said.split("As in MindFormers")[0]
         options = {found.replace("-", "_") for found in re.findall(r"--([a-z][a-z-]+)", said)} - other
         missing = options - set(inspect.signature(call).parameters)
-        assert len(options) > 5 and not missing, (name, missing)
+        assert options and not missing, (name, missing)
 
 
 def test_progress_goes_to_a_class_used_as_tqdm(samples, strategies, tmp_path):
@@ -270,13 +283,116 @@ def test_a_line_of_progress_is_on_stderr_when_asked(target, capsys, choice, draw
         reshard.verify(target, progress=3)
 
 
-def test_a_conversion_that_is_ended_leaves_nothing(samples, strategies, tmp_path):
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A safetensors file of 1 GiB without a block on the disk: long to convert, quick to make."""
+    path = tmp_path_factory.mktemp("large") / "large.safetensors"
+    tensors, size = 64, 16 << 20
+    header = {
+        f"tensor_{i}": {
+            "dtype": "F32",
+            "shape": [size // 4096, 1024],
+            "data_offsets": [i * size, (i + 1) * size],
+        }
+        for i in range(tensors)
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + tensors * size)
+    return path
+
+
+class Midway:
+    """Progress that is told when bytes have been written and others have not."""
+
+    def __init__(self, act):
+        self._act = act
+        self.seen = None
+
+    def __call__(self, progress):
+        if self.seen is None and progress.phase == "write" and 0 < progress.done < progress.total:
+            self.seen = progress
+            self._act()
+
+
+def raise_enough():
+    raise ZeroDivisionError("enough")
+
+
+def files_below(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("how", ["cancel", "exception", "signal"])
+def test_a_conversion_that_is_ended_midway_leaves_nothing(large, tmp_path, how):
     event = threading.Event()
-    event.set()
-    with pytest.raises(reshard.CancelledError):
-        reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, cancel=event)
-    # It may have been over before the first look at the event; else there is no manifest.
-    assert not (tmp_path / "out").exists() or reshard.verify(tmp_path / "out").ok
+    act, raised = {
+        "cancel": (event.set, reshard.CancelledError),
+        "exception": (raise_enough, ZeroDivisionError),
+        "signal": (lambda: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt),
+    }[how]
+    midway = Midway(act)
+    with pytest.raises(raised):
+        reshard.convert(large, tmp_path / "out", format="huggingface", jobs=1, progress=midway, cancel=event)
+    assert midway.seen is not None
+    assert not (tmp_path / "out").exists() or files_below(tmp_path / "out") == []
+
+
+def test_ctrl_c_in_a_child_leaves_nothing(large, tmp_path):
+    code = """if True:
+        import sys, reshard
+        def tell(progress):
+            if progress.phase == "write" and progress.done:
+                print("writing", flush=True)
+        reshard.convert(sys.argv[1], sys.argv[2], format="huggingface", jobs=1, progress=tell)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, large, tmp_path / "out"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "writing\n"
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=250)
+    assert child.returncode != 0 and said.rstrip().endswith("KeyboardInterrupt"), said
+    assert not (tmp_path / "out").exists() or files_below(tmp_path / "out") == []
+
+
+def test_a_read_is_ended_midway(large):
+    event = threading.Event()
+    seen = []
+
+    def tell(progress):
+        if progress.done and not seen:
+            seen.append(progress)
+            event.set()
+
+    with reshard.open(large) as opened, pytest.raises(reshard.CancelledError):
+        opened.read(jobs=1, progress=tell, cancel=event)
+    assert seen and seen[0].done < seen[0].total == opened.nbytes
+
+
+def test_the_event_loop_goes_on_beside_a_call(large, tmp_path):
+    async def main():
+        event = threading.Event()
+        call = asyncio.create_task(
+            asyncio.to_thread(
+                reshard.convert, large, tmp_path / "out", format="huggingface", jobs=1, cancel=event,
+                progress=Midway(event.set),
+            )
+        )
+        ticks = 0
+        while not call.done():
+            ticks += 1
+            await asyncio.sleep(0.01)
+        with pytest.raises(reshard.CancelledError):
+            await call
+        return ticks
+
+    assert asyncio.run(main()) > 5
 
 
 def test_reports_are_frozen_and_travel(target):
@@ -333,3 +449,82 @@ def test_source_ranks(samples):
         reshard.source_ranks(4, **strategies)
     with pytest.raises(ValueError):
         reshard.source_ranks(0)
+
+
+def test_shard_auto_takes_what_the_launcher_says(samples, strategies, tmp_path, monkeypatch):
+    for index in range(2):
+        monkeypatch.setenv("RANK", str(index))
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        report = reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard="auto")
+        assert (report.shard.index, report.shard.count) == (index, 2)
+    assert report.published
+    monkeypatch.delenv("RANK")
+    with pytest.raises(ValueError, match="no launcher has set .* give shard=i/n"):
+        reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard="auto")
+
+
+def test_commit_publishes_what_was_left(samples, strategies, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        reshard.commit(tmp_path / "out")
+    reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2))
+    with pytest.raises(FileNotFoundError, match="1"):
+        reshard.commit(tmp_path / "out", wait=1)
+    reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(1, 2))
+    ours = reshard.commit(tmp_path / "out")
+    assert ours.already_published
+    assert comparable(ours.to_dict()) == comparable(of_the_program("commit", str(tmp_path / "out")))
+
+
+def test_a_lost_strategy_is_the_programs(samples, strategies, full, tmp_path):
+    source = samples / "ckpt_8"
+    ours = reshard.infer_strategy(source, tmp_path / "ours.json", reference=full, jobs=1).to_dict()
+    theirs = of_the_program(
+        "strategy", "infer", source, tmp_path / "theirs.json", f"--reference={full}"
+    )
+    assert ours.pop("output") == str(tmp_path / "ours.json") and theirs.pop("output")
+    assert comparable(ours) == comparable(theirs)
+    assert (tmp_path / "ours.json").read_bytes() == (tmp_path / "theirs.json").read_bytes()
+    assert reshard.diff(source, full, a_strategy=tmp_path / "ours.json").equal
+    with pytest.raises(FileExistsError, match="force"):
+        reshard.infer_strategy(source, tmp_path / "ours.json", reference=full)
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"param": ["lm_head.weight"], "exclude": "adam_*"}, {"format": "huggingface"}]
+)
+def test_a_report_is_the_programs(samples, strategies, tmp_path, keywords):
+    given = {**strategies, **keywords}
+    if "format" in keywords:
+        del given["dst_strategy"]
+    ours = reshard.report(samples / "ckpt_8", tmp_path / "ours.html", **given)
+    theirs = of_the_program(
+        "report", samples / "ckpt_8", "-o", tmp_path / "theirs.html", *options_of(given)
+    )
+    assert ours.bytes == theirs["bytes"] and ours.output == str(tmp_path / "ours.html")
+    page = (tmp_path / "ours.html").read_bytes()
+    assert page == (tmp_path / "theirs.html").read_bytes()
+    assert "<iframe srcdoc=" in ours._repr_html_()
+    with pytest.raises(FileExistsError):
+        reshard.report(samples / "ckpt_8", tmp_path / "ours.html", **given)
+
+
+def test_a_page_names_options_as_keywords(samples, tmp_path):
+    report = reshard.report(
+        samples / "ckpt_8", tmp_path / "page.html",
+        src_strategy=samples / "ckpt_8" / "strategy", include=["lm_head.weight", "nothing*"],
+    )
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert report.warnings and all("--" not in w.message and "`" not in w.message for w in report.warnings)
+    assert "--include" not in page and "Warnings" in page
+
+
+def test_a_conversion_draws_itself(samples, strategies, tmp_path):
+    page = tmp_path / "run.html"
+    reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, report=page)
+    said = page.read_text(encoding="utf-8")
+    assert "Conversion report" in said and "lm_head.weight" in said
+    # What is wrong with the page is said before anything is written.
+    with pytest.raises(FileExistsError):
+        reshard.convert(samples / "ckpt_8", tmp_path / "other", **strategies, report=page)
+    assert not (tmp_path / "other").exists()
+

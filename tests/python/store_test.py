@@ -317,7 +317,12 @@ def test_opening_again_and_again_keeps_nothing(samples, full):
     def once():
         with reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy") as opened:
             opened["lm_head.weight"][5:200].sum()
-        reshard.open(full)["lm_head.weight"].mapped[...].sum()
+        whole = reshard.open(full)
+        whole["lm_head.weight"].mapped[...].sum()
+        whole["lm_head.weight"]._own(mmap=True)[...] = 1
+        whole["lm_head.weight"].__dlpack__()
+        whole.read(["lm_head.weight", "model.norm_out.weight"], jobs=2)
+        whole["lm_head.weight"][[0, 200, 3]].sum()
         with pytest.raises(reshard.Error):
             reshard.open(full / "nowhere")
 
@@ -327,11 +332,17 @@ def test_opening_again_and_again_keeps_nothing(samples, full):
             files = sum(".ckpt" in line for line in maps)
         return len(os.listdir("/proc/self/fd")), files
 
-    once()
-    before = held()
-    for _ in range(50):
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as sizes:
+            return int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(100):
+        once()
+    before, memory = held(), resident()
+    for _ in range(300):
         once()
     assert held() == before
+    assert resident() < memory + (2 << 20)
 
 
 def test_importing_imports_nothing_heavy():
@@ -343,3 +354,194 @@ def test_versions_are_one():
     program = pathlib.Path(os.environ["RESHARD_BIN"]) / "reshard"
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     assert reshard.__version__ in said.split()
+
+
+def test_what_lies_where(ckpt):
+    weight = ckpt["lm_head.weight"]
+    pieces = weight.locate(np.s_[60:70])
+    assert [(p.offsets, p.sizes) for p in pieces] == [((0, 0), (64, 64)), ((64, 0), (64, 64))]
+    expected = weight[:128].tobytes()
+    found = b""
+    for piece in pieces:
+        with open(piece.path, "rb") as file:
+            for offset, size in piece.content:
+                file.seek(offset)
+                found += file.read(size)
+    assert found == expected
+    with pytest.raises(TypeError):
+        weight.locate([1, 2])
+
+
+def test_far_rows_take_few_bytes(samples):
+    # 64 rows far apart are one call for them all, and nothing between them is read.
+    weight = reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy")["lm_head.weight"]
+    selection = reshard._index.select([0, 255, 100], weight.shape, 1 << 20)
+    blocks = list(selection.blocks())
+    assert [b.extent for b in blocks] == [[1, 64]] * 3
+    [batch] = reshard._store._batches(blocks, weight.itemsize)
+    assert batch == blocks
+    assert len(list(reshard._store._batches(blocks, 1 << 25))) == 3
+
+
+def test_a_source_may_be_the_files_of_ranks_and_be_read_in_either_way(samples):
+    files = {r: next((samples / "ckpt_8" / f"rank_{r}").glob("*.ckpt")) for r in range(8)}
+    strategy = samples / "ckpt_8" / "strategy"
+    expected = reshard.open(samples / "ckpt_8", strategy)["lm_head.weight"][...].tobytes()
+    for how in ("auto", "map", "pread"):
+        opened = reshard.open(files, strategy, io=how)
+        assert opened["lm_head.weight"][...].tobytes() == expected
+        assert opened.step == "1_100" and opened.metadata() == {"step": "1_100"}
+        again = pickle.loads(pickle.dumps(opened["lm_head.weight"]))
+        assert again[...].tobytes() == expected
+    with pytest.raises(ValueError, match="io"):
+        reshard.open(files, strategy, io="fast")
+
+
+@pytest.fixture
+def encrypted(samples, tmp_path):
+    (tmp_path / "key").write_bytes(b"0123456789abcdef")
+    reshard.convert(
+        samples / "ckpt_8", tmp_path / "secret", src_strategy=samples / "ckpt_8" / "strategy",
+        encrypt="AES-GCM", encrypt_key_file=tmp_path / "key",
+    )
+    return tmp_path / "secret" / "rank_0" / "checkpoint_0.ckpt"
+
+
+def test_encrypted_files_open_with_their_key(encrypted, ckpt, monkeypatch):
+    key = encrypted.parents[2] / "key"
+    monkeypatch.setenv("THE_KEY", "0123456789abcdef")
+    expected = ckpt["lm_head.weight"][...].tobytes()
+    for keywords in ({"key_file": key}, {"key_env": "THE_KEY"}):
+        opened = reshard.open(encrypted, **keywords)
+        weight = opened["lm_head.weight"]
+        assert weight[...].tobytes() == expected == weight._own(mmap=True).tobytes()
+        assert opened.read(["lm_head.weight"])["lm_head.weight"].tobytes() == expected
+        # It travels as where the key is.
+        pickled = pickle.dumps(weight)
+        assert b"0123456789abcdef" not in pickled
+        assert pickle.loads(pickled)[...].tobytes() == expected
+        with pytest.raises(reshard.UnsupportedError, match="encrypted"):
+            weight.mapped[...]
+        assert reshard.inspect(encrypted, **keywords).totals.parameters == 65
+
+
+def test_a_key_that_is_missing_or_wrong_is_an_error(encrypted, tmp_path, monkeypatch):
+    with pytest.raises(reshard.UnsupportedError, match="key_file or key_env"):
+        reshard.open(encrypted)
+    with pytest.raises(ValueError, match="key_file excludes key_env"):
+        reshard.open(encrypted, key_file=tmp_path / "key", key_env="X")
+    with pytest.raises(FileNotFoundError, match="key_file"):
+        reshard.open(encrypted, key_file=tmp_path / "nowhere")
+    monkeypatch.setenv("THE_KEY", "short")
+    with pytest.raises(ValueError, match="key_env"):
+        reshard.open(encrypted, key_env="THE_KEY")
+    (tmp_path / "other").write_bytes(b"another key 1234")
+    with pytest.raises(reshard.CorruptError):
+        reshard.open(encrypted, key_file=tmp_path / "other")
+
+
+def message(field, payload):
+    """A field of length-delimited bytes of a protobuf message, or a number."""
+    def varint(number):
+        out = bytearray()
+        while number > 127:
+            out.append(number & 127 | 128)
+            number >>= 7
+        return bytes([*out, number])
+
+    if isinstance(payload, int):
+        return varint(field << 3) + varint(payload)
+    return varint(field << 3 | 2) + varint(len(payload)) + payload
+
+
+def stored(type, dims, content):
+    return b"".join(message(1, d) for d in dims) + message(2, type.encode()) + message(3, content)
+
+
+def test_texts_and_map_tensors_are_beside_the_tensors(tmp_path):
+    numbers = np.arange(6, dtype=np.float32)
+    keys, status = np.array([7, 9], np.int32), np.array([1, 2], np.int32)
+    table = b"".join(
+        message(1, stored(name, array.shape, array.tobytes()))
+        for name, array in (("int32", keys), ("float32", numbers.reshape(2, 3)), ("int32", status))
+    )
+    text = stored("str", [0], "grün".encode("utf-32-le"))
+    entries = (
+        message(1, b"w") + message(2, stored("Float32", [6], numbers.tobytes())),
+        message(1, b"note") + message(2, text),
+        message(1, b"table") + message(3, table),
+    )
+    path = tmp_path / "net-3_20.ckpt"
+    path.write_bytes(b"".join(message(1, entry) for entry in entries))
+    opened = reshard.open(path)
+    assert list(opened) == ["w"] and opened.texts == {"note": "grün"}
+    found = opened.map_tensors["table"]
+    assert [a.tolist() for a in found.keys + found.status] == [[7, 9], [1, 2]]
+    assert found.values[0].dtype == np.float32 and found.values[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_reprs_say_what_a_thing_is(ckpt, full):
+    assert repr(ckpt["lm_head.weight"]).endswith("dtype=BFloat16, shards=4)")
+    table = ckpt._repr_html_()
+    assert table.count("<tr>") == 21 and "and 45 more" in table and "4 x 1" in table
+    assert "<script" not in table and "Tensor(" not in table
+    assert "65 tensors" in repr(reshard.open(full)) and repr(ckpt.select("*norm*")).startswith("Selection(")
+
+
+def test_names_are_text_in_notebooks(tmp_path):
+    path = tmp_path / "a<b>.safetensors"
+    header = b'{"<img onerror=x>":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"x")
+    table = reshard.open(path)._repr_html_()
+    assert "<img" not in table and "&lt;img" in table
+
+
+def test_many_names_are_read_as_one_call(ckpt, full):
+    whole = reshard.open(full).read(jobs=2, progress=False)
+    assert {name: a.tobytes() for name, a in whole.items()} == {
+        name: t[...].tobytes() for name, t in ckpt.items()
+    }
+    with pytest.raises(ValueError, match="jobs"):
+        ckpt.read(jobs=-1)
+
+
+def test_a_view_of_a_file_that_is_cut_is_a_signal(full, tmp_path):
+    path = tmp_path / "cut.ckpt"
+    shutil.copy(full, path)
+    code = (
+        "import os, sys, reshard; t = reshard.open(sys.argv[1])['lm_head.weight']; v = t.mapped[...];"
+        "os.truncate(sys.argv[1], 1); v.tobytes()"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path]).returncode == -7
+
+
+def test_another_file_is_not_mapped(full, tmp_path):
+    path = tmp_path / "other.ckpt"
+    shutil.copy(full, path)
+    opened = reshard.open(path)
+    path.unlink()
+    shutil.copy(full, path)
+    with pytest.raises(reshard.ChangedError):
+        opened["lm_head.weight"].mapped[...]
+
+
+def test_closing_meanwhile_lets_reads_end(samples):
+    opened = reshard.open(samples / "ckpt_8", samples / "ckpt_8" / "strategy")
+    weight = opened["lm_head.weight"]
+    expected = weight[...].tobytes()
+    found = []
+
+    def read():
+        try:
+            while True:
+                found.append(weight[...].tobytes() == expected)
+        except ValueError as error:
+            found.append(str(error) == "checkpoint is closed")
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while len(found) < 3:
+        pass
+    opened.close()
+    thread.join(timeout=100)
+    assert not thread.is_alive() and all(found)

@@ -1,0 +1,81 @@
+"""Arrays on their way to torch, MindSpore, and whoever takes DLPack. All is CPU memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _dtypes, _errors, _reshard
+
+# DLPack's (device type, device number).
+CPU = (1, 0)
+
+# DLPack's codes of the element types that NumPy has not.
+_CODES = {
+    "BFloat16": 4,
+    "Float8E4M3FN": 10,
+    "Float8E4M3FNUZ": 11,
+    "Float8E5M2": 12,
+    "Float8E5M2FNUZ": 13,
+}
+# And by NumPy's kinds.
+_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+_TORCH = {
+    "BFloat16": "bfloat16",
+    "Float8E4M3FN": "float8_e4m3fn",
+    "Float8E4M3FNUZ": "float8_e4m3fnuz",
+    "Float8E5M2": "float8_e5m2",
+    "Float8E5M2FNUZ": "float8_e5m2fnuz",
+}
+
+
+def capsule(
+    array: NDArray[Any],
+    dtype_name: str,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+) -> Any:
+    """A DLPack capsule of the array, which whoever takes it may write to."""
+    if stream is not None:
+        raise BufferError("memory of the CPU has no stream")
+    if dl_device is not None and tuple(dl_device) != CPU:
+        raise BufferError(f"the memory is the CPU's {CPU}, not that of {tuple(dl_device)}")
+    code = _CODES.get(dtype_name)
+    if code is None:
+        code = _KINDS.get(array.dtype.kind)
+    if code is None:
+        raise BufferError(f"DLPack has no element type for {dtype_name}")
+    raw = array.reshape(-1).view(np.uint8)
+    versioned = max_version is not None and max_version[0] >= 1
+    return _reshard.dlpack(raw, list(array.shape), code, 8 * array.itemsize, versioned)
+
+
+def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
+    """A torch.Tensor that has the array, which can be written to, for its memory."""
+    import torch
+
+    name = _TORCH.get(dtype_name)
+    if name is None:
+        return torch.from_numpy(array)
+    same_size = np.int16 if array.itemsize == 2 else np.uint8
+    return torch.from_numpy(array.view(same_size)).view(getattr(torch, name))
+
+
+def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
+    """A mindspore.Tensor that has the array for its memory; a copy where MindSpore makes one."""
+    import mindspore
+
+    from .mindspore import _parameter
+
+    if array.size == 0 or (dtype_name not in _dtypes._NUMPY and dtype_name != "BFloat16"):
+        try:
+            return _parameter._copied(mindspore, array, dtype_name)
+        except _errors.UnsupportedError:
+            raise _errors.UnsupportedError(
+                f"{dtype_name}: this MindSpore has no such element type; t[...] reads it"
+            ) from None
+    return mindspore.Tensor.from_numpy(array)

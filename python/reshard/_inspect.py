@@ -1,0 +1,299 @@
+"""inspect: what checkpoints, folders of ranks and strategies hold, as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from . import _errors, _jobs, _keys, _reshard
+from ._paths import StrPath, encode
+from ._progress import Event, ProgressChoice, Watch
+from ._reports import InspectReport, Strategy, build
+
+T = TypeVar("T")
+
+_WORDS = {"key": "key_file or key_env", "source.strategy": "strategy"}
+
+_Found = dict[str, Any]
+
+
+def _names(value: str | Iterable[str] | None) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
+
+
+def _name(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _group(parameter: _Found) -> str:
+    """The part of training that a parameter belongs to."""
+    group = _reshard.optimizer_group(_name(parameter["name"]))
+    if group:
+        return group
+    shape = parameter["shape"]
+    single = shape is not None and all(size == 1 for size in shape)
+    return "others" if single or parameter["dtype"] == "str" else "weights"
+
+
+class _Inspection:
+    def __init__(
+        self,
+        include: list[str],
+        exclude: list[str],
+        strategy: StrPath | None,
+        suffix: str | None,
+        key: _reshard.Key | None,
+        measure: Callable[..., _Found] | None,
+    ) -> None:
+        self._include = include
+        self._exclude = exclude
+        self._strategy = strategy
+        self._suffix = suffix
+        self._key = key
+        self._measure = measure
+        self._matched = False
+        self.checkpoints: list[_Found] = []
+        self.strategies: list[_Found] = []
+        self.sharded: list[_Found] = []
+        self.warnings: list[_Found] = []
+        self.errors: list[_Found] = []
+        self.first_error: _errors.Error | None = None
+
+    def _takes(self, name: str) -> bool:
+        def matches(patterns: list[str]) -> bool:
+            return any(_reshard.glob_match(_name(p), _name(name)) for p in patterns)
+
+        return (not self._include or matches(self._include)) and not matches(self._exclude)
+
+    def add(self, path: str) -> None:
+        try:
+            if self._strategy is not None:
+                self._add_tensors(path)
+            elif os.path.isdir(path) or "{rank}" in path:
+                self._add_folder(path)
+            else:
+                self._add_file(path)
+        except _errors.Error as error:
+            self._fail(path, error)
+
+    def _fail(self, path: str, error: _errors.Error) -> None:
+        if isinstance(error, _errors.CancelledError):
+            raise error
+        self.first_error = self.first_error or error
+        self.errors.append({"path": path, "code": error.code, "message": str(error)})
+
+    def _add_file(self, path: str) -> None:
+        try:
+            found = _errors.call(
+                _WORDS, _reshard.inspect_file, encode(path), self._key, self._takes
+            )
+        except _errors.Error as error:
+            try:
+                self._add_strategy(path)
+            except _errors.MismatchError:
+                # A file that parses as a strategy is one, even if its layouts contradict each
+                # other.
+                raise
+            except _errors.Error:
+                raise error from None
+            return
+        self._add_checkpoint(found)
+
+    def _add_checkpoint(self, found: _Found) -> None:
+        if self._measure is not None:
+            measured = self._measure(
+                {"path": found["path"], "include": self._include, "exclude": self._exclude}
+            )
+            for parameter, values in zip(found["parameters"], measured["parameters"]):
+                parameter["statistics"] = values["statistics"]
+        self._matched = self._matched or bool(found["parameters"])
+        self.checkpoints.append(found)
+
+    def _add_strategy(self, path: str) -> None:
+        found = _strategy(path, self._takes)
+        self._matched = self._matched or bool(found["parameters"])
+        self.strategies.append(found)
+
+    def _add_folder(self, path: str) -> None:
+        try:
+            folder = _errors.call(
+                _WORDS, _reshard.Folder.open, encode(path), encode(self._suffix)
+            )
+        except _errors.NotFoundError as not_ranks:
+            self._add_files(path, not_ranks)
+            return
+        self.warnings += folder.warnings()
+        for place, (_, file) in enumerate(folder.files()):
+            try:
+                self._add_checkpoint(
+                    _errors.call(_WORDS, folder.inspect, place, self._key, self._takes)
+                )
+            except _errors.Error as error:
+                self._fail(os.fsdecode(file), error)
+
+    def _add_files(self, path: str, not_ranks: _errors.Error) -> None:
+        """A strategy of stage files, or the checkpoints in the folder itself."""
+        try:
+            self._add_strategy(path)
+            return
+        except _errors.Error as error:
+            why = not_ranks if isinstance(error, _errors.NotFoundError) else error
+        files = []
+        if os.path.isdir(path):
+            files = [
+                os.path.join(path, name)
+                for name in sorted(os.listdir(path), key=os.fsencode)
+                if name.endswith((".ckpt", ".safetensors"))
+            ]
+        files = [file for file in files if not os.path.isdir(file)]
+        if not files:
+            raise why
+        for file in files:
+            try:
+                self._add_file(file)
+            except _errors.Error as error:
+                self._fail(file, error)
+
+    def _add_tensors(self, path: str) -> None:
+        """The full tensors, and how they are cut or what their values are."""
+        if self._measure is not None:
+            keywords: _Found = {
+                "path": path,
+                "strategy": self._strategy,
+                "include": self._include,
+                "exclude": self._exclude,
+            }
+            if self._suffix is not None and os.path.isdir(path):
+                keywords["suffix"] = self._suffix
+            measured = self._measure(keywords)
+            self.warnings += measured["warnings"]
+            self._matched = self._matched or bool(measured["parameters"])
+            self.sharded.append({"path": path, "parameters": measured["parameters"]})
+            return
+        keywords = {"path": path, "strategy": self._strategy, "key": self._key}
+        keywords["suffix"] = self._suffix
+        store = _errors.call(
+            _WORDS,
+            _reshard.Store.open_source,
+            {name: value for name, value in keywords.items() if value is not None},
+        )
+        self.warnings += store.warnings_with_codes()
+        parameters = []
+        for number, (name, dtype, _, shape, _, stage, in_strategy) in enumerate(store.tensors()):
+            if not self._takes(name):
+                continue
+            shards = _errors.call(_WORDS, store.shards, number)
+            parameters.append(
+                {
+                    "name": name,
+                    "dtype": dtype,
+                    "full_shape": shape,
+                    "stage": stage,
+                    "in_strategy": in_strategy,
+                    "shards": [
+                        {"begin": begin, "extent": extent, "ranks": ranks}
+                        for begin, extent, ranks in shards
+                    ],
+                }
+            )
+        self._matched = self._matched or bool(parameters)
+        self.sharded.append({"path": path, "parameters": parameters})
+
+    def report(self) -> _Found:
+        if (self._include or self._exclude) and not self._matched and not self.errors:
+            message = "include and exclude leave no parameter"
+            if not self._exclude:
+                message = "include matches no parameter"
+            message += "; a pattern has to match a whole name, as *head* does"
+            self.warnings.append({"code": "unused patterns", "message": message})
+        for warning in self.warnings:
+            warning["message"] = _errors.in_words(warning["message"], _WORDS)
+        found: _Found = {
+            "checkpoints": self.checkpoints,
+            "strategies": self.strategies,
+            "totals": self._totals(),
+            "warnings": self.warnings,
+            "errors": self.errors,
+        }
+        if self._strategy is not None:
+            found["sharded"] = self.sharded
+        return found
+
+    def _totals(self) -> _Found:
+        def total(parameters: list[_Found]) -> _Found:
+            return {"parameters": len(parameters), "bytes": sum(p["bytes"] for p in parameters)}
+
+        def totals(key: Callable[[_Found], str]) -> _Found:
+            groups: dict[str, list[_Found]] = {}
+            for parameter in self._parameters():
+                groups.setdefault(key(parameter), []).append(parameter)
+            return {name: total(groups[name]) for name in sorted(groups)}
+
+        return {
+            "files": len(self.checkpoints),
+            **total(list(self._parameters())),
+            "by_dtype": totals(lambda parameter: str(parameter["dtype"])),
+            "by_prefix": totals(_group),
+        }
+
+    def _parameters(self) -> Iterator[_Found]:
+        for checkpoint in self.checkpoints:
+            yield from checkpoint["parameters"]
+
+
+def _strategy(path: StrPath, takes: Callable[[str], bool]) -> _Found:
+    found = _errors.call(_WORDS, _reshard.inspect_strategy, encode(path), takes)
+    found["notes"] = [_errors.in_words(note, _WORDS) for note in found["notes"]]
+    return found
+
+
+def read_strategy(path: StrPath) -> Strategy:
+    """Reads a strategy file, or a folder of stage files."""
+    return build(Strategy, _strategy(path, lambda name: True))
+
+
+def inspect(
+    *paths: StrPath,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
+    suffix: str | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    strategy: StrPath | None = None,
+    values: bool = False,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> InspectReport:
+    """Says what checkpoint files, folders of ranks and strategies hold, as `reshard inspect` does.
+
+    Of checkpoints only headers are read; with `values` all, on `jobs` threads. With `strategy`, of
+    the checkpoint at the path: its full tensors and how they are cut. What cannot be read is in
+    `errors` of the report; the first of them is raised where nothing else was found.
+    """
+    if not paths:
+        raise _errors.InvalidArgumentError("inspect: expected at least one path")
+    key = _keys.read(key_file, key_env)
+    threads = _jobs.threads(jobs)
+    watch = Watch(progress, cancel)
+
+    def measure(keywords: _Found) -> _Found:
+        if key is not None:
+            keywords["key"] = key
+        return _errors.call(_WORDS, _reshard.measure_values, keywords, threads, watch)
+
+    chosen = _Inspection(
+        _names(include), _names(exclude), strategy, suffix, key, measure if values else None
+    )
+    try:
+        for path in paths:
+            encode(path)
+            watch.look()
+            chosen.add(os.fspath(path))
+    finally:
+        watch.close()
+    found = chosen.report()
+    if chosen.first_error and not (chosen.checkpoints or chosen.strategies or chosen.sharded):
+        raise chosen.first_error
+    return build(InspectReport, found)

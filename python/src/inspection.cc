@@ -1,0 +1,130 @@
+// What `inspect` of reshard is made of: files, folders and strategies, as they are.
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "python/src/keywords.h"
+#include "python/src/module.h"
+#include "python/src/reports.h"
+#include "python/src/watched_call.h"
+#include "reshard/checkpoint.h"
+#include "reshard/compare.h"
+#include "reshard/encryption.h"
+#include "reshard/parameters.h"
+#include "reshard/strategy.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace reshard::python {
+namespace {
+
+nb::dict InspectFile(const nb::bytes& path, const Key* key, const nb::object& takes) {
+  const std::string name = Bytes(path);
+  const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
+  std::optional<Checkpoint> checkpoint;
+  {
+    const nb::gil_scoped_release released;
+    checkpoint = Take(Checkpoint::Open(name, decryption));
+  }
+  return ReportOf(*checkpoint, takes);
+}
+
+// The files that are chosen in a folder of ranks, or those of a folder of whole tensors.
+class Folder {
+ public:
+  static Folder Open(const nb::bytes& path, const nb::bytes& suffix) {
+    const std::string folder = Bytes(path);
+    const std::string ending = Bytes(suffix);
+    const nb::gil_scoped_release released;
+    return Folder(Take(ListRankFiles(folder, ending)));
+  }
+
+  // (rank, path) of each file.
+  nb::list Files() const {
+    nb::list files;
+    for (const RankFileSummary& file : listed_.files) {
+      const nb::bytes path(file.path.data(), file.path.size());
+      files.append(nb::make_tuple(file.rank, path));
+    }
+    return files;
+  }
+
+  nb::object Warnings() const { return ReportOf(listed_.warnings); }
+
+  nb::dict Inspect(size_t place, const Key* key, const nb::object& takes) const {
+    const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
+    std::optional<Checkpoint> checkpoint;
+    {
+      const nb::gil_scoped_release released;
+      checkpoint = Take(Checkpoint::Open(listed_, place, decryption));
+    }
+    nb::dict report = ReportOf(*checkpoint, takes);
+    report["rank"] = listed_.files[place].rank;
+    return report;
+  }
+
+ private:
+  explicit Folder(RankFiles listed) : listed_(std::move(listed)) {}
+
+  RankFiles listed_;
+};
+
+nb::dict InspectStrategy(const nb::bytes& path, const nb::object& takes) {
+  const std::string name = Bytes(path);
+  std::optional<Strategy> strategy;
+  {
+    const nb::gil_scoped_release released;
+    strategy = Take(ReadStrategy(name));
+  }
+  return ReportOf(*strategy, takes);
+}
+
+constexpr Keyword<StatisticsOptions> kValues[] = {
+    {"path", [](StatisticsOptions& o, nb::handle v) { Set(o.source.path, v); }},
+    {"strategy", [](StatisticsOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
+    {"suffix", [](StatisticsOptions& o, nb::handle v) { Set(o.source.suffix, v); }},
+    {"include", [](StatisticsOptions& o, nb::handle v) { Set(o.include, v); }},
+    {"exclude", [](StatisticsOptions& o, nb::handle v) { Set(o.exclude, v); }},
+    {"key",
+     [](StatisticsOptions& o, nb::handle v) { o.source.key = KeyOf(nb::cast<const Key*>(v)); }},
+};
+
+nb::dict Values(const nb::dict& keywords, int jobs, const nb::object& watch) {
+  StatisticsOptions options;
+  Fill<StatisticsOptions>(options, keywords,
+                          {std::span<const Keyword<StatisticsOptions>>(kValues)});
+  return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
+    options.run = run;
+    return MeasureValues(options);
+  }));
+}
+
+}  // namespace
+
+void AddInspection(nb::module_& module) {
+  module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
+  module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a);
+  module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a);
+  module.def(
+      "glob_match",
+      [](const nb::bytes& pattern, const nb::bytes& name) {
+        return GlobMatch(Bytes(pattern), Bytes(name));
+      },
+      "pattern"_a, "name"_a);
+  module.def(
+      "optimizer_group", [](const nb::bytes& name) { return Text(OptimizerGroup(Bytes(name))); },
+      "name"_a);
+  nb::class_<Folder>(module, "Folder")
+      .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
+      .def("files", &Folder::Files)
+      .def("warnings", &Folder::Warnings)
+      .def("inspect", &Folder::Inspect, "place"_a, "key"_a.none(), "takes"_a);
+}
+
+}  // namespace reshard::python
