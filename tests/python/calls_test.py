@@ -527,4 +527,3 @@ def test_a_conversion_draws_itself(samples, strategies, tmp_path):
     with pytest.raises(FileExistsError):
         reshard.convert(samples / "ckpt_8", tmp_path / "other", **strategies, report=page)
     assert not (tmp_path / "other").exists()
-
