@@ -68,7 +68,7 @@ class Checkpoint {
   // and status of each Value. The spans are valid while the Checkpoint lives. If another process
   // truncates the file meanwhile, touching a span beyond the new end raises SIGBUS, and the rest of
   // the last page reads as 0; ShardedCheckpoint::Read guards against both. Errors: kNotFound;
-  // kUnsupported for an encrypted file, of which ShardedCheckpoint::Read copies.
+  // kUnsupported for what is no text of an encrypted file (ShardedCheckpoint::Read copies it).
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it

@@ -30,6 +30,7 @@ void AddModule(nb::module_& module) {
   if (type == nullptr) throw nb::python_error();
   module.attr("StatusError") = nb::steal(type);
   nb::register_exception_translator(RaiseStatusError, type);
+  AddBlockEncryption(module);
   AddCalls(module);
   AddDlpack(module);
   AddInspection(module);

@@ -68,6 +68,7 @@ inline std::shared_ptr<const EncryptionKey> KeyOf(const Key* key) {
   return key == nullptr ? nullptr : key->key;
 }
 
+void AddBlockEncryption(nanobind::module_& module);
 void AddCalls(nanobind::module_& module);
 void AddDlpack(nanobind::module_& module);
 void AddInspection(nanobind::module_& module);

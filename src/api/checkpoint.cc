@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -38,6 +40,11 @@ namespace {
 
 Status NoSuchTensor(std::string_view name) {
   return NotFoundError(fmt::format("the checkpoint has no tensor {}", Quote(name)));
+}
+
+Result<bool> IsEncrypted(SourceFiles& files, FileId id) {
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(id));
+  return reader.decryption() != Decryption::kNone;
 }
 
 // Whether `path` is a folder of whole tensors.
@@ -88,12 +95,43 @@ struct RankFiles::Indexed {
   std::unique_ptr<OpenedSource> source;
 };
 
+// Of an encrypted file: its texts, decrypted when they are asked for, by any thread.
+class DecryptedTexts {
+ public:
+  DecryptedTexts(std::unique_ptr<SourceFiles> files, FileId id)
+      : files_(std::move(files)), id_(id) {}
+
+  Result<std::span<const std::byte>> Get(const StoredArray& text) {
+    return CatchOutOfMemory([&]() -> Result<std::span<const std::byte>> {
+      const std::lock_guard lock(mutex_);
+      auto found = texts_.find(text.name);
+      if (found == texts_.end()) {
+        std::vector<std::byte> content(text.bytes);
+        std::span<std::byte> left(content);
+        for (const ByteRange& range : text.content) {
+          RESHARD_RETURN_IF_ERROR(files_->Read(id_, range.offset, left.first(range.length)));
+          left = left.subspan(range.length);
+        }
+        found = texts_.emplace(text.name, std::move(content)).first;
+      }
+      return std::span<const std::byte>(found->second);
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<SourceFiles> files_;
+  FileId id_;
+  std::unordered_map<std::string, std::vector<std::byte>> texts_;
+};
+
 struct Checkpoint::State {
   std::string path;
   std::shared_ptr<RankFiles::Indexed> folder;  // whose table it is, if not its own
   TableHandle table;
   std::optional<IndexedFile> own;
-  std::optional<LocalFile> source;  // mapped; none where the file is encrypted
+  std::optional<LocalFile> source;                  // mapped; none where the file is encrypted
+  std::unique_ptr<DecryptedTexts> texts = nullptr;  // of an encrypted file
 
   const IndexedFile& index() const { return own ? *own : *table; }
 };
@@ -106,18 +144,20 @@ Checkpoint::~Checkpoint() = default;
 Result<Checkpoint> Checkpoint::Open(const std::string& path,
                                     std::shared_ptr<const EncryptionKey> key) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
-    SourceFiles files({.max_open = 1, .key = std::move(key)});
-    const FileId id = files.Add(path);
-    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(files, id));
-    RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, files.OpenReader(id));
-    if (reader.decryption() != Decryption::kNone) {
-      return Checkpoint(
-          std::make_unique<State>(State{path, nullptr, {}, std::move(index), std::nullopt}));
+    auto files =
+        std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
+    const FileId id = files->Add(path);
+    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(*files, id));
+    RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
+    if (is_encrypted) {
+      auto texts = std::make_unique<DecryptedTexts>(std::move(files), id);
+      return Checkpoint(std::make_unique<State>(
+          State{path, nullptr, {}, std::move(index), std::nullopt, std::move(texts)}));
     }
     RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
     RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
-    RESHARD_RETURN_IF_ERROR(files.VerifyUnchanged());
+    RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
     return Checkpoint(
         std::make_unique<State>(State{path, nullptr, {}, std::move(index), std::move(source)}));
   });
@@ -159,6 +199,10 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   const StoredArray* parameter = Find(name);
   if (parameter == nullptr) {
     return NotFoundError(fmt::format("{}: has no parameter {}", path(), Quote(name)));
+  }
+  if (!state_->source && parameter->kind == ArrayKind::kText) {
+    RESHARD_ASSIGN_OR_RETURN(const auto text, state_->texts->Get(*parameter));
+    return std::vector{text};
   }
   if (!state_->source) {
     return UnsupportedError(

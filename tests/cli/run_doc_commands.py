@@ -3,7 +3,7 @@
 
 Usage: run_doc_commands.py --reshard BIN --gen BIN [DOCUMENT...]
 
-In README.md and docs/*.md commands stand in blocks like this one:
+In README.md, its translations and docs/*.md commands stand in blocks like this one:
 
     ```console
     $ reshard ranks 0 --dst-strategy nowhere
@@ -15,7 +15,7 @@ Lines that begin with `$ ` are run by bash, those of a document one after the ot
 empty at first; a backslash at the end continues a line. Lines of output that the document shows have
 to come in that order, with others between them where the document has left some out; `...` stands
 for anything; blanks, times and rates need not agree. The exit code has to be 0, or N where a line
-says `exit N`.
+says `exit N`. A translation, NAME.zh-CN.md, has the commands of NAME.md.
 
 A reshard command (reshard-gen too, and either with a folder before it) anywhere else in a code block is
 an error: nobody would run it. A block marked `text` is for forms of commands, such as SRC and DST.
@@ -110,6 +110,16 @@ def check(document, bin_folder, environment, errors):
     return len(steps)
 
 
+def check_translation(document, errors):
+    original = document.with_name(document.name.replace(".zh-CN", ""))
+    commands = [[step.command for step in steps_of(page, [])] for page in (original, document)]
+    if commands[0] != commands[1]:
+        differing = [command for command in commands[0] + commands[1]
+                     if commands[0].count(command) != commands[1].count(command)]
+        errors.append(f"{document.relative_to(ROOT)}: not the commands of {original.name}: "
+                      f"{differing or 'another order'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reshard", required=True)
@@ -120,8 +130,10 @@ def main():
     environment = environment_for([arguments.reshard, arguments.gen])
     bin_folder = pathlib.Path(arguments.reshard).resolve().parent
     documents = [document.resolve() for document in arguments.documents]
-    documents = documents or [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/*.md"))]
+    documents = documents or [*sorted(ROOT.glob("README*.md")), *sorted(ROOT.glob("docs/*.md"))]
     errors = []
+    for document in documents:
+        check_translation(document, errors)
     commands = sum(check(document, bin_folder, environment, errors) for document in documents)
     for error in errors:
         print(error)

@@ -1,6 +1,8 @@
 """One random case through the functions of MindSpore and of reshard.mindspore: the same files, the
 same Parameters, and tensors of the store that are MindSpore's."""
 
+import random
+
 import mindspore
 import numpy as np
 
@@ -33,6 +35,7 @@ class PairComparison(Comparison):
     def run(self):
         super().run()
         self._compare_loads()
+        self._compare_saves(random.Random(self.case.name))
         if not self.case.one_stage_alone:
             self._compare_store()
         return self.failures
@@ -80,6 +83,28 @@ class PairComparison(Comparison):
         """Loads every file that was written, by both."""
         for path in sorted(self.expected.glob("rank_*/*.ckpt")):
             self._same_rows(mindspore_side.load(path), loaded(path), path.name)
+
+    def _compare_saves(self, rng):
+        """Saves the Parameters of one file by both: the same bytes, also with a CRC; with a key,
+        each loads what the other one encrypted."""
+        path = next(self.expected.glob("rank_*/*.ckpt"))
+        saved = [{"name": name, "data": parameter}
+                 for name, parameter in mindspore.load_checkpoint(str(path)).items()]
+        mode = rng.choice(("AES-GCM", "AES-CBC", "SM4-CBC"))
+        key = rng.randbytes(16)
+        for number, options in enumerate(({}, {"crc_check": True},
+                                          {"enc_key": key, "enc_mode": mode})):
+            files = [self.folder / f"{side}_{number}.ckpt" for side in ("theirs", "ours")]
+            mindspore.save_checkpoint(saved, str(files[0]), **options)
+            reshard.mindspore.save_checkpoint(saved, files[1], **options)
+            if not options.get("enc_key"):
+                self._same_file(*files, f"saved with {options}")
+                continue
+            keys = {"dec_key": key, "dec_mode": mode}
+            ours = reshard.mindspore.load_checkpoint(files[0], **keys)
+            theirs = mindspore.load_checkpoint(str(files[1]), **keys)
+            self._same_rows([_row(*pair) for pair in theirs.items()],
+                            [_row(*pair) for pair in ours.items()], mode)
 
     def _compare_store(self):
         """Whole tensors, as MindSpore makes them and as the store reads them."""

@@ -19,6 +19,7 @@ import time
 
 import harness
 
+EXAMPLE = str(pathlib.Path(__file__).parents[2] / "docs/examples/slurm_convert_then_train.sh")
 DAEMONS = ("munged", "slurmctld", "slurmd")
 MODEL = ("--layers", "2", "--hidden", "128", "--ffn", "256", "--vocab", "512")
 CONFIGURATION = """\
@@ -275,6 +276,25 @@ class Conversion:
         log = pathlib.Path(f"{inner}.log")
         self.check(code, log.read_text() if log.exists() else self.slurm.output(outer, 7))
 
+    def example_script(self):
+        """docs/examples: converts on both nodes, proves it, starts the training."""
+        self.begin("docs/examples/slurm_convert_then_train.sh")
+        log = self.slurm.folder / "log" / "example"
+        options = dict(zip(self.job.options[::2], self.job.options[1::2]))
+        where = {"SRC": self.job.source, "DST": self.target,
+                 "SRC_STRATEGY": options["--src-strategy"],
+                 "DST_STRATEGY": options["--dst-strategy"],
+                 "PATH": f"{pathlib.Path(self.job.reshard).resolve().parent}:{os.environ['PATH']}"}
+        for again in (False, True):
+            done = harness.run(
+                ["sbatch", "--wait", "-o", str(log), "--mem=50", EXAMPLE, "sh", "-c",
+                 "echo trained as $SLURM_PROCID of $SLURM_NTASKS"],
+                env={**self.slurm.environment, **{key: str(value) for key, value in where.items()}})
+            said = log.read_text()
+            self.check(done.returncode, said)
+            assert all(f"trained as {task} of 2" in said for task in (0, 1)), said
+            assert ("nothing to do; the set is published already" in said) == again, said
+
 
 def main():
     options = harness.arguments("reshard", "gen", optional=("python", "package"))
@@ -304,6 +324,7 @@ def main():
                 harness.did_not_run("Slurm", "tasks in Python: the package was not built")
             else:
                 conversion.tasks_in_python(options.python, options.package)
+            conversion.example_script()
 
 
 main()

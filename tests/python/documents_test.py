@@ -1,10 +1,13 @@
-"""The examples of docs/python.md, of README.md, and those of the specification."""
+"""The examples of docs/python.md, docs/python_mindspore.md, README.md, their translations, and those of
+the specification."""
 
 import doctest
 import os
 import pathlib
 import re
 import subprocess
+
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAMS = pathlib.Path(os.environ["RESHARD_BIN"])
@@ -33,9 +36,18 @@ def test_the_examples_of_the_specification_work_verbatim(tmp_path, monkeypatch):
     assert result.attempted == 51 and result.failed == 0
 
 
-def test_the_tour_of_the_readme_does_what_it_says(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page",
+    (
+        "README.md",
+        "README.zh-CN.md",
+        "docs/python_mindspore.md",
+        "docs/python_mindspore.zh-CN.md",
+    ),
+)
+def test_a_page_with_its_own_sample_does_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    readme = ROOT / "README.md"
-    generate(re.findall(r"^\$ reshard-gen (.*)$", readme.read_text(encoding="utf-8"), re.MULTILINE))
-    result = doctest.testfile(str(readme), module_relative=False)
+    document = ROOT / page
+    generate(re.findall(r"^\$ reshard-gen (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE))
+    result = doctest.testfile(str(document), module_relative=False, encoding="utf-8")
     assert result.attempted > 3 and result.failed == 0

@@ -67,11 +67,10 @@ DIFFERENT = {
     # Complex64 loads; a CRC that is wrong does not.
     "K0c": None,
     "K10": ValueError,
-    # Arrays and Paths are taken; files have the usual mode; encryption takes MindSpore.
+    # Arrays and Paths are taken; files have the usual mode.
     "V0": (None, 46, "0o100644"),
     "V1": None,
     "V3b": None,
-    "V7": ValueError,
     # mindspore.train's function returns what mindspore's does.
     "D0b": True,
     # AttributeError tells nobody what is wrong.
@@ -227,8 +226,9 @@ def test_a_call_does_what_mindspore_did(row, folder):
             listed = [sorted(re.findall("'[^']*'", text)) for text in (repr(found), row["returns"])]
             assert listed[0] == listed[1]
             return
-        # Of long ones the beginning is recorded.
-        assert comparable(repr(found)).startswith(comparable(row["returns"]))
+        # Of long ones the beginning is recorded; behind an encrypted file's mode all is random.
+        recorded = row["returns"][:16] if name == "V7" else row["returns"]
+        assert comparable(repr(found)).startswith(comparable(recorded))
     for written in row.get("files", ()):
         assert os.path.isfile(written), written
 

@@ -163,6 +163,36 @@ def test_encrypted_files_load(mode):
         ms.load_checkpoint(file, dec_key=key, dec_mode=other)
 
 
+@pytest.mark.parametrize("mode", ("AES-GCM", "AES-CBC", "SM4-CBC"))
+@pytest.mark.parametrize("size", (1, 1 << 24, (1 << 24) + 3))
+def test_what_is_saved_with_a_key_loads_with_it_alone(mode, size, tmp_path):
+    key = b"0123456789abcdef"
+    # Blocks are of 64 MiB of plain bytes.
+    saved = {"w": np.arange(size, dtype=np.float32), "note": "plain words"}
+    ms.save_checkpoint(saved, tmp_path / "w.ckpt", enc_key=key, enc_mode=mode)
+    assert os.listdir(tmp_path) == ["w.ckpt"]
+    content = (tmp_path / "w.ckpt").read_bytes()
+    assert "plain words".encode("utf-32-le") not in content and b"Float32" not in content
+    found = ms.load_checkpoint(tmp_path / "w.ckpt", dec_key=key, dec_mode=mode)
+    assert np.array_equal(found["w"].asnumpy(), saved["w"]) and found["note"] == "plain words"
+    with pytest.raises(ValueError):
+        ms.load_checkpoint(tmp_path / "w.ckpt", dec_key=b"another key, of 16"[:16], dec_mode=mode)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    (
+        ({"enc_key": b"0123456789abcdef01234567", "enc_mode": "SM4-CBC"}, "expected 16 bytes"),
+        ({"enc_key": b"0123456789abcdef", "enc_mode": "ROT13"}, "enc_mode: expected 'AES-GCM'"),
+        ({"enc_key": b"0123456789abcdef", "crc_check": True}, "states no CRC"),
+    ),
+)
+def test_a_key_that_does_not_fit_leaves_nothing(options, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        ms.save_checkpoint({"w": np.ones(3)}, tmp_path / "w.ckpt", **options)
+    assert not os.listdir(tmp_path)
+
+
 def test_result_waits_for_another_thread():
     seen = []
 

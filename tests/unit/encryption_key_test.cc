@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "reshard/encrypt.h"
+#include "src/cipher/encrypted_block.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -66,6 +70,57 @@ TEST(EncryptionKey, OfAFileThatIsNotThere) {
 
 TEST(EncryptionKey, ManyAtATime) {
   for (int i = 0; i < 10'000; ++i) EXPECT_EQ(KeyOf("0123456789abcdef")->bytes().size(), 16U);
+}
+
+std::string Decrypted(std::string_view block, EncryptionMode mode, std::string_view key) {
+  const auto bytes = std::as_bytes(std::span(block));
+  const size_t header = BlockHeaderBytes(mode);
+  const auto parsed = ParseBlockHeader(mode, bytes.first(header), bytes.size());
+  const auto cipher = BlockCipher::Make(KeyOf(key), mode);
+  const ReadCipherBytes read = [&](uint64_t offset, std::span<std::byte> out) {
+    std::ranges::copy(bytes.subspan(header + offset, out.size()), out.begin());
+    return Status();
+  };
+  EXPECT_TRUE(parsed.ok() && cipher.ok());
+  EXPECT_EQ(header + parsed->cipher_bytes, bytes.size());
+  EXPECT_TRUE(cipher->Authenticate(*parsed, read).ok());
+  const auto length = cipher->PlainBytes(*parsed, read);
+  if (!length.ok()) return length.status().message();
+  std::string plain(*length, '\0');
+  EXPECT_TRUE(cipher->Decrypt(*parsed, 0, std::as_writable_bytes(std::span(plain)), read).ok());
+  return plain;
+}
+
+constexpr EncryptionMode kModes[] = {EncryptionMode::kAesGcm, EncryptionMode::kAesCbc,
+                                     EncryptionMode::kSm4Cbc};
+constexpr std::string_view kKey = "0123456789abcdef";
+
+TEST(EncryptBlock, IsWhatTheKeyDecryptsAndNeverTheSameTwice) {
+  for (const EncryptionMode mode : kModes) {
+    for (const size_t length : {1U, 15U, 16U, 17U, 100'000U}) {
+      const std::string plain(length, 'p');
+      const auto block = EncryptBlock(*KeyOf(kKey), mode, std::as_bytes(std::span(plain)));
+      ASSERT_TRUE(block.ok()) << block.status().message();
+      EXPECT_EQ(block->size(), EncryptedBytes(mode, length));
+      EXPECT_EQ(Decrypted(*block, mode, kKey), plain);
+      const auto again = EncryptBlock(*KeyOf(kKey), mode, std::as_bytes(std::span(plain)));
+      EXPECT_NE(*again, *block);
+    }
+  }
+}
+
+TEST(EncryptBlock, RefusesNothingTooMuchAndAKeyThatTheModeDoesNotTake) {
+  EXPECT_THAT(EncryptBlock(*KeyOf(kKey), EncryptionMode::kAesGcm, {}).status().message(),
+              HasSubstr("found 0"));
+  const std::string large(kPlainBytesOfBlock + 1, 'p');
+  EXPECT_EQ(EncryptBlock(*KeyOf(kKey), EncryptionMode::kAesGcm, std::as_bytes(std::span(large)))
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+  const auto status = EncryptBlock(*KeyOf(std::string(24, 'k')), EncryptionMode::kSm4Cbc,
+                                   std::as_bytes(std::span(kKey)))
+                          .status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

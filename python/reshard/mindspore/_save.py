@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _errors
+from .. import _errors, _reshard
 from .._paths import StrPath
 from . import _check, _communication, _parameter
 
@@ -119,7 +119,33 @@ def _headed(key: int, content: bytes, behind: int = 0) -> bytes:
     return bytes([key]) + _varint(len(content) + behind) + content
 
 
-def _write_ckpt(file: BinaryIO, entries: list[_Entry], with_crc: bool) -> None:
+class _Encrypted:
+    """Writes a file as encrypted blocks: what it holds is plain in memory only."""
+
+    def __init__(self, file: BinaryIO, key: bytes, mode: str) -> None:
+        self._file = file
+        self._key = key
+        self._mode = mode
+        self._plain = bytearray()
+
+    def write(self, content: Any) -> None:
+        left = memoryview(content).cast("B")
+        while left:
+            free = _reshard.plain_bytes_of_block - len(self._plain)
+            self._plain += left[:free]
+            left = left[free:]
+            if len(self._plain) == _reshard.plain_bytes_of_block:
+                self.end_block()
+
+    def end_block(self) -> None:
+        if self._plain:
+            plain, self._plain = np.frombuffer(self._plain, np.uint8), bytearray()
+            words = {"plain": _CALL}
+            block = _errors.call(words, _reshard.encrypted_block, self._key, self._mode, plain)
+            self._file.write(block)
+
+
+def _write_ckpt(file: BinaryIO | _Encrypted, entries: list[_Entry], with_crc: bool) -> None:
     crc = 0
 
     def write(content: Any) -> None:
@@ -144,7 +170,7 @@ def _write_ckpt(file: BinaryIO, entries: list[_Entry], with_crc: bool) -> None:
         file.write(b"crc_num" + crc.to_bytes(10, "big"))
 
 
-def _write_safetensors(file: BinaryIO, entries: list[_Entry], with_crc: bool) -> None:
+def _write_safetensors(file: BinaryIO | _Encrypted, entries: list[_Entry], with_crc: bool) -> None:
     for name, _, dtype_name in entries:
         if dtype_name not in _SAFETENSORS:
             raise _errors.UnsupportedError(
@@ -191,10 +217,19 @@ def _check_options(
     if enc_key is not None:
         _check.instance(_CALL, "enc_key", enc_key, bytes, ValueError)
         _check.instance(_CALL, "enc_mode", enc_mode, str, ValueError)
-        if format == "safetensors" or len(enc_key) not in (16, 24, 32):
+        lengths = (16,) if enc_mode == "SM4-CBC" else (16, 24, 32)
+        if format == "safetensors" or len(enc_key) not in lengths:
             raise _errors.InvalidArgumentError(
-                f"{_CALL}: enc_key: expected 16, 24 or 32 bytes, and format='ckpt'; found"
-                f" {len(enc_key)} bytes and format={format!r}"
+                f"{_CALL}: enc_key: expected {' or '.join(map(str, lengths))} bytes, and"
+                f" format='ckpt'; found {len(enc_key)} bytes and format={format!r}"
+            )
+        if enc_mode not in ("AES-GCM", "AES-CBC", "SM4-CBC"):
+            raise _errors.InvalidArgumentError(
+                f"{_CALL}: enc_mode: expected 'AES-GCM', 'AES-CBC' or 'SM4-CBC', found {enc_mode!r}"
+            )
+        if crc_check:
+            raise _errors.InvalidArgumentError(
+                f"{_CALL}: crc_check: an encrypted file states no CRC; leave it out"
             )
 
 
@@ -214,8 +249,8 @@ def save_checkpoint(
     """Writes Parameters, or arrays, into a file, which appears whole or not at all.
 
     `save_obj` is a dict of them by name, a list of dicts with "name" and "data", or a net. The file
-    is written when the call returns, whatever `async_save` says. A Cell, and `enc_key`, are
-    MindSpore's own function's to save.
+    is written when the call returns, whatever `async_save` says. With `enc_key` it is encrypted, and
+    no file holds the plain bytes. A Cell is MindSpore's own function's to save.
     """
     path = _check.path(_CALL, "ckpt_file_name", ckpt_file_name)
     if format not in ("ckpt", "safetensors"):
@@ -224,7 +259,7 @@ def save_checkpoint(
         )
     _check_options(async_save, append_dict, enc_key, enc_mode, crc_check, format)
     mindspore = _parameter.framework_of("auto")
-    if mindspore is not None and (enc_key is not None or isinstance(save_obj, mindspore.nn.Cell)):
+    if mindspore is not None and isinstance(save_obj, mindspore.nn.Cell):
         from . import _patch
 
         _patch.original("save_checkpoint", mindspore)(
@@ -241,10 +276,6 @@ def save_checkpoint(
             **kwargs,
         )
         return
-    if enc_key is not None:
-        raise _errors.UnsupportedError(
-            f"{_CALL}: enc_key needs MindSpore; `reshard convert --encrypt` encrypts files"
-        )
     if kwargs:
         warnings.warn(f"{_CALL}: without effect: {', '.join(kwargs)}", stacklevel=2)
     entries = [*_entries(save_obj, choice_func), *_appended(append_dict or {})]
@@ -259,7 +290,12 @@ def save_checkpoint(
     handle, hidden = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            write(file, entries, crc_check)
+            if enc_key is None:
+                write(file, entries, crc_check)
+            else:
+                encrypted = _Encrypted(file, enc_key, enc_mode)
+                write(encrypted, entries, crc_check)
+                encrypted.end_block()
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)
