@@ -9,9 +9,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, Literal, TypeVar, Union, cast
 
 from . import _errors, _jobs, _reshard
+from ._guards import is_mapping
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 from ._reports import (
@@ -113,9 +114,10 @@ def _size(name: str, value: Size, decimal: bool) -> int:
 
 
 def _casts(value: Casts) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
     if isinstance(value, Mapping):
-        return list(value.items())
-    pairs = []
+        pairs.extend(cast("Mapping[str, str]", value).items())
+        return pairs
     for rule in _texts(value):
         pattern, equals, dtype = rule.rpartition("=")
         if equals and not pattern:
@@ -152,6 +154,11 @@ def _io(value: str) -> dict[str, str]:
     return ways
 
 
+def _plain(value: Any) -> Any:
+    """A dict that the C++ module takes, of a mapping."""
+    return dict(value) if is_mapping(value) else value
+
+
 # What a keyword's value is made of before the C++ module takes it; the others go as they are.
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "check_replicas": lambda value: "all" if value is True else value,
@@ -161,23 +168,23 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "group_info": _texts,
     "include": _texts,
     "memory_limit": lambda value: _size("memory_limit", value, decimal=False),
-    "name_map": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "name_map": _plain,
     "param": _texts,
     "part_size": lambda value: _size("part_size", value, decimal=True),
     "rank": _rank_list,
-    "rename": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "rename": _plain,
     "resume": lambda value: {True: "trust", False: "no"}.get(value, value),
     "shard": _share,
     "shard_size": lambda value: _size("shard_size", value, decimal=True),
-    "source": lambda value: dict(value) if isinstance(value, Mapping) else value,
+    "source": _plain,
 }
 
 
 def _named(value: Any) -> Any:
     """A path as a report names it; the files of ranks by number, as JSON has them."""
-    if isinstance(value, Mapping):
-        return {str(rank): os.fspath(path) for rank, path in sorted(value.items())}
-    return os.fspath(value)
+    if is_mapping(value):
+        return {str(rank): _named(path) for rank, path in sorted(value.items())}
+    return os.fsdecode(cast("StrPath", value))
 
 
 def _run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,6 +42,6 @@ def to_numpy(name: str, item_bytes: int) -> np.dtype[Any]:
         # On first use: importing reshard stays quick for those who need none of it.
         import ml_dtypes
 
-        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
-        return extended
+        scalar: Any = getattr(ml_dtypes, _ML_DTYPES[name])
+        return cast("np.dtype[Any]", np.dtype(scalar))
     return np.dtype(np.uint8) if item_bytes == 1 else np.dtype((np.void, item_bytes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,7 @@ def capsule(
 
 def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
     """A torch.Tensor that has the array, which can be written to, for its memory."""
-    import torch
-
+    torch: Any = importlib.import_module("torch")
     name = _TORCH.get(dtype_name)
     if name is None:
         return torch.from_numpy(array)
@@ -67,7 +67,7 @@ def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
 
 def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
     """A mindspore.Tensor that has the array for its memory; a copy where MindSpore makes one."""
-    import mindspore
+    mindspore: Any = importlib.import_module("mindspore")
 
     from .mindspore import _parameter
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ._guards import is_slice, is_tuple
+
 # Two elements of an axis with more bytes between them are read apart.
 _LONGEST_GAP = 64 << 10
 
@@ -27,9 +29,8 @@ class Run:
     @property
     def is_whole(self) -> bool:
         """Whether all of the extent is taken, in its order."""
-        return isinstance(self.taken, int) or (
-            isinstance(self.taken, slice) and self.taken.step is None
-        )
+        taken: Any = self.taken
+        return isinstance(taken, int) or (type(taken) is slice and taken.step is None)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _of_list(index: Any, axis: int, size: int, stride: int) -> Axis:
     order = np.argsort(at, kind="stable")
     ordered = at[order]
     breaks = np.flatnonzero((np.diff(ordered) - 1) * stride > _LONGEST_GAP) + 1
-    runs = []
+    runs: list[Run] = []
     for places, indices in zip(np.split(order, breaks), np.split(ordered, breaks)):
         begin = int(indices[0])
         runs.append(Run(begin, int(indices[-1]) - begin + 1, indices - begin, places))
@@ -147,9 +148,13 @@ def _is_int(item: Any) -> bool:
     return True
 
 
+def _items(index: Any) -> tuple[Any, ...]:
+    return index if is_tuple(index) else (index,)
+
+
 def select(index: Any, shape: tuple[int, ...], item_bytes: int) -> Selection:
     """Returns what `index` selects of a tensor of this shape. Raises IndexError as numpy does."""
-    items = index if isinstance(index, tuple) else (index,)
+    items = _items(index)
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
@@ -177,7 +182,7 @@ def select(index: Any, shape: tuple[int, ...], item_bytes: int) -> Selection:
         number = len(axes)
         size = shape[number]
         stride = math.prod(shape[number + 1 :]) * item_bytes
-        if isinstance(item, slice):
+        if is_slice(item):
             axis = _of_slice(item, size, stride)
         elif _is_int(item):
             axis = _of_int(operator.index(item), number, size)
@@ -222,7 +227,7 @@ def _is_new(full: list[Any], place: int) -> bool:
 
 def box_of(index: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], tuple[Any, ...]]:
     """Returns the box that holds what `index` selects, and the index of the result in that box."""
-    items = index if isinstance(index, tuple) else (index,)
+    items = _items(index)
     for item in items:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise TypeError("a view takes integers, slices, ... and None; read lists with t[...]")

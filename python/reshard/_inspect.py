@@ -179,7 +179,7 @@ class _Inspection:
             {name: value for name, value in keywords.items() if value is not None},
         )
         self.warnings += store.warnings_with_codes()
-        parameters = []
+        parameters: list[_Found] = []
         for number, (name, dtype, _, shape, _, stage, in_strategy) in enumerate(store.tensors()):
             if not self._takes(name):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -82,13 +83,12 @@ class _Notebook:
     def __call__(self, progress: Progress) -> None:
         if progress.elapsed < self._after:
             return
-        from IPython.display import HTML, display
-
+        display: Any = importlib.import_module("IPython.display")
         bar = f'<progress value="{_percent(progress)}" max="100"></progress> {_words(progress)}'
         if self._shown is None:
-            self._shown = display(HTML(bar), display_id=True)
+            self._shown = display.display(display.HTML(bar), display_id=True)
         else:
-            self._shown.update(HTML(bar))
+            self._shown.update(display.HTML(bar))
 
 
 class _Tqdm:

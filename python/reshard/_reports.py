@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ._guards import is_list, is_mapping, is_tuple
+
 R = TypeVar("R")
 
 
@@ -19,7 +21,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """As the command line's JSON document, but for `schema_version` and `command`."""
-        plain = {}
+        plain: dict[str, Any] = {}
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             # What has a default is left out where there is nothing to say.
@@ -38,9 +40,9 @@ class Report(Result):
 def _plain(value: Any) -> Any:
     if isinstance(value, Result):
         return value.to_dict()
-    if isinstance(value, dict):
+    if is_mapping(value):
         return {name: _plain(member) for name, member in value.items()}
-    return [_plain(member) for member in value] if isinstance(value, tuple) else value
+    return [_plain(member) for member in value] if is_tuple(value) else value
 
 
 @functools.lru_cache(maxsize=None)
@@ -64,7 +66,7 @@ def _typed(hint: Any, value: Any) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    return tuple(map(_frozen, value)) if is_list(value) else value
 
 
 def _with_fields(cls: Any, found: dict[str, Any]) -> Any:

@@ -1,0 +1,22 @@
+"""What a value of any type is, for type checkers that know of it nothing more than its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def is_slice(value: Any) -> TypeGuard[slice]:
+    return isinstance(value, slice)
+
+
+def is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
