@@ -51,7 +51,7 @@ Result<JobLock> Retry(const OutputDirectory& target, const Attempt& attempt) {
   for (int i = 0; i < kAttempts; ++i) {
     Result<std::optional<JobLock>> lock = attempt();
     if (lock.ok() && *lock) return std::move(**lock);
-    failure = lock.ok() ? IoError(fmt::format("{}: the lock's file is replaced again and again",
+    failure = lock.ok() ? IoError(fmt::format("{}: another program keeps replacing the lock file",
                                               Escape(target.PathOf(JobLock::kFolderName))))
                         : lock.status();
     if (!lock.ok() && failure.code() != StatusCode::kNotFound) return failure;
@@ -86,8 +86,8 @@ Result<bool> FileLock::Try(Mode mode) const {
     if (error == EWOULDBLOCK) return false;
     if (HasNoLocks(error)) {
       return IoError(ErrnoStatus(error, "lock", path_).message() +
-                     "; the file system has no locks that keep runs apart: have it mounted with "
-                     "them, or choose a target folder on another one");
+                     "; this file system has no locks to keep runs apart: mount it with locks, or "
+                     "choose a target folder on another one");
     }
     if (error != EINTR) return ErrnoStatus(error, "lock", path_);
   }
@@ -100,12 +100,11 @@ Status FileLock::Wait(const Patience& patience) const {
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   constexpr milliseconds kLongest(100);
-  constexpr milliseconds kFirstReport(2000);
   constexpr milliseconds kLongestSilence(60000);
   const Clock::time_point begin = Clock::now();
   const auto& [most, report] = patience.waiting;
   milliseconds pause(1);
-  milliseconds next_report = kFirstReport;
+  milliseconds next_report = patience.first_report;
   std::mutex mutex;
   std::condition_variable_any stopped;
   while (true) {
@@ -117,11 +116,10 @@ Status FileLock::Wait(const Patience& patience) const {
     const auto time = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
     if (most && time >= *most) {
       const std::string holder = Holder();
-      return AlreadyExistsError(fmt::format(
-          "{}: held by {}, which has not let go of it within {} s; end that process, or wait for "
-          "it longer",
-          Escape(path_), holder.empty() ? "another process" : holder,
-          std::chrono::duration_cast<std::chrono::seconds>(*most).count()));
+      return AlreadyExistsError(
+          fmt::format("{}: still held by {} after {} s; end that process, or wait longer",
+                      Escape(path_), holder.empty() ? "another process" : holder,
+                      std::chrono::duration_cast<std::chrono::seconds>(*most).count()));
     }
     if (report && time >= next_report) {
       report({path_, Holder(), time});

@@ -3,6 +3,7 @@
 #ifndef RESHARD_SRC_OS_JOB_LOCK_H_
 #define RESHARD_SRC_OS_JOB_LOCK_H_
 
+#include <chrono>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@ struct Patience {
 
   std::stop_token stop;
   LockWaiting waiting;
+  std::chrono::milliseconds first_report{2000};  // then after twice as long each time
 };
 
 // FileLock: an open file that processes lock against each other.

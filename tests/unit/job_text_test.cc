@@ -92,19 +92,20 @@ TEST(JobText, SaysHowToGoOnWithShards) {
               HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
   EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(),
               HasSubstr("all have finished: `CommitWorkers` publishes them"));
-  EXPECT_THAT(CheckSameJob(own, begun, "job", {}).message(),
-              HasSubstr("begun by one run alone, now run as 4 shards; go on in the same way, or"));
+  EXPECT_THAT(
+      CheckSameJob(own, begun, "job", {}).message(),
+      HasSubstr("begun by one run alone, but now run as 4 shards; continue in the same way, or"));
 }
 
 // Each line is looked up, not looked for: with all lines compared with all others this would take
 // hours.
 TEST(JobText, FindsWhatChangedAmongManySources) {
   std::vector<std::string> sources;
-  for (int i = 0; i < 1'000'000; ++i) sources.push_back(std::to_string(i));
+  for (int i = 0; i < 100'000; ++i) sources.push_back(std::to_string(i));
   const JobText left = TextOf(sources);
   sources.back() += " rewritten";
   EXPECT_THAT(CheckSameJob(left, TextOf(sources), "job", {}).message(),
-              HasSubstr("then: source 999999, now: source 999999 rewritten;"));
+              HasSubstr("then: source 99999, now: source 99999 rewritten;"));
 }
 
 }  // namespace

@@ -124,10 +124,13 @@ TEST_P(LogicalDigestTest, KnownVectors) {
 }
 
 TEST_P(LogicalDigestTest, EqualsTheDefinition) {
-  for (int i = 0; i < 200; ++i) {
+  // The cases are the same for each kernel, and the definition takes far longer than any of them.
+  static std::vector<std::string> defined;
+  for (size_t i = 0; i < 200; ++i) {
     const std::vector<std::byte> bytes = RandomBytes(AnySize(i % 20 == 0 ? 3000 : 300));
     const uint64_t position = AnySize(2000);
-    ASSERT_EQ(ToHex(Digest(bytes, position)), NaiveDigest(bytes, position))
+    if (i == defined.size()) defined.push_back(NaiveDigest(bytes, position));
+    ASSERT_EQ(ToHex(Digest(bytes, position)), defined[i])
         << bytes.size() << " bytes at " << position;
   }
 }
