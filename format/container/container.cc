@@ -50,13 +50,13 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
     return CorruptError("the file is empty (0 bytes); expected a MindSpore checkpoint");
   }
   if (const std::optional<EncryptionMode> mode = EncryptionModeOf(head)) {
-    return UnsupportedError(fmt::format(
-        "the checkpoint is encrypted ({}); its key is needed: `key`", EncryptionModeName(*mode)));
+    return UnsupportedError(fmt::format("the checkpoint is encrypted ({}); give its key (`key`)",
+                                        EncryptionModeName(*mode)));
   }
   if (IsSafetensors(head)) return Container::kSafetensors;
   if (IsJson(head)) {
     return CorruptError(
-        "this is JSON text, perhaps a strategy file; expected a MindSpore checkpoint");
+        "expected a MindSpore checkpoint (.ckpt), found JSON, perhaps a strategy file");
   }
   const std::string_view other =
       KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});

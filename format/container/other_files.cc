@@ -45,7 +45,7 @@ std::string_view KindOfOtherFile(std::string_view head) {
       return signature.kind;
     }
   }
-  return IsHtml(head) ? "an HTML page, perhaps of a login or an error" : std::string_view();
+  return IsHtml(head) ? "an HTML page, perhaps a login or error page" : std::string_view();
 }
 
 }  // namespace reshard

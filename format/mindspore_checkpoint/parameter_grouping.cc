@@ -228,8 +228,8 @@ Result<FileTable> ParameterGrouping::Finish() && {
   if (twice != by_name.end()) {
     const StoredArray& first = arrays_[*twice];
     return Corrupt(first.name, arrays_[*(twice + 1)].framed.front().offset,
-                   "it was there before, at offset {}, with others in between; only adjacent "
-                   "Values may share a tag",
+                   "the same tag occurs at offset {}, with others in between; only adjacent Values "
+                   "may share a tag",
                    first.framed.front().offset);
   }
   return FileTable(Container::kMindSpore, std::move(arrays_), std::move(by_name), memory_);

@@ -52,7 +52,7 @@ class RenameReader : public Json::json_sax_t {
 
   bool key(std::string& key) override {
     if (Map().contains(key) || (depth_ == 1 && key == kPatterns && has_patterns_)) {
-      return Fail(fmt::format("the name {} stands there twice; leave one of them", Quote(key)));
+      return Fail(fmt::format("the name {} occurs twice; remove one of them", Quote(key)));
     }
     name_ = std::move(key);
     return true;

@@ -34,15 +34,15 @@ struct Entry {
 Result<std::string> AsJson(std::string_view name) {
   if (name == kSafetensorsMetadata) {
     return UnsupportedError(
-        fmt::format("parameter {}: safetensors files keep their metadata by this name; rename it",
+        fmt::format("parameter {}: safetensors files use this name for their metadata; rename it",
                     Quote(name)));
   }
   try {
     return nlohmann::json(name).dump();
   } catch (const nlohmann::json::exception&) {
-    return UnsupportedError(fmt::format(
-        "parameter {}: its name is no UTF-8, which names in safetensors files are; rename it",
-        Quote(name)));
+    return UnsupportedError(
+        fmt::format("parameter {}: its name is not UTF-8, as safetensors files require; rename it",
+                    Quote(name)));
   }
 }
 
@@ -93,7 +93,7 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
   if (metadata.states_crc) {
     if (is_taken(kSafetensorsCrc)) {
       return UnsupportedError(
-          "parameter \"crc_num\": safetensors files state their CRC-32 by this name; rename it, or "
+          "parameter \"crc_num\": safetensors files use this name for their CRC-32; rename it, or "
           "write no CRC");
     }
     if (!members.empty()) members += ',';

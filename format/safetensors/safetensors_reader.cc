@@ -221,7 +221,7 @@ class HeaderTokens {
   }
   bool parse_error(size_t /*position*/, const std::string& last_token,
                    const json::exception& /*error*/) {
-    return Fail(fmt::format("the header is no JSON from offset {} on, near {}", bytes_.offset(),
+    return Fail(fmt::format("the header is not JSON from offset {} on, near {}", bytes_.offset(),
                             Quote(last_token.substr(0, kMostShown))));
   }
 
@@ -238,7 +238,7 @@ class HeaderTokens {
         by_name.begin(), by_name.end(),
         [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
     if (twice != by_name.end()) {
-      return CorruptError(fmt::format("tensor {}: its name comes twice in the header",
+      return CorruptError(fmt::format("tensor {}: its name occurs twice in the header",
                                       Quote(arrays_[*twice].name)));
     }
     return FileTable(Container::kSafetensors, std::move(arrays_), std::move(by_name), table_bytes_);
@@ -307,7 +307,7 @@ class HeaderTokens {
 
   bool BeginMember(std::string& name) {
     if (name == kSafetensorsMetadata) {
-      if (has_metadata_) return Fail("__metadata__ comes twice in the header");
+      if (has_metadata_) return Fail("__metadata__ occurs twice in the header");
       has_metadata_ = true;
       state_ = State::kMetadataValue;
       return true;
@@ -331,7 +331,7 @@ class HeaderTokens {
       return true;
     }
     key_.swap(name);
-    if (*seen) return Fail(fmt::format("{} comes twice", key_));
+    if (*seen) return Fail(fmt::format("{} occurs twice", key_));
     *seen = true;
     state_ = State::kTensorValue;
     return true;
@@ -339,7 +339,7 @@ class HeaderTokens {
   bool AddMetadata(const std::string& value) {
     state_ = State::kMetadataMember;
     if (!metadata_keys_.insert(metadata_key_).second) {
-      return Fail(fmt::format("metadata {} comes twice", Quote(metadata_key_)));
+      return Fail(fmt::format("metadata {} occurs twice", Quote(metadata_key_)));
     }
     if (value == kInt4Mark) int4_.insert(metadata_key_);
     if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
@@ -443,8 +443,7 @@ class HeaderTokens {
           continue;
         }
         return CorruptError(fmt::format(
-            "tensor {}: metadata of its name says something else than its dtype, which can only "
-            "be \"{}\"",
+            "tensor {}: the metadata under its name contradicts its dtype; expected \"{}\"",
             Quote(array.name), kInt4Mark));
       }
       if (array.dtype != DType::kInt8) {

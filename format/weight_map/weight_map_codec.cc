@@ -111,7 +111,7 @@ class WeightMapTokens {
   }
   bool start_object(size_t /*elements*/) {
     if (depth_ == 1 && key_ == "weight_map") {
-      if (has_map_) return Fail("\"weight_map\" stands there twice");
+      if (has_map_) return Fail("\"weight_map\" occurs twice");
       has_map_ = true;
       place_ = Place::kWeights;
     } else if (depth_ == 1 && key_ == "metadata") {
@@ -152,7 +152,7 @@ class WeightMapTokens {
 
   Result<WeightMap> Finish() && {
     if (has_map_ && has_flat_) {
-      return Wrong("both a \"weight_map\" and names beside it; leave one of them");
+      return Wrong("both a \"weight_map\" and names beside it; remove one of them");
     }
     if (!has_map_ && !ignored_.empty()) {
       return Wrong(fmt::format("{}: expected the name of a file", Quote(ignored_)));
@@ -169,7 +169,7 @@ class WeightMapTokens {
         map_.weights.begin(), map_.weights.end(),
         [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
     if (twice != map_.weights.end()) {
-      return Wrong(fmt::format("tensor {} stands there twice; leave one of them",
+      return Wrong(fmt::format("tensor {} occurs twice; remove one of them",
                                Quote(std::string(twice->name))));
     }
     PutFilesInOrder();
@@ -214,7 +214,7 @@ class WeightMapTokens {
   bool Deeper() {
     constexpr int kDeepest = 64;
     if (++depth_ <= kDeepest) return true;
-    return Fail(fmt::format("more than {} objects and arrays in one another", kDeepest));
+    return Fail(fmt::format("more than {} nested objects and arrays", kDeepest));
   }
 
   bool Fail(std::string_view what) {

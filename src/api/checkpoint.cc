@@ -206,9 +206,8 @@ Result<std::vector<std::span<const std::byte>>> Checkpoint::View(std::string_vie
   }
   if (!state_->source) {
     return UnsupportedError(
-        fmt::format("{}: an encrypted file has no bytes that can be looked at in place; a "
-                    "ShardedCheckpoint of it "
-                    "copies them",
+        fmt::format("{}: an encrypted file cannot be viewed in place; read it through a "
+                    "ShardedCheckpoint, which copies",
                     Escape(path())));
   }
   std::vector<std::span<const std::byte>> spans;

@@ -161,10 +161,10 @@ Status CheckEqual(OpenedFiles& opened, const std::vector<EqualContents>& groups,
                     Escape(opened.files.path(group.contents.front().file)),
                     Escape(opened.files.path(group.contents[difference.content].file))));
   }
-  return MismatchError(fmt::format(
-      "files that have to hold the same of a parameter do not; leave out those that are wrong, or, "
-      "where these are slices, look for another strategy: {}",
-      FirstOf(lines)));
+  return MismatchError(
+      fmt::format("files that have to agree on a parameter differ; leave out the wrong ones, or, "
+                  "for slices, check the strategy: {}",
+                  FirstOf(lines)));
 }
 
 // The one file of a merge; it has no record.

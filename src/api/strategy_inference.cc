@@ -160,25 +160,22 @@ Result<std::vector<NamedLayout>> InferLayouts(const std::vector<StageParameter>&
   }
   if (problems.count() > 0) {
     return MismatchError(fmt::format(
-        "the layouts of {} of {} parameters are not to be told from their shards; give a reference "
-        "that holds the same values, or write them into a specification (strategy make):{}",
+        "cannot tell the layouts of {} of {} parameters from their shards; give a reference that "
+        "holds the same values, or write them into a specification (`MakeStrategy`):{}",
         problems.count(), parameters.size(), problems.Lines()));
   }
   if (!open.empty()) {
-    warnings.push_back(
-        {WarningCode::kAmbiguousLayouts, fmt::format("{} parameters have shards of equal bytes, so "
-                                                     "that other layouts would fit as well; the "
-                                                     "plainest is taken, which is right for this "
-                                                     "checkpoint and perhaps not for others of its "
-                                                     "run: {}",
-                                                     open.size(), FirstOf(open))});
+    warnings.push_back({WarningCode::kAmbiguousLayouts,
+                        fmt::format("{} parameters have shards of equal bytes, so that other "
+                                    "layouts fit as well; the simplest is taken, which is right "
+                                    "for this checkpoint but perhaps not for others of its run: {}",
+                                    open.size(), FirstOf(open))});
   }
   if (!left_out.empty()) {
-    warnings.push_back(
-        {WarningCode::kReplicasDiffer,
-         fmt::format("{} parameters are whole on each rank, but not the same; left out, so that "
-                     "conversions copy each rank's own: {}",
-                     left_out.size(), FirstOf(left_out))});
+    warnings.push_back({WarningCode::kReplicasDiffer,
+                        fmt::format("{} parameters are whole on each rank but differ; left out, so "
+                                    "that conversions copy each rank's own: {}",
+                                    left_out.size(), FirstOf(left_out))});
   }
   return layouts;
 }
@@ -279,9 +276,8 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
                          {}};
     const auto misfit = [&] {
       return MismatchError(
-          fmt::format("{}: parameter {}: the shape {} of its shard is no equal part of the full "
-                      "shape {} of the "
-                      "reference; is this the same model?",
+          fmt::format("{}: parameter {}: the shape {} of its shard is not an equal part of the "
+                      "full shape {} of the reference; is this the same model?",
                       Escape(files.path(index->file())), Quote(parameter.name),
                       ToString(parameter.shape), ToString(stage.full_shape)));
     };

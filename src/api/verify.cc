@@ -39,9 +39,8 @@ Status CheckOptions(const AgainstOptions& options) {
   if (!options.source.has_strategy() && !options.target.has_strategy() &&
       !IsWholeFolder(options.target.format)) {
     return InvalidArgumentError(
-        "neither `source.strategy` nor `target.strategy` is given; name those of the conversion "
-        "that is "
-        "to be proved");
+        "neither `source.strategy` nor `target.strategy` is given; give those of the conversion "
+        "that is to be verified");
   }
   RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
   RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
@@ -156,10 +155,10 @@ Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
   const auto file = IdentityOf(path);
   if (!file.ok() || file->size == first.size) return {};
-  return MismatchError(fmt::format(
-      "{}: {} bytes, but {} in a file of full tensors, and {} more rank folders lie beside it: a "
-      "set of several ranks is proved with its `target.strategy`",
-      Escape(path), file->size, first.size, other_ranks.size()));
+  return MismatchError(
+      fmt::format("{}: {} bytes, but {} in a file of full tensors, and {} more rank folders lie "
+                  "beside it: give `target.strategy` for a set of several ranks",
+                  Escape(path), file->size, first.size, other_ranks.size()));
 }
 
 // Warns where the sizes say that the files are not of this conversion at all.
@@ -265,8 +264,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     report.renamed = chosen.renamed;
     if (comparison.found() == 0) {
       return NotFoundError(fmt::format(
-          "{}: none of the {} target files is there, the first would be {}; is the prefix another "
-          "one?",
+          "{}: none of the {} target files is there, such as {}; was another prefix used?",
           Escape(options.target.folder), files.size(), target.PathOf(files.front())));
     }
     report.differences = comparison.differences();

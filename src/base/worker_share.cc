@@ -34,7 +34,7 @@ Result<std::optional<uint64_t>> NumberOf(const Environment& environment, const c
   const auto number = ParseNumber(*text);
   if (number) return number;
   return InvalidArgumentError(
-      fmt::format("`shard=auto`: {} is {}, no number; give `shard=i/n`", name, *text));
+      fmt::format("`shard=auto`: {} is {}, not a number; give `shard=i/n`", name, *text));
 }
 
 using Found = Result<std::optional<WorkerShare>>;

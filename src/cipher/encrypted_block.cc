@@ -53,7 +53,7 @@ unsigned char* Unsigned(std::byte* bytes) { return reinterpret_cast<unsigned cha
 
 Status OpenSslError() {
   ERR_clear_error();  // the thread's list, which nobody else looks at
-  return InternalError("OpenSSL does not do what it is asked; is its configuration in order?");
+  return InternalError("OpenSSL failed; check its configuration");
 }
 
 Status WrongKeyOrDamaged(std::string_view what) {
@@ -137,7 +137,7 @@ Result<std::string> AlgorithmFor(const EncryptionKey& key, EncryptionMode mode,
 }
 
 Status NoAlgorithm(EncryptionMode mode) {
-  return UnsupportedError(fmt::format("OpenSSL has no {} here; use one that was built with it",
+  return UnsupportedError(fmt::format("this OpenSSL has no {}; use one that was built with it",
                                       EncryptionModeName(mode)));
 }
 
@@ -271,7 +271,7 @@ Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
                           std::all_of(last.end() - padding, last.end(),
                                       [&last](std::byte byte) { return byte == last.back(); });
   if (!is_padding || padding == block.cipher_bytes) {
-    return WrongKeyOrDamaged("what was decrypted does not end as a block does");
+    return WrongKeyOrDamaged("the decrypted bytes do not end as a block does");
   }
   return block.cipher_bytes - padding;
 }

@@ -121,15 +121,15 @@ Status CheckNothingRemovedIsRead(const OpenedSource& source, const std::string& 
   RESHARD_ASSIGN_OR_RETURN(auto read, FindRead(source, target + "/.reshard", inputs));
   if (read) {
     return InvalidArgumentError(
-        fmt::format("{}: is read, and lies in the staging folder of the target {}; choose another "
-                    "target folder, or move the file",
+        fmt::format("{}: is an input, but lies in the staging folder of the target {}; choose "
+                    "another target folder, or move the file",
                     Escape(*read), Escape(target)));
   }
   if (!prune) return {};
   RESHARD_ASSIGN_OR_RETURN(read, FindRead(source, target, inputs));
   if (!read) return {};
   return InvalidArgumentError(
-      fmt::format("{}: is read, and lies in the target {}, where `prune` removes files; choose "
+      fmt::format("{}: is an input, but lies in the target {}, where `prune` removes files; choose "
                   "another target folder, or leave the option out",
                   Escape(*read), Escape(target)));
 }
@@ -260,8 +260,8 @@ Status CheckNoOtherModel(const WorkList& work, const std::string& folder) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(other));
   if (kind == PathKind::kMissing) return {};
   return AlreadyExistsError(fmt::format(
-      "{}: lies there, and {} would be written beside it, of which readers take model.safetensors; "
-      "remove it, or choose another target folder",
+      "{}: exists, and {} would be written beside it, but readers take model.safetensors; remove "
+      "it, or choose another target folder",
       Escape(other), has_index ? std::string_view("shards and an index") : kHuggingFaceFile));
 }
 

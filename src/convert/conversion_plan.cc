@@ -311,7 +311,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
                                     const Selection& selection) {
   if (spec.encryption && TargetContainer(source, spec) != Container::kMindSpore) {
     return InvalidArgumentError(
-        "`encryption` is for .ckpt files, and the source's are safetensors files: say "
+        "`encryption` is for .ckpt files, and the source's are safetensors files: add "
         "`format=ckpt`");
   }
   ConversionTarget target;

@@ -119,11 +119,11 @@ MemoryCheck CheckOf(const MemoryBudget& budget) {
     ReturnFreeMemory();
     held = measured->meter.Look();
     if (held + more <= limit) return {};
-    return ResourceExhaustedError(fmt::format(
-        "the memory limit of {}M is reached before all is planned: {}M would be held by now, and "
-        "more later, for layouts, parameters and ranks; nothing is written; without a limit it is "
-        "what it has to be",
-        InMiB(limit), InMiB(held + more)));
+    return ResourceExhaustedError(
+        fmt::format("the memory limit of {}M is too small: planning takes {}M so far, and more "
+                    "later, for layouts, parameters and ranks; nothing was written; raise the "
+                    "limit, or leave it out to use what is needed",
+                    InMiB(limit), InMiB(held + more)));
   };
 }
 
@@ -147,11 +147,12 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   if (needed > budget.limit && budget.asked_for) {
     // Under a higher limit more indexes are kept, and files are planned several at a time.
     const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
-    return ResourceExhaustedError(fmt::format(
-        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, {}M for the "
-        "plan of its largest target file; the memory limit is {}M: {}M is enough, and so is none",
-        InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes), InMiB(budget.limit),
-        InMiB(enough)));
+    return ResourceExhaustedError(
+        fmt::format("this conversion takes about {}M: {}M for its layouts, parameters and ranks, "
+                    "{}M for the plan of its largest target file; the memory limit is {}M; raise "
+                    "it to {}M, or leave it out to use what is needed",
+                    InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes), InMiB(budget.limit),
+                    InMiB(enough)));
   }
   if (needed > budget.limit) {
     rest.limit = std::max(needed, std::min(needed + kDefaultLimit / 2, MemoryOfHost() / 4));
@@ -192,11 +193,10 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const
     warnings.push_back(
         {WarningCode::kMemory,
          fmt::format("this conversion takes about {}M of memory, {}M of them for its layouts, "
-                     "parameters and "
-                     "ranks: more than the {}M that it keeps to where that is enough{}",
+                     "parameters and ranks: more than the {}M that it uses where they are enough{}",
                      InMiB(rest.planned_peak), InMiB(meter.peak()), InMiB(budget.limit),
                      rest.planned_peak > MemoryOfHost() / 4
-                         ? ", and than a quarter of what this host has"
+                         ? ", and more than a quarter of this host's memory"
                          : "")});
   }
   budget.measured->refuses = false;

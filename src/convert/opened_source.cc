@@ -39,7 +39,7 @@ Result<std::optional<CheckedStrategy>> StrategyOf(const Spec& spec, std::string_
   if (spec.layouts != nullptr) {
     if (!spec.strategy.empty()) {
       return InvalidArgumentError(fmt::format(
-          "the {} has two strategies, the file {} and one of memory ({}); name one of them", side,
+          "the {} has two strategies, the file {} and one of memory ({}); give one of them", side,
           Escape(spec.strategy), Escape(NameOf(*spec.layouts))));
     }
     RESHARD_ASSIGN_OR_RETURN(strategy, StrategyOf(*spec.layouts));
@@ -218,7 +218,7 @@ Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_ma
     const auto [known, is_new] = new_names_.emplace(in_source, name);
     if (is_new) continue;
     return InvalidArgumentError(
-        fmt::format("`name_map`: the source's {} stands for both {} and {}; leave one of them",
+        fmt::format("`name_map`: the source's {} stands for both {} and {}; remove one of them",
                     Quote(in_source), Quote(known->second), Quote(name)));
   }
   return {};
@@ -285,7 +285,7 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
   }
   if (!folder.lone.empty() && !is_mapped(folder.lone)) {
     warnings_.push_back({WarningCode::kFilesNotRead,
-                         fmt::format("{}: is not read, as {} lies beside it and does not name it",
+                         fmt::format("{}: left out, because {} beside it does not name it",
                                      Escape(PathIn(spec.path, folder.lone)), folder.index)});
   }
   folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index);
@@ -362,10 +362,9 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
                      by, missing.count() == 1 ? "is" : "are", missing.ToText())});
   }
   if (extra.count() == 0) return {};
-  const std::string beyond =
-      fmt::format("{}: {} more than {} (by {}): {}", SourceName(spec),
-                  extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), all, by,
-                  extra.ToText());
+  const std::string beyond = fmt::format(
+      "{}: expected {} (by {}), found {} more: {}", SourceName(spec), all, by,
+      extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), extra.ToText());
   if (rule_->stage_alone()) {  // they are of other stages
     warnings_.push_back({WarningCode::kRanksBeyondStrategy, beyond + "; not used"});
     return {};

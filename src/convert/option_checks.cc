@@ -61,7 +61,7 @@ namespace {
 Status CheckEncryption(const TargetSpec& target, TargetIo io) {
   if (!target.encryption != !target.encryption_key) {
     return InvalidArgumentError(
-        "`encryption` and `encryption_key` belong together: give both, or none of them");
+        "`encryption` and `encryption_key` belong together: give both or neither");
   }
   if (!target.encryption) return {};
   if (target.format && *target.format != TargetFormat::kCkpt) {
@@ -82,8 +82,8 @@ Status CheckEncryption(const TargetSpec& target, TargetIo io) {
 Status CheckCrcChoice(bool states_crc, bool checksum) {
   if (checksum || !states_crc) return {};
   return InvalidArgumentError(
-      "`crc` and `checksum=false` exclude each other: the CRC of a file is found while its digests "
-      "are; leave one of them out");
+      "`crc` and `checksum=false` exclude each other: the CRC of a file is computed with its "
+      "digests; leave one of them out");
 }
 
 }  // namespace

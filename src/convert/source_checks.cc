@@ -117,8 +117,8 @@ Status CheckReference(const std::string& file, const std::shared_ptr<const Encry
   }
   if (differing.count() > 0) {
     return MismatchError(fmt::format(
-        "{} of {} parameters are in full not what they are in the reference {}: the strategies do "
-        "not belong to this source, or the reference is of another model:{}",
+        "{} of {} parameters have another dtype or full shape than in the reference {}: the "
+        "strategies do not belong to this source, or the reference is of another model:{}",
         differing.count(), findings.parameters.size(), Escape(file),
         differing.Lines(fmt::format("and {} more", differing.more()))));
   }
@@ -169,9 +169,8 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
       "{} of {} parameters differ between source ranks that ought to hold the same; most likely "
       "the source strategy is not the one that this checkpoint was saved with, or the files of "
       "some ranks are damaged or another checkpoint's. Give the strategy that it was saved with, "
-      "or "
-      "take away the folders of the damaged ranks (their replicas stand in for them); "
-      "`checks.replicas=none` takes the shards of any, right or wrong:{}",
+      "or take away the folders of the damaged ranks (their replicas stand in for them); "
+      "`checks.replicas=none` takes any replica, right or wrong:{}",
       replicas.differing, replicas.compared, list.Lines()));
 }
 
@@ -182,7 +181,7 @@ Result<SampleLimits> CheckTotals(const OpenedSource& source,
   if (findings.stage_alone) {
     if (!expected) return SampleLimits{0, 0};
     return InvalidArgumentError(
-        fmt::format("how many parameters the source has cannot be told: it is stage {} of several",
+        fmt::format("cannot count the parameters of the source: it is stage {} of several",
                     *findings.stage_alone));
   }
   const TotalsLimits most = LimitsFor(source, expected.has_value());

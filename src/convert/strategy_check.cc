@@ -205,7 +205,7 @@ Status Refusal(OpenedSource& source, const ParameterChoice& choice, const ShardS
   return MismatchError(fmt::format(
       "{}{}{}; of {} samples of shards that source ranks ought to share, {} differ. See which with "
       "`checks.replicas=all`, and what a rank ought to hold with `ShardedCheckpoint::Shards`; "
-      "`checks.replicas=none` converts without looking:{}",
+      "`checks.replicas=none` converts without this check:{}",
       NotThisStrategy(*source.rule().source()), also, SwappedWords(source, choice, options),
       sample.counts.comparisons, sample.differences.size(), List(sample.differences)));
 }
@@ -274,7 +274,7 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
   if (!sample.unread.empty()) {
     findings.warnings.push_back(
         {WarningCode::kNotCompared,
-         fmt::format("replicas that nothing is taken from could not be sampled: {}",
+         fmt::format("could not sample replicas in files that the conversion does not need: {}",
                      FirstOf(sample.unread))});
   }
   return findings;

@@ -42,10 +42,9 @@ Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std:
       std::adjacent_find(by_name.begin(), by_name.end(),
                          [&](uint32_t a, uint32_t b) { return arrays[a].name == arrays[b].name; });
   if (twice != by_name.end()) {
-    return MismatchError(
-        fmt::format("{}: by `name_map` two parameters are called {}; take one of "
-                    "them out of the map",
-                    Escape(path), Quote(arrays[*twice].name)));
+    return MismatchError(fmt::format(
+        "{}: `name_map` gives two parameters the name {}; remove one of them from the map",
+        Escape(path), Quote(arrays[*twice].name)));
   }
   return WithArrays(read, std::move(arrays));
 }
@@ -71,10 +70,9 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
       weights.weights.begin(), weights.weights.end(),
       [](const MappedWeight& a, const MappedWeight& b) { return a.name == b.name; });
   if (twice == weights.weights.end()) return {};
-  return MismatchError(
-      fmt::format("{}: by `name_map` two parameters are called {}; take one of "
-                  "them out of the map",
-                  Escape(index), Quote(std::string(twice->name))));
+  return MismatchError(fmt::format(
+      "{}: `name_map` gives two parameters the name {}; remove one of them from the map",
+      Escape(index), Quote(std::string(twice->name))));
 }
 
 FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index)
@@ -139,10 +137,10 @@ std::vector<Warning> FolderTables::Warnings() const {
     left_out.insert(left_out.end(), note.left_out.begin(), note.left_out.end());
   }
   if (!left_out.empty()) {
-    warnings.push_back({WarningCode::kLeftOut,
-                        fmt::format("{}: does not say of {} tensors that they are where they are; "
-                                    "left out: {}",
-                                    Escape(index_), left_out.size(), FirstOf(left_out))});
+    warnings.push_back(
+        {WarningCode::kLeftOut,
+         fmt::format("{}: does not list {} tensors that its files hold; left out: {}",
+                     Escape(index_), left_out.size(), FirstOf(left_out))});
   }
   if (weights_.total_size && *weights_.total_size != bytes) {
     warnings.push_back({WarningCode::kIndexDisagrees,

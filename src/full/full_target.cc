@@ -110,8 +110,8 @@ Status FullTarget::AddFiles(std::vector<Tensor> tensors, uint64_t most_bytes) {
   for (auto tensor = tensors.begin(); tensor != beside; ++tensor) bytes.push_back(tensor->bytes);
   if (bytes.empty()) {
     return MismatchError(
-        "no parameter is left to write but those that no strategy has, which alone make no unified "
-        "folder");
+        "only parameters that no strategy has are left to write, and a unified folder cannot hold "
+        "these alone");
   }
   const Packing packing = family_ == FolderFamily::kUnified ? PackUnified(bytes, most_bytes)
                                                             : PackHuggingFace(bytes, most_bytes);

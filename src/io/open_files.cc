@@ -24,7 +24,7 @@ Result<std::optional<std::string>> Compare(const FileIdentity& pinned,
   } else if (now.status().code() == StatusCode::kNotFound) {
     change = "it is gone";
   } else if (now.status().code() == StatusCode::kCorrupt) {
-    change = "what lies there now is no regular file";
+    change = "it is no longer a regular file";
   } else {
     return now.status();
   }

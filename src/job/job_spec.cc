@@ -182,15 +182,13 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
       (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
       !TakeLine(text, kWorkersKey, workers) || !ParseNumber(workers) ||
       !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
-    return CorruptError(
-        fmt::format("{}: not written by reshard; remove the folder that it lies in", Escape(path)));
+    return CorruptError(fmt::format("{}: not written by reshard; remove its folder", Escape(path)));
   }
   job.checksum = checksum == "yes";
   job.workers = *ParseNumber(workers);
   if (job.workers > kMaxWorkers) {
-    return CorruptError(
-        fmt::format("{}: expected at most {} shards, found {}; remove the folder that it lies in",
-                    Escape(path), kMaxWorkers, job.workers));
+    return CorruptError(fmt::format("{}: expected at most {} shards, found {}; remove its folder",
+                                    Escape(path), kMaxWorkers, job.workers));
   }
   job.states_crc = TakeLine(text, kCrcKey, nothing);
   TakeLine(text, kEncryptionKey, job.encryption);
@@ -198,8 +196,7 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   TakeLine(text, kOriginKey, job.origin);
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
   if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
-    return CorruptError(
-        fmt::format("{}: ends too early; remove the folder that it lies in", Escape(path)));
+    return CorruptError(fmt::format("{}: ends too early; remove its folder", Escape(path)));
   }
   job.targets = text.substr(0, end);
   job.sources = text.substr(end + 1);
@@ -224,10 +221,8 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   if (!job.encryption.empty()) {
     encryption = ParseEncryptionMode(job.encryption.substr(0, job.encryption.find(' ')));
     if (!encryption) {
-      return CorruptError(
-          fmt::format("{}: {} is no way to encrypt; remove the folder that it lies "
-                      "in",
-                      Escape(path), Quote(job.encryption)));
+      return CorruptError(fmt::format("{}: {} is not an encryption mode; remove its folder",
+                                      Escape(path), Quote(job.encryption)));
     }
   }
   std::string_view targets = job.targets;
@@ -240,8 +235,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
                           : ParseNumber(std::string_view{target}.substr(0, blank));
     if (!size || !CheckTargetPath(target.substr(blank + 1)).ok()) {
       return CorruptError(
-          fmt::format("{}: expected \"target SIZE PATH\", found {}; remove the folder "
-                      "that it lies in",
+          fmt::format("{}: expected \"target SIZE PATH\", found {}; remove its folder",
                       Escape(path), Quote(targets.substr(0, targets.find('\n')))));
     }
     spec.files.push_back({.path = target.substr(blank + 1), .size = *size});
@@ -255,13 +249,13 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
   const char* advice = own.workers == 0 ? "run without `resume` to write all files anew"
                                         : "remove that folder to write all files anew";
   if (left.tool_version != own.tool_version) {
-    return MismatchError(fmt::format("{}: begun by reshard {}, this is {}; {}", Escape(path),
+    return MismatchError(fmt::format("{}: begun by reshard {}, but this is {}; {}", Escape(path),
                                      Escape(left.tool_version), own.tool_version, advice));
   }
   if (left.workers != own.workers) {
     return MismatchError(fmt::format(
-        "{}: begun {}, now run {}; {}", Escape(path), Runs(left.workers), Runs(own.workers),
-        left.workers == 0 ? fmt::format("go on in the same way, or {}", advice)
+        "{}: begun {}, but now run {}; {}", Escape(path), Runs(left.workers), Runs(own.workers),
+        left.workers == 0 ? fmt::format("continue in the same way, or {}", advice)
                           : HowToGoOn(left.workers, outstanding)));
   }
   if (left.sources != own.sources) {
@@ -272,7 +266,7 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
                     FirstOther(own.sources, left.sources), advice));
   }
   if (left.checksum != own.checksum) {
-    return MismatchError(fmt::format("{}: begun {} `checksum=false`, now run {} it; {}",
+    return MismatchError(fmt::format("{}: begun {} `checksum=false`, but now run {} it; {}",
                                      Escape(path), left.checksum ? "without" : "with",
                                      own.checksum ? "without" : "with", advice));
   }

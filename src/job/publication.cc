@@ -75,9 +75,8 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
   if (!lost.empty()) {
     report.warnings.push_back(
         {WarningCode::kFilesGone,
-         fmt::format("{}: {} files of earlier runs, or their part records, are gone or are not "
-                     "what they were, "
-                     "and are no longer listed: {}",
+         fmt::format("{}: {} files of earlier runs, or their part records, are missing or have "
+                     "changed, and are no longer listed: {}",
                      Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost))});
   }
   RESHARD_RETURN_IF_ERROR(ReportLost(spec, builder.lost(), report));
@@ -125,9 +124,8 @@ Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
   if (!left.empty()) {
     report.warnings.push_back(
         {WarningCode::kFilesAbandoned,
-         fmt::format(
-             "{}: {} files of an earlier conversion stay there, in no manifest any more: {}",
-             Escape(target.path()), left.size(), FirstOf(left))});
+         fmt::format("{}: {} files of an earlier conversion remain, no longer in any manifest: {}",
+                     Escape(target.path()), left.size(), FirstOf(left))});
   }
   return {};
 }
@@ -204,7 +202,7 @@ void ClearAfter(const JobSpec& spec, const JobLock& lock, const OutputDirectory&
     if (gone.ok() && !*gone) {
       report.warnings.push_back(
           {WarningCode::kLeftovers,
-           fmt::format("{}: stays, because something that is not reshard's is in it",
+           fmt::format("{}: kept, because it holds something that is not reshard's",
                        Escape(lock.folder().path()))});
     }
   }

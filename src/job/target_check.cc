@@ -55,8 +55,8 @@ Status CheckPlace(const OutputDirectory& target, const std::string& path,
     existing.push_back(path);
   } else {
     names.blocked.push_back(
-        fmt::format("{}: neither free nor a file that could be replaced; "
-                    "remove it or choose another target folder",
+        fmt::format("{}: expected a file or nothing, found something else; remove it or choose "
+                    "another target folder",
                     Escape(folder.PathOf((*place)->name))));
   }
   return {};
@@ -106,9 +106,9 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
   }
   RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
   if (!found.empty() && !manifest && !replace) {
-    return AlreadyExistsError(
-        fmt::format("{}: exists already, and no {} that it would belong to; {}",
-                    Escape(target.PathOf(checksums)), spec.manifest_name, kForceAdvice));
+    return AlreadyExistsError(fmt::format("{}: exists, but no {} that it belongs to; {}",
+                                          Escape(target.PathOf(checksums)), spec.manifest_name,
+                                          kForceAdvice));
   }
   return {};
 }
@@ -187,10 +187,10 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   RESHARD_RETURN_IF_ERROR(CheckNames(target, spec, replace));
   RESHARD_RETURN_IF_ERROR(CheckManifests(target, spec, replace, findings));
   if (spec.prune && !findings.has_manifest) {
-    return NotFoundError(fmt::format(
-        "{}: `prune` removes what the manifest there lists and the new one does not, and there is "
-        "no manifest that could be read; leave the option out",
-        Escape(target.path())));
+    return NotFoundError(
+        fmt::format("{}: `prune` removes what only the replaced manifest lists, and there is none "
+                    "that can be read; leave the option out",
+                    Escape(target.path())));
   }
   return findings;
 }

@@ -278,10 +278,10 @@ Status WorkerJob::JoinFile(size_t number, bool wait, const Patience& patience) c
                              folder_->StagedBlockRecord(file, part, spec_.fingerprint));
     if (!record && !wait) return {};
     if (!record) {
-      return IoError(fmt::format(
-          "{}: the record of the part at byte {} is gone or is not what its shard wrote; remove "
-          "the folder .reshard there, and run all shards again",
-          Escape(path), part.offset));
+      return IoError(
+          fmt::format("{}: the record of the part at byte {} is missing, or is not what its shard "
+                      "wrote; remove the folder .reshard there, and run all shards again",
+                      Escape(path), part.offset));
     }
     records.push_back(*std::move(record));
   }
@@ -339,10 +339,10 @@ Status WorkerJob::CheckCanComplete(const JobText& journal) const {
     whole = files.has_value();
   }
   if (whole) return {};
-  return IoError(fmt::format(
-      "{}: the set was being published or had been, but files of it, or its manifest, are gone or "
-      "are not what they were; run all shards again",
-      Escape(target_.path())));
+  return IoError(
+      fmt::format("{}: the set was being published or had been, but files of it, or its manifest, "
+                  "are missing or have changed; run all shards again",
+                  Escape(target_.path())));
 }
 
 Result<PublishReport> WorkerJob::Commit(const Patience& patience) {

@@ -247,7 +247,7 @@ Result<CheckedStrategy> CheckedStrategy::FromStageFiles(std::string folder,
     }
     if (const auto difference = Difference(place->second, stage)) {
       return MismatchError(fmt::format(
-          "{} and {} are both of stage {} but differ: {}; remove the one that is not of this run",
+          "{} and {} are both of stage {} but differ: {}; remove the one that is not from this run",
           Escape(place->second.path()), Escape(stage.path()), place->first, *difference));
     }
     ++repeated;

@@ -54,8 +54,8 @@ void WarnOfRenames(const Renames& renames, const Names& names, std::vector<Warni
   if (unused.empty()) return;
   warnings.push_back(
       {WarningCode::kUnusedRenames,
-       fmt::format("{} of the names that `renames` replaces {} no parameter's: {}", unused.size(),
-                   unused.size() == 1 ? "is" : "are", FirstOf(unused))});
+       fmt::format("{} of the names that `renames` replaces {} in no source file: {}",
+                   unused.size(), unused.size() == 1 ? "is" : "are", FirstOf(unused))});
 }
 
 }  // namespace

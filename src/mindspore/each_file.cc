@@ -28,7 +28,7 @@ class NamePattern {
       made.expression_.emplace(pattern);
     } catch (const std::regex_error&) {
       return InvalidArgumentError(
-          fmt::format("`files`: {} is no regular expression", Quote(pattern)));
+          fmt::format("`files`: {} is not a regular expression", Quote(pattern)));
     }
     return made;
   }
@@ -79,7 +79,7 @@ Result<std::vector<LoneFile>> OneFile(const std::string& path, std::string_view 
   RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(path));
   if (!taken) {
     return NotFoundError(
-        fmt::format("{}: `files` finds nothing in this path; leave it out", Escape(path)));
+        fmt::format("{}: `files` does not match this path; leave it out", Escape(path)));
   }
   return std::vector<LoneFile>{{path, std::move(name)}};
 }
@@ -107,7 +107,7 @@ Result<std::vector<LoneFile>> FindEachFile(const std::string& path, std::string_
   if (!files.empty()) return files;
   return NotFoundError(fmt::format(
       "{}: expected {} files{} in {}, found none", Escape(path), extension,
-      pattern.empty() ? "" : fmt::format(" in whose names `files` finds {}", Quote(pattern)),
+      pattern.empty() ? "" : fmt::format(" whose names match `files` ({})", Quote(pattern)),
       entries.empty() ? "it or in folders that begin with \"rank\"" : "its rank folders"));
 }
 

@@ -83,8 +83,9 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part) cons
       Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), Escape(strategy_.path()),
       ranks.ToWords("rank"),
       !HoldersOf(tensor, part).empty()
-          ? ", and the files that are there do not have it: is the strategy this checkpoint's?"
-          : ": add the folder of one of these ranks; or are the two strategies swapped?"));
+          ? std::string(", and these files do not have it: is this the checkpoint's strategy?")
+          : fmt::format(": add {}; or are the two strategies swapped?",
+                        ranks.count() == 1 ? "its folder" : "the folder of one of these ranks")));
 }
 
 void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const {

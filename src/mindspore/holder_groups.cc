@@ -18,8 +18,8 @@ namespace {
 Status DifferentShards(const HolderGroups::List& list, int64_t a, int64_t b,
                        const std::string& strategy, std::string_view what) {
   return MismatchError(
-      fmt::format("{}: the ranks {} and {} are in one list of ranks that hold the same weights "
-                  "{}, but by {} they hold {}; is it of another run?",
+      fmt::format("{}: the ranks {} and {} are in one list of ranks that hold the same weights {}, "
+                  "but by {} they hold {}; is it from another run?",
                   Escape(list.path), a, b, FirstNumbers(list.ranks), Escape(strategy), what));
 }
 
@@ -74,7 +74,7 @@ Status HolderGroups::CheckAgainst(const ConversionRule& rule) const {
   for (const List& list : lists_) {
     if (list.ranks.front() < first || list.ranks.back() >= end) {
       return MismatchError(fmt::format(
-          "{}: expected ranks from {} to {} (by {}), found {}; is it of another run?",
+          "{}: expected ranks from {} to {} (by {}), found {}; is it from another run?",
           Escape(list.path), first, end - 1, Escape(strategy), FirstNumbers(list.ranks)));
     }
     const int64_t stage = (list.ranks.front() - first) / devices;

@@ -52,8 +52,8 @@ Result<std::vector<StageLayouts>> StagesOf(const Strategy& strategy) {
     named.layout.opt_weight_shard_size = parameter.opt_weight_shard_size;
   }
   if (!strategy.is_pipeline && stages.size() > 1) {
-    return InvalidArgumentError(
-        fmt::format("{}: has parameters of {} stages, but is no pipeline's", name, stages.size()));
+    return InvalidArgumentError(fmt::format(
+        "{}: has parameters of {} stages, but is not a pipeline's", name, stages.size()));
   }
   std::vector<StageLayouts> list;
   list.reserve(stages.size());

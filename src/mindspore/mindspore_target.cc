@@ -82,12 +82,12 @@ Status CheckNamePattern(const std::string& pattern) {
   }
   if (pattern.find("{rank}") == std::string::npos) return wrong("lacks {rank}");
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '}') return wrong("has a brace too many");
+    if (pattern[i] == '}') return wrong("has an unmatched brace");
     if (pattern[i] != '{') continue;
     const size_t end = pattern.find('}', i);
     const std::string word = pattern.substr(i, end == std::string::npos ? end : end - i + 1);
     if (word != "{rank}" && word != "{prefix}" && word != "{ext}") {
-      return wrong("has braces around something else than rank, prefix or ext");
+      return wrong("has braces around something other than rank, prefix or ext");
     }
     i = end;
   }
@@ -288,8 +288,8 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   }
   if (known->source_name == tensor.name) return known;
   return MismatchError(
-      fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
-                  "otherwise, or leave it out with `exclude`",
+      fmt::format("the parameters {} and {} would both be written as {}; regive one of them "
+                  "differently, or leave it out with `exclude`",
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }
 

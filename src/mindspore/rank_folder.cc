@@ -28,15 +28,15 @@ std::optional<int64_t> RankOf(std::string_view folder) {
 std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& entries) {
   const std::string guess = GuessPattern(entries);
   if (!guess.empty()) {
-    return fmt::format("; are its ranks named otherwise? Then give a pattern: {}",
+    return fmt::format("; if its ranks have other names, give a pattern: {}",
                        Escape(PathIn(folder, guess)));
   }
   const bool has_files = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
     return entry.is_regular && !CheckpointExtension(entry.name).empty();
   });
-  return fmt::format("; files or folders of other names are given by a pattern, such as {}{}",
+  return fmt::format("; for other names give a pattern, such as {}{}",
                      Escape(PathIn(folder, "node{rank}")),
-                     has_files ? ", and one file with full tensors by its own path" : "");
+                     has_files ? ", or the path of one file with full tensors" : "");
 }
 
 // Returns the rank folders of `folder` by rank.
@@ -82,7 +82,7 @@ std::string GreatestCommonStep(const std::vector<RankListing>& ranks) {
   }
   for (const auto& [step, count] : folders) {
     if (count == with_files) {
-      return fmt::format("the greatest step that all have is {0} (`suffix={0}`)", StepName(step));
+      return fmt::format("the latest step in all of them is {0} (`suffix={0}`)", StepName(step));
     }
   }
   return "no step is in all of them";
@@ -267,8 +267,8 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   if (other.count() > 0) {
     found.warnings.push_back(
         {WarningCode::kOtherChoice,
-         fmt::format("{}: MindSpore, which goes by the order of names and not by epoch and step, "
-                     "would take other files in {} of {} {}: {}",
+         fmt::format("{}: MindSpore sorts by name, not by epoch and step, and would take other "
+                     "files in {} of {} {}: {}",
                      NameOfSource(source), other.count(), ranks.size(), places, other.Joined())});
   }
   return found;

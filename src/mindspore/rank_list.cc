@@ -40,7 +40,8 @@ Result<Shape> LeastShape(const ShardGrid& source, const ShardGrid& target, std::
     const int64_t a = source.cuts()[d];
     const int64_t b = target.cuts()[d];
     const auto lcm = CheckedMul(a / std::gcd(a, b), b);
-    if (!lcm) return MismatchError(fmt::format("{}: the cuts {} and {} are too many", where, a, b));
+    if (!lcm)
+      return MismatchError(fmt::format("{}: the cuts {} and {} make too many parts", where, a, b));
     full.push_back(*lcm);
   }
   return full;

@@ -64,8 +64,7 @@ class ParameterCounting {
 
  private:
   static Status Untold(std::string_view why) {
-    return InvalidArgumentError(
-        fmt::format("how many parameters the source has cannot be told: {}", why));
+    return InvalidArgumentError(fmt::format("cannot count the parameters of the source: {}", why));
   }
 
   Result<Shape> FullShapeOf(const ParameterLayout& layout, const Shape& shard,

@@ -88,10 +88,10 @@ class StageCutter {
   // Ends the stage. Errors: kMismatch.
   Status Finish(const std::string& checkpoint, SpecLayouts& out) {
     if (misfits_.count() > 0) {
-      return MismatchError(fmt::format(
-          "{}: {} of the parameters of {} cannot be cut as it says; an entry before those may say "
-          "otherwise for them (shapes here are taken for full ones: is this one rank's file?):{}",
-          Escape(spec_.path), misfits_.count(), Escape(checkpoint), misfits_.Lines()));
+      return MismatchError(
+          fmt::format("{}: {} parameters of {} cannot be cut as it says; add an entry for them "
+                      "before it (these shapes have to be full ones: is this one rank's file?):{}",
+                      Escape(spec_.path), misfits_.count(), Escape(checkpoint), misfits_.Lines()));
     }
     if (layouts_.layouts.empty()) {
       return MismatchError(
@@ -151,7 +151,7 @@ class SyntaxCheck : public Json::json_sax_t {
   bool end_array() override { return Close(); }
   bool key(std::string& key) override {
     return open_.back().insert(key).second ||
-           Fail(fmt::format("the key {} comes twice in one object", Quote(key)));
+           Fail(fmt::format("the key {} occurs twice in one object", Quote(key)));
   }
   bool parse_error(size_t position, const std::string& token, const Json::exception&) override {
     return Fail(position > size_ ? fmt::format("expected JSON, found its end at byte {}", size_)
@@ -439,9 +439,8 @@ Result<SpecLayouts> LayoutsOfNames(const StrategySpec& spec) {
     out.stages.push_back(std::move(layouts));
   }
   out.notes.emplace_back(
-      "no checkpoint is given (`checkpoint`): only the parameters that the entries name have "
-      "layouts, "
-      "an optimizer's copies too");
+      "without a checkpoint (`checkpoint`), only parameters that entries name get layouts; name an "
+      "optimizer's copies too");
   return out;
 }
 

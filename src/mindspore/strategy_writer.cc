@@ -355,7 +355,7 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
   if (writer.replaced() > 0) {
     recoded.warnings.push_back(
         {WarningCode::kRepeatedNames,
-         fmt::format("items whose names come again: {}; in JSON the last of a name counts",
+         fmt::format("items with repeated names: {}; JSON keeps the last of each name",
                      writer.replaced())});
   }
   recoded.bytes = writer.TakeBytes(current_stage);
@@ -376,7 +376,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
         old_names.emplace(std::pair(parameter.stage, name), parameter.name);
     if (!is_new && other->second != parameter.name) {
       return InvalidArgumentError(fmt::format(
-          "{}: the parameters {} and {} would both be called {}; rename one of them otherwise",
+          "{}: the parameters {} and {} would both be called {}; regive one of them differently",
           Escape(options.input), Quote(other->second), Quote(parameter.name), Quote(name)));
     }
     parameter.name = std::move(name);

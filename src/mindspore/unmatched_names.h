@@ -24,7 +24,7 @@ namespace reshard {
 // - where unmatched tensors hold more than half of the bytes, and the strategy has none of the
 //   files' names, or they are ten or more.
 inline constexpr std::string_view kUnmatchedAllowed =
-    "`unmatched=copy` converts all the same, `exclude` leaves parameters out";
+    "`unmatched=copy` converts anyway, `exclude` leaves parameters out";
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
                   const PlanFindings& findings, uint64_t bytes, std::string_view way_out);
 

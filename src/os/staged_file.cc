@@ -169,8 +169,8 @@ Status StagedFile::ChooseMode(const WriteOptions& options) {
   if (storage != StorageKind::kMemory) write_back_ = options.write_back;
   if (options.mode == WriteMode::kDirect && !SetDirect(fd, true)) {
     return InvalidArgumentError(
-        fmt::format("{}: this file system takes no direct writes; leave `io.target` to choose, or "
-                    "say `io.target=buffered`",
+        fmt::format("{}: this file system takes no direct writes; choose `io.target=buffered`, or "
+                    "leave `io.target` out",
                     Escape(path_)));
   }
   direct_ = options.mode == WriteMode::kDirect ||

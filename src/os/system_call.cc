@@ -75,8 +75,9 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
       std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
     return NotFoundError(fmt::format(
         "{}: {}", Escape(path),
-        IsAddress(path) ? "remote storage is not read; copy the files to a folder, or mount it"
-                        : "does not exist"));
+        IsAddress(path)
+            ? "reshard does not read remote storage; copy the files to a folder, or mount it"
+            : "does not exist"));
   }
   std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
                                     std::generic_category().message(error));

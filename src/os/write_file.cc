@@ -25,7 +25,7 @@ Result<FilePlace> FilePlaceOf(const std::string& path) {
   FilePlace place{whole.has_parent_path() ? whole.parent_path().string() : ".",
                   whole.filename().string()};
   if (!place.name.empty() && place.name != "." && place.name != "..") return place;
-  return InvalidArgumentError(fmt::format("{}: is no name of a file", Quote(path)));
+  return InvalidArgumentError(fmt::format("{}: is not the name of a file", Quote(path)));
 }
 
 // Of `name` in `folder`, which `path` stands for.
@@ -52,7 +52,7 @@ Status WriteStaged(const OutputDirectory& folder, const std::string& name, const
   Status status = folder.WriteFile(staged, bytes);
   if (status.code() == StatusCode::kAlreadyExists) {
     return AlreadyExistsError(
-        fmt::format("{}: exists; another run is writing {}, or one was killed: then remove it",
+        fmt::format("{}: exists; another run is writing {}, or was killed: if so, remove this file",
                     Escape(StagedName(path)), Escape(path)));
   }
   if (status.ok()) status = folder.Rename(staged, folder, name);
@@ -81,7 +81,8 @@ Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& n
     if (entry && entry->size == 0) return lock;
     RESHARD_RETURN_IF_ERROR(folder.RemoveFile(staged));  // a run was killed
   }
-  return IoError(fmt::format("{}: is replaced again and again", Escape(folder.PathOf(staged))));
+  return IoError(
+      fmt::format("{}: another program keeps replacing it", Escape(folder.PathOf(staged))));
 }
 
 }  // namespace

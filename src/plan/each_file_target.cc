@@ -35,10 +35,9 @@ Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>&
     RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice.TargetName(name, made));
     const auto [other, is_new] = taken.emplace(*target_name, name);
     if (is_new) continue;
-    return MismatchError(
-        fmt::format("{}: the parameters {} and {} would both be written as {}; rename one of them "
-                    "otherwise",
-                    Escape(path), Quote(other->second), Quote(name), Quote(other->first)));
+    return MismatchError(fmt::format(
+        "{}: the parameters {} and {} would both be written as {}; regive one of them differently",
+        Escape(path), Quote(other->second), Quote(name), Quote(other->first)));
   }
   return {};
 }
@@ -50,8 +49,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   const std::string& path = source().PathOf(table->file());
   if (table->table().container() == container_) {
     return MismatchError(
-        fmt::format("{}: is a {} file already; name the other format, or leave it "
-                    "out",
+        fmt::format("{}: is already a {} file; name the other format, or leave it out",
                     Escape(path), ExtensionOf(container_)));
   }
   std::vector<std::string> names;

@@ -163,7 +163,7 @@ class PlanMaker {
   }
 
   Status NotFilled() const {
-    return MismatchError(fmt::format("parameter {}: its pieces do not fill it one behind the other",
+    return MismatchError(fmt::format("parameter {}: its pieces do not fill it one after the other",
                                      Quote(array_.name)));
   }
 
@@ -176,7 +176,7 @@ class PlanMaker {
       const ByteRange range = {begin, Volume(piece.box) * ItemBytes(array_.dtype)};
       if (array_.dtype != tensor.dtype &&
           !(IsCastSource(tensor.dtype) && IsCastTarget(array_.dtype))) {
-        return MismatchError(fmt::format("parameter {}: {} is not cast to {}", Quote(array_.name),
+        return MismatchError(fmt::format("parameter {}: cannot cast {} to {}", Quote(array_.name),
                                          DTypeName(tensor.dtype), DTypeName(array_.dtype)));
       }
       if (Volume(piece.place) != Volume(piece.box) || !Follows(piece, array_, range)) {

@@ -66,9 +66,8 @@ Status CheckRenames(const Renames& renames) {
   for (const auto* map : {&renames.names, &renames.patterns}) {
     for (const auto& [from, to] : *map) {
       if (from.empty() || to.empty()) {
-        return InvalidArgumentError(
-            fmt::format("renaming {} to {}: a parameter needs a name of a byte at least",
-                        Quote(from), Quote(to)));
+        return InvalidArgumentError(fmt::format(
+            "renaming {} to {}: a parameter's name has at least one byte", Quote(from), Quote(to)));
       }
       if (IsTooLong(to)) return TooLong(from, to);
     }
@@ -94,10 +93,10 @@ Status CheckRenames(const Renames& renames) {
 Status CheckCasts(const std::vector<CastRule>& casts) {
   for (auto rule = casts.begin(); rule != casts.end(); ++rule) {
     if (rule->dtype && !IsCastTarget(*rule->dtype)) {
-      return InvalidArgumentError(fmt::format(
-          "`casts`: nothing is cast to {}; expected Float16, BFloat16, Float32, Float64, "
-          "Float8E4M3FN or Float8E5M2",
-          DTypeName(*rule->dtype)));
+      return InvalidArgumentError(
+          fmt::format("`casts`: cannot cast to {}; expected Float16, BFloat16, Float32, Float64, "
+                      "Float8E4M3FN or Float8E5M2",
+                      DTypeName(*rule->dtype)));
     }
     const bool is_repeated = std::any_of(casts.begin(), rule, [&](const CastRule& earlier) {
       return earlier.pattern == rule->pattern;
@@ -105,8 +104,8 @@ Status CheckCasts(const std::vector<CastRule>& casts) {
     if (is_repeated) {
       return InvalidArgumentError(
           rule->pattern.empty()
-              ? "`casts`: two rules without a pattern; the first would decide: leave one out"
-              : fmt::format("`casts`: two rules for {}; the first would decide: leave one out",
+              ? "`casts`: two rules without a pattern; the first would decide: remove one"
+              : fmt::format("`casts`: two rules for {}; the first would decide: remove one",
                             Quote(rule->pattern)));
     }
   }
@@ -160,10 +159,10 @@ Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
   });
   if (rule == casts_.end() || !rule->dtype || *rule->dtype == dtype) return dtype;
   if (IsCastSource(dtype)) return *rule->dtype;
-  return UnsupportedError(fmt::format(
-      "parameter {}: {} is not cast to {}: only Float16, BFloat16, Float32 and Float64 are cast; "
-      "leave it as it is with a rule of `casts` before this one",
-      Quote(name), DTypeName(dtype), DTypeName(*rule->dtype)));
+  return UnsupportedError(
+      fmt::format("parameter {}: cannot cast {} to {}: only Float16, BFloat16, Float32 and Float64 "
+                  "can be cast; keep it with an earlier rule of `casts`",
+                  Quote(name), DTypeName(dtype), DTypeName(*rule->dtype)));
 }
 
 Status ParameterChoice::NothingTaken(uint64_t parameters, std::string_view name,
@@ -185,8 +184,8 @@ Result<const std::string*> ParameterChoice::TargetName(const std::string& name,
     if (!by_pattern) continue;
     if (fitting != nullptr) {
       return InvalidArgumentError(
-          fmt::format("the parameter {} would be renamed by the patterns {} and {}; make them fit "
-                      "different names, or give its new name by itself",
+          fmt::format("parameter {} fits the patterns {} and {}; make them fit different names, or "
+                      "give its new name by itself",
                       Quote(name), Quote(*fitting), Quote(pattern)));
     }
     if (IsTooLong(*by_pattern)) return TooLong(name, *by_pattern);

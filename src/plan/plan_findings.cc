@@ -99,11 +99,11 @@ std::vector<Warning> PlanFindings::Warnings() const {
       "in no strategy and not in the file of rank 0, which MindSpore leaves out; each is taken "
       "from the lowest rank that has it");
   add(WarningCode::kLeftOut, named_as_metadata,
-      "that a file's own metadata has the name of, which MindSpore would take for a dtype; files "
-      "with such a parameter have no such metadata");
+      "named like a key of the file's metadata, which MindSpore would take for a dtype; files with "
+      "such a parameter leave this metadata out");
   add(WarningCode::kWithoutLayout, not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
-      "tensor (where ranks have shards, the strategy is not complete)");
+      "tensor (if ranks hold shards of them, the strategy is incomplete)");
   add(WarningCode::kWithoutLayout, not_in_target_strategy,
       "without a layout in the target strategy, written in full for each rank");
   if (!absent.empty()) {
@@ -119,12 +119,12 @@ std::vector<Warning> PlanFindings::Warnings() const {
                      absent.size(), absent.size() == 1 ? "" : "s", names.Joined())});
   }
   add(WarningCode::kOtherShapes, other_shapes,
-      "of other full shapes than the tensor_shape of a strategy says");
+      "whose full shapes differ from the tensor_shape of a strategy");
   if (!empty_files.empty()) {
     warnings.push_back(
         {WarningCode::kEmptyTargets,
          fmt::format(
-             "{} target file{} without a parameter, empty, which MindSpore does not load: {}",
+             "{} empty target file{}, without a parameter, which MindSpore does not load: {}",
              empty_files.size(), empty_files.size() == 1 ? "" : "s",
              FirstOf({empty_files.begin(), empty_files.end()}))});
   }

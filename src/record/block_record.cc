@@ -200,7 +200,7 @@ Status TakeField(int field, const JsonValue& value, PartialValue& partial, Taken
 Result<std::string> EncodeBlockRecord(const BlockRecord& record) {
   const auto refuse = [&](const std::string& fault) {
     return InvalidArgumentError(
-        fmt::format("no block record of {} may hold this: {}", Quote(record.path), fault));
+        fmt::format("a block record of {} cannot hold this: {}", Quote(record.path), fault));
   };
   if (const auto fault = HeadFaultOf(record)) return refuse(*fault);
   std::string bytes = HeadLine(record);

@@ -36,7 +36,7 @@ bool IsOfStage(std::string_view name, std::string_view base, std::string_view en
 }
 
 Status Refuse(const std::string& fault) {
-  return InvalidArgumentError(fmt::format("no manifest may hold this: {}", fault));
+  return InvalidArgumentError(fmt::format("a manifest cannot hold this: {}", fault));
 }
 
 Result<std::string> CheckedDigest(const std::string& digest) {
@@ -197,7 +197,7 @@ class ManifestReader {
       case kFileEncryption:
         file_.encryption = ParseEncryptionMode(*value.text);
         if (file_.encryption) return {};
-        return CorruptError(fmt::format("{} is no way to encrypt", Quote(*value.text)));
+        return CorruptError(fmt::format("{} is not an encryption mode", Quote(*value.text)));
       case kRecordPath:
         if (*value.text == RecordPath(file_.path)) return {};
         return CorruptError(fmt::format("expected {}, found {}", Quote(RecordPath(file_.path)),
@@ -376,7 +376,7 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
                      [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
   if (!has_seal) {
     return CorruptError(fmt::format(
-        "{}: byte {}: the member \"digest\" is not set out as the end of a manifest is; {}",
+        "{}: byte {}: the member \"digest\" is not formatted as at the end of a manifest; {}",
         Escape(path), bytes.size(), kManifestAdvice));
   }
   return reader.TakeManifest();

@@ -16,7 +16,7 @@ namespace {
 
 Status Refuse(const std::string& path, const std::string& fault) {
   return InvalidArgumentError(
-      fmt::format("no part record of {} may hold this: {}", Quote(path), fault));
+      fmt::format("a part record of {} cannot hold this: {}", Quote(path), fault));
 }
 
 enum PartHeadField : int {

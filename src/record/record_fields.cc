@@ -68,7 +68,7 @@ Status AddDim(uint64_t number, std::vector<int64_t>& dims) {
 
 Status SetDType(const std::string& name, DType& dtype) {
   const auto known = ParseDType(name);
-  if (!known) return CorruptError(fmt::format("{} is no dtype", Quote(name)));
+  if (!known) return CorruptError(fmt::format("{} is not a dtype", Quote(name)));
   dtype = *known;
   return {};
 }

@@ -192,10 +192,9 @@ class ShapeReader {
   bool GiveBytes(const std::string& text) {
     std::optional<std::string> bytes = BytesOfText(text);
     if (!bytes) {
-      return Fail(
-          OfValue(fmt::format("{} stands for no bytes: a backslash comes twice, bytes "
-                              "that are not UTF-8 as \\xHH",
-                              Quote(text))));
+      return Fail(OfValue(fmt::format(
+          "{} stands for no bytes: write a backslash as two, bytes that are not UTF-8 as \\xHH",
+          Quote(text))));
     }
     return Give({.text = &*bytes});
   }

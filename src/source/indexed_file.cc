@@ -47,9 +47,8 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
   if (reader.decryption() == Decryption::kUnproven &&
       (read.status().code() == StatusCode::kCorrupt ||
        read.status().code() == StatusCode::kUnsupported)) {
-    return CorruptError(
-        fmt::format("{}; that is what it decrypts to: is the key the one of this file?",
-                    read.status().message()));
+    return CorruptError(fmt::format("{}; this is what the file decrypts to: is the key right?",
+                                    read.status().message()));
   }
   RESHARD_RETURN_IF_ERROR(read.status());
   return IndexedFile(file, bytes.size, *std::move(read));

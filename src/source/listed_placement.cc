@@ -113,8 +113,7 @@ Status ListedPlacement::NotHeld(const SourceTensor& tensor, const Part& part) co
   NumberRanges ranks;
   for (const int64_t rank : PartOf(tensor, part).ranks) ranks.Add(rank);
   return MismatchError(fmt::format(
-      "parameter {}: box {} of the full shape {} is in no source file; it ought to be "
-      "in that of {}",
+      "parameter {}: box {} of the full shape {} is in no source file; expected it in that of {}",
       Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), ranks.ToWords("rank")));
 }
 

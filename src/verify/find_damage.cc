@@ -230,7 +230,7 @@ class FileComparison {
     if (damage.path.empty()) {
       damage = {.path = record.head.path,
                 .kind = DamageKind::kContent,
-                .detail = "the file has its digest, but its blocks have not"};
+                .detail = "the file matches its digest, but its blocks do not match theirs"};
     }
     damage.block = {.index = bad.front().first, .range = bad.front().second};
     damage.bad_blocks = bad.size();
@@ -257,8 +257,7 @@ Result<DamageReport> FindDamage(const ManifestSet& set,
     for (const ManifestFile& file : manifest.files) {
       if (file.encryption && key == nullptr) {
         return UnsupportedError(fmt::format(
-            "{}: is encrypted ({}), and its digests are of what it decrypts to; its key "
-            "is needed: `key`",
+            "{}: is encrypted ({}), and its digests are of the plain bytes; give its key (`key`)",
             Escape(file.path), EncryptionModeName(*file.encryption)));
       }
       tasks.push_back({.plan = &manifest.plan, .file = &file});

@@ -185,7 +185,7 @@ void TargetDigest::AddPiece(std::span<const std::byte> piece) {
 Status TargetDigest::Compare() const {
   constexpr const char* kAdvice =
       "nothing was published; this is a fault of the host's memory or of reshard: convert again, "
-      "and report it if it comes back";
+      "and report it if it happens again";
   if (changed_literal_) {
     return InternalError(fmt::format("{}: the header at offset {} is not the planned one; {}",
                                      Escape(plan_.path), *changed_literal_, kAdvice));

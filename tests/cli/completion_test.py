@@ -32,8 +32,8 @@ def output_of(*arguments):
 
 
 def subcommands(*command):
-    """Returns the words that --help lists below `Subcommands:`."""
-    _, _, listed = output_of(*command, "--help").partition("\nSubcommands:\n")
+    """Returns the words that --help lists below `Commands:`."""
+    _, _, listed = output_of(*command, "--help").partition("\nCommands:\n")
     return re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE)
 
 

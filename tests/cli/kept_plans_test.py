@@ -132,9 +132,9 @@ def check_jobs(program, scratch):
     expected = files_of(scratch / "fresh")
     ranks = [f"rank_{rank}/checkpoint_{rank}.ckpt" for rank in range(4)]
     for name, arguments, says, kept in (
-        ("alone", ["--resume"], "2 files kept, finished by an interrupted run", ranks[:2]),
-        ("alone", ["--resume=verify"], "2 files kept, finished by an interrupted run", ranks[:2]),
-        ("publishing", ["--resume"], "they were left whole by an earlier run", ranks),
+        ("alone", ["--resume"], "2 files kept from an interrupted run", ranks[:2]),
+        ("alone", ["--resume=verify"], "2 files kept from an interrupted run", ranks[:2]),
+        ("publishing", ["--resume"], "finished by an earlier run", ranks),
         ("workers", ["--shard", "1/2"], "the set is published", ranks[:2]),
     ):
         check_job(name, program, source, expected, scratch / "out", arguments, says, kept)

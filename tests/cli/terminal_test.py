@@ -145,9 +145,23 @@ class TerminalTest(unittest.TestCase):
         _, shown, _ = run_on_terminal(diff, self.folder, data_too=True)
         self.assertLess(len(shown.splitlines()), 41)
         self.assertIn(b"model.layers.*.attention.wq.weight x 12", shown)
-        self.assertIn(b"--long has all", shown)
+        self.assertIn(b"--long lists all", shown)
         _, shown, _ = run_on_terminal([*diff, "--long"], self.folder, data_too=True)
         self.assertEqual(shown.count(b"\n"), piped.count(b"\n"))
+
+    def test_a_file_of_many_fits_a_screen(self):
+        self.make("file", "--layers", "12", "--hidden", "8", "--ffn", "8", "--vocab", "8")
+        inspect = ["inspect", "file/rank_0/llama-1_100.ckpt"]
+        _, _, piped = run_on_terminal(inspect, self.folder)
+        self.assertGreater(len(piped.splitlines()), 300)
+        _, shown, _ = run_on_terminal(inspect, self.folder, data_too=True)
+        self.assertLess(len(shown.splitlines()), 41)
+        self.assertIn(b"layers.* x 12", shown)
+        self.assertIn(b"--long lists all", shown)
+        for all_of_them in (["--long"], ["-v"], ["--include", "*.wq.*"]):
+            _, _, expected = run_on_terminal([*inspect, *all_of_them], self.folder)
+            _, shown, _ = run_on_terminal([*inspect, *all_of_them], self.folder, data_too=True)
+            self.assertEqual(shown.count(b"\n"), expected.count(b"\n"))
 
     def test_no_progress_where_none_is_wanted(self):
         for name, options, variables in (("quiet", ["-q"], {}), ("dumb", [], {"TERM": "dumb"})):

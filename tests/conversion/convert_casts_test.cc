@@ -174,7 +174,7 @@ TEST(ConvertCastsTest, RefusesWhatNothingIsCastTo) {
   folder.options().selection.casts = {{"*", DType::kInt8}};
   auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(report.status().message(), HasSubstr("nothing is cast to Int8"));
+  EXPECT_THAT(report.status().message(), HasSubstr("cannot cast to Int8"));
   folder.options().selection.casts = {{"*", DType::kFloat16}, {"*", {}}};
   report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
@@ -188,7 +188,7 @@ TEST(ConvertCastsTest, RefusesFloatsThatAreNotCast) {
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kUnsupported);
   EXPECT_THAT(report.status().message(),
-              HasSubstr("parameter \"w\": Float8E5M2 is not cast to BFloat16"));
+              HasSubstr("parameter \"w\": cannot cast Float8E5M2 to BFloat16"));
   folder.options().selection.casts.insert(folder.options().selection.casts.begin(), {"w", {}});
   RunConvert(folder.options());
   EXPECT_EQ(folder.Target(0).front().dtype, DType::kFloat8E5M2);

@@ -217,8 +217,8 @@ TEST(ConvertChoiceTest, RefusesNamesThatCannotBe) {
     std::string message;
   };
   const Row rows[] = {
-      {{{"w", ""}}, StatusCode::kInvalidArgument, "renaming \"w\" to \"\": a parameter needs"},
-      {{{"", "w"}}, StatusCode::kInvalidArgument, "renaming \"\" to \"w\": a parameter needs"},
+      {{{"w", ""}}, StatusCode::kInvalidArgument, "renaming \"w\" to \"\": a parameter's name"},
+      {{{"", "w"}}, StatusCode::kInvalidArgument, "renaming \"\" to \"w\": a parameter's name"},
       {{{"w", std::string(65537, 'x')}},
        StatusCode::kInvalidArgument,
        "expected a name of at most 65536 bytes, found 65537"},
@@ -267,7 +267,7 @@ TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
                   Says(WarningCode::kUnusedPatterns,
                        "1 of the patterns of `exclude` matches no parameter: \"accu_grads*\""),
                   Says(WarningCode::kUnusedRenames,
-                       "1 of the names that `renames` replaces is no parameter's: \"weight\"")));
+                       "1 of the names that `renames` replaces is in no source file: \"weight\"")));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Named(kStep, "z")));
 }
 
@@ -354,8 +354,9 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   wrong.options().checks.reference = options.checks.reference;
   wrong.options().checks.replicas = CheckReplicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
-  EXPECT_THAT(message, HasSubstr("1 of 3 parameters are in full not what they are in the "
-                                 "reference "));
+  EXPECT_THAT(
+      message,
+      HasSubstr("1 of 3 parameters have another dtype or full shape than in the reference "));
   EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));
   EXPECT_EQ(Plan(wrong.options()).status().message(), message);
   wrong.options().selection.exclude = {"w"};

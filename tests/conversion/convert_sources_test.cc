@@ -168,7 +168,7 @@ TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
   EXPECT_THAT(Fault().message(), HasSubstr("the source is named twice"));
   folder_.options().source.path.clear();
   EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
-  EXPECT_THAT(Fault().message(), HasSubstr("add the folder of one of these ranks"));
+  EXPECT_THAT(Fault().message(), HasSubstr("puts it in rank 1: add its folder;"));
   folder_.options().source.files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fault().message(),

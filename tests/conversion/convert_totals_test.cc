@@ -128,7 +128,8 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   folder.options().target.folder += "2";
   const Status status = Refused(folder);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("cannot be told: no file of stage 1 is there"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("cannot count the parameters of the source: no file of stage 1 is there"));
 }
 
 TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
@@ -206,7 +207,8 @@ TEST(StageAloneTest, IsReported) {
   EXPECT_THAT(Convert(folder.options())->stage_alone, Optional(0));
   folder.options().target.folder += "2";
   folder.options().checks.parameters = RoundedCount{24, 1};
-  EXPECT_THAT(Refused(folder).message(), HasSubstr("cannot be told: it is stage 0 of several"));
+  EXPECT_THAT(Refused(folder).message(),
+              HasSubstr("cannot count the parameters of the source: it is stage 0 of several"));
 }
 
 TEST(StageAloneTest, IsToldByTheNumberOfTheStage) {

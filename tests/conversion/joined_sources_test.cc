@@ -78,7 +78,7 @@ TEST_F(JoinedSourcesTest, OfAnotherCheckpointOfTheSameSizesDoNot) {
   EXPECT_THAT(
       forced->warnings,
       testing::Contains(Says(WarningCode::kFilesAbandoned,
-                             HasSubstr("in no manifest any more: rank_2/checkpoint_2.ckpt"))));
+                             HasSubstr("no longer in any manifest: rank_2/checkpoint_2.ckpt"))));
 }
 
 TEST_F(JoinedSourcesTest, AFileThatOnlyOneOfThemReadsIsNotCompared) {

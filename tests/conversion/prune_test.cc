@@ -142,7 +142,7 @@ TEST(PruneTest, IsRefusedWithoutAManifest) {
   fs::remove(set.Target("manifest.json"));
   const auto report = Convert(set.options());
   EXPECT_EQ(report.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(report.status().message(), HasSubstr("no manifest that could be read"));
+  EXPECT_THAT(report.status().message(), HasSubstr("there is none that can be read"));
   EXPECT_TRUE(fs::exists(set.Target("rank_3/checkpoint_3.ckpt")));
 }
 
@@ -213,7 +213,7 @@ TEST(OriginTest, AFolderInItsPlaceIsRefusedBeforeAnythingIsWritten) {
   const FolderContents before = ReadFolder(set.options().target.folder);
   const auto report = Convert(set.options());
   EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(report.status().message(), HasSubstr("origin.jsonl: neither free nor a file"));
+  EXPECT_THAT(report.status().message(), HasSubstr("origin.jsonl: expected a file or nothing"));
   EXPECT_EQ(ReadFolder(set.options().target.folder), before);
 }
 

@@ -82,7 +82,7 @@ TEST_F(RecodeTest, TakesAllFilesOfFoldersThatBeginWithRank) {
   options_.files = "_(5|7)\\.";
   EXPECT_THAT(Recoded(), ElementsAre("rank_0/net-1_5.safetensors"));
   options_.files = "(";
-  EXPECT_THAT(Recode(options_).status().message(), HasSubstr("no regular expression"));
+  EXPECT_THAT(Recode(options_).status().message(), HasSubstr("not a regular expression"));
   options_.files = "rank";  // of folders no name counts
   EXPECT_EQ(Recode(options_).status().code(), StatusCode::kNotFound);
 }
@@ -149,7 +149,7 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
 TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
   AddFile("n.safetensors", {MakeTensor("w", DType::kFloat32, {2})});
   options_.format = TargetFormat::kCkpt;
-  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("is a .ckpt file already"));
+  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("is already a .ckpt file"));
   options_.format = TargetFormat::kSafetensors;
   EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("expected .ckpt files"));
   options_.format = TargetFormat::kUnified;

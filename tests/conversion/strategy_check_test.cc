@@ -283,9 +283,10 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   // A file that cannot be sampled is nobody's loss but the sample's.
   folder.WriteRank(6, std::string("no checkpoint"));
   folder.options().checks.replicas = CheckReplicas::kSample;
-  EXPECT_THAT(folder.Warnings(), ElementsAre(Says(WarningCode::kNotCompared,
-                                                  AllOf(HasSubstr("could not be sampled: rank 6: "),
-                                                        HasSubstr(RankPath(6))))));
+  EXPECT_THAT(folder.Warnings(),
+              ElementsAre(Says(WarningCode::kNotCompared,
+                               AllOf(HasSubstr("that the conversion does not need: rank 6: "),
+                                     HasSubstr(RankPath(6))))));
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
   folder.options().run.progress = WithBytes([&] { folder.RemoveRank(7); });

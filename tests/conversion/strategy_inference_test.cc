@@ -200,7 +200,7 @@ TEST_F(StrategyInferenceTest, WhatIsLeftOutIsTold) {
                        HasSubstr(R"(1 parameters are not in the reference; left out, so that )"
                                  R"(conversions copy them as they stand: "stranger")")),
                   Says(WarningCode::kReplicasDiffer,
-                       HasSubstr(R"(1 parameters are whole on each rank, but not the same)"))));
+                       HasSubstr(R"(1 parameters are whole on each rank but differ)"))));
 }
 
 TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {
@@ -216,8 +216,10 @@ TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {
   const TestTensor quarter = MakeTensor("w", DType::kFloat32, {1, 4});
   const TestTensor other = MakeTensor("w", DType::kInt32, {2, 4});
   const Row rows[] = {
-      {"no equal part", {odd, odd}, "the shape [3, 4] of its shard is no equal part of the full"},
-      {"other dimensions", {flat, flat}, "the shape [8] of its shard is no equal part"},
+      {"not an equal part",
+       {odd, odd},
+       "the shape [3, 4] of its shard is not an equal part of the full"},
+      {"other dimensions", {flat, flat}, "the shape [8] of its shard is not an equal part"},
       {"too many parts", {quarter, quarter}, "are no equal parts for 2 ranks"},
       {"shapes of ranks",
        {half, quarter},

@@ -74,7 +74,7 @@ TEST_P(PrefixTest, OfTheSourceStrategyIsNamed) {
   const Status status = ConvertStatus(folder);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("src.ckpt: has no layout for"), HasSubstr(words),
-                                      HasSubstr("; `unmatched=copy` converts all the same")));
+                                      HasSubstr("; `unmatched=copy` converts anyway")));
   folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
@@ -148,7 +148,7 @@ TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("src.ckpt: has no layout for 10 of the files' tensors, which are 480 "
                               "of the 584 bytes to be copied: \"u0\", "),
-                    HasSubstr("; `unmatched=copy` converts all the same, `exclude` leaves")));
+                    HasSubstr("; `unmatched=copy` converts anyway, `exclude` leaves")));
   folder.options().selection.exclude = {"u0"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
   folder.options().selection.exclude.clear();

@@ -119,7 +119,7 @@ class Shards:
                 error = done.stderr.decode()
                 assert done.returncode == 6, f"{command}: {done.returncode} {error}"
                 assert f"waiting for {holder}, which holds {target}/.reshard/begin" in error, error
-                assert f"held by {holder}, which has not let go of it within 3 s" in error, error
+                assert f"still held by {holder} after 3 s" in error, error
         assert beginning.finish().returncode == 0
         with harness.Stopped(self.command(target, "1/2"), "fallocate", 1, log) as writing:
             holder = f"process {writing.stopped} on {socket.gethostname()}"

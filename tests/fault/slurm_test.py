@@ -208,7 +208,7 @@ class Conversion:
                 done = self.slurm.run("srun", *options, *command)
                 error = done.stderr.decode()
                 self.check(done.returncode, error)
-                assert ("nothing to do; the set is published already" in error) == again, error
+                assert ("nothing to do: the set is already published" in error) == again, error
         command = self.begin("a batch script with srun")
         job, code = self.slurm.submit(f"srun {shlex.join(command)}", "--ntasks=2")
         self.check(code, self.slurm.output(job))
@@ -232,7 +232,7 @@ class Conversion:
         assert done.returncode == 3 and b"2/4" in done.stderr, done.stderr.decode()
         alone, code = self.slurm.submit(f"exec {command}", "--array=2")
         said = self.slurm.output(alone, 2)
-        assert code == 3 and "begun as 4 shards, now run as 1 shard;" in said, said
+        assert code == 3 and "begun as 4 shards, but now run as 1 shard;" in said, said
         assert "requeue" in said and "--shard 2/4" in said and "remove" not in said, said
         self.slurm.requeue(f"{job}_2", 1)
         assert self.slurm.state(f"{job}_2") == ["COMPLETED", "0:0", "1"], self.slurm.output(job, 2)
@@ -244,7 +244,7 @@ class Conversion:
         self.slurm.requeue(f"{job}_3", 1)
         said = self.slurm.output(job, 3)
         assert self.slurm.state(f"{job}_3") == ["COMPLETED", "0:0", "1"], said
-        assert "shard 3/4: nothing to do; the set is published already" in said, said
+        assert "shard 3/4: nothing to do: the set is already published" in said, said
         self.check(0, said)
 
     def tasks_in_python(self, python, package):

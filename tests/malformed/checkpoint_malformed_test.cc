@@ -268,10 +268,9 @@ INSTANTIATE_TEST_SUITE_P(
                       "a tensor, but the Value of this tag before it is a MapTensor"},
         MalformedCase{"map_types_differ", Map("m", "int32") + Map("m", "uint32"), kCorrupt,
                       "of type \"uint32\" for \"int32\""},
-        MalformedCase{
-            "tag_twice_apart", Valid("w") + Valid("v") + Valid("w"), kCorrupt,
-            "parameter \"w\" at offset 38: it was there before, at offset 0, with others in "
-            "between"},
+        MalformedCase{"tag_twice_apart", Valid("w") + Valid("v") + Valid("w"), kCorrupt,
+                      "parameter \"w\" at offset 38: the same tag occurs at offset 0, with others "
+                      "in between"},
         MalformedCase{
             "parts_with_another_in_between",
             TensorValue("w", "Int8", {4}, "ab") + Valid("v") + TensorValue("w", "Int8", {4}, "cd"),
@@ -289,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
                       NumberField(1, 1) + BlockField(3, BlockField(1, "w") + BlockField(2, "")),
                       kCorrupt, "may be a strategy file"},
         MalformedCase{"strategy_in_json", "{\"current_stage\": 0}", kCorrupt,
-                      "this is JSON text, perhaps a strategy file"},
+                      "found JSON, perhaps a strategy file"},
         MalformedCase{"trailer_alone", CrcTrailer(0), kCorrupt, "no parameter in its 17 bytes"},
         MalformedCase{"trailer_of_more_than_32_bits", Valid("w") + CrcTrailer(uint64_t{1} << 32),
                       kCorrupt, "the number in the CRC trailer exceeds 32 bits"},

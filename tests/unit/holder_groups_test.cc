@@ -67,7 +67,7 @@ TEST(HolderGroupsTest, HasToFitTheLayouts) {
        {"other shards",
         {0, 1},
         "0.pb: the ranks 0 and 1 are in one list of ranks that hold the same weights [0, 1], but "
-        "by src.ckpt they hold different shards of parameter \"w\"; is it of another run?"},
+        "by src.ckpt they hold different shards of parameter \"w\"; is it from another run?"},
        {"ranks beyond", {4, 8}, "0.pb: expected ranks from 0 to 7 (by src.ckpt), found [4, 8]"}},
       MakeStrategy({{"w", MakeLayout({2, 4}, {{0, -1}})}, {"v", MakeLayout({2, 4}, {{-1, -1}})}}));
 }

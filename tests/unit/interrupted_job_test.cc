@@ -109,7 +109,7 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
   ASSERT_TRUE(forced.ok()) << forced.status().message();
   EXPECT_THAT(forced->warnings,
               ElementsAre(Says(WarningCode::kFilesAbandoned,
-                               HasSubstr("in no manifest any more: rank_0/a.ckpt"))));
+                               HasSubstr("no longer in any manifest: rank_0/a.ckpt"))));
   EXPECT_THAT(Outputs(Target()),
               UnorderedElementsAre(Pair("rank_0/a.ckpt", "zero"), Pair("rank_2/a.ckpt", "two")));
   EXPECT_THAT(Listed("manifest.json", kOtherPlan), ElementsAre(ManifestFile{"rank_2/a.ckpt", 3}));

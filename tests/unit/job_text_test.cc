@@ -63,7 +63,7 @@ TEST(JobText, SaysWhatAnotherRunWasAbout) {
               HasSubstr("then: source tw\\x1bo, now: none"));
   other.tool_version = "0\x1b[1m";
   EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job", {}).message(),
-              HasSubstr("begun by reshard 0\\x1b[1m, this is"));
+              HasSubstr("begun by reshard 0\\x1b[1m, but this is"));
 }
 
 TEST(JobText, HasNoMoreShardsThanThereCanBe) {
@@ -85,7 +85,7 @@ TEST(JobText, SaysHowToGoOnWithShards) {
   own.workers = 1;
   EXPECT_EQ(
       CheckSameJob(begun, own, "job", {2}).message(),
-      "job: begun as 4 shards, now run as 1 shard; not finished: 2/4; run it with "
+      "job: begun as 4 shards, but now run as 1 shard; not finished: 2/4; run it with "
       "`shard=2/4`, or, of a job array, requeue the task (a new array of one task is shard 0/1)");
   own.workers = 0;
   EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),

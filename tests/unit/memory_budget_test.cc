@@ -94,7 +94,7 @@ TEST(MemoryBudget, SaysWhichLimitIsEnough) {
         ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted) << plan_bytes;
         const std::string message = refused.status().message();
         std::smatch found;
-        ASSERT_TRUE(std::regex_search(message, found, std::regex("([0-9]+)M is enough")));
+        ASSERT_TRUE(std::regex_search(message, found, std::regex("raise it to ([0-9]+)M")));
         const auto enough = DivideMemory(std::stoull(found[1]) * kMiB, 2);
         ASSERT_TRUE(enough.ok());
         const auto fits = DivideRest(*enough, plan, held);

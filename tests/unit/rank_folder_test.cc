@@ -58,8 +58,7 @@ void ExpectChosen(const Chosen& row) {
 
 TEST(RankFolderTest, ChoosesOneFileOfEachRank) {
   const std::string mindspore =
-      "MindSpore, which goes by the order of names and not by epoch and step, would take other "
-      "files in ";
+      "MindSpore sorts by name, not by epoch and step, and would take other files in ";
   const Chosen rows[] = {
       {{"one file each", {"rank_0/a.ckpt", "rank_1/b.ckpt"}, ""},
        {"rank_0/a.ckpt", "rank_1/b.ckpt"},
@@ -169,12 +168,11 @@ TEST(RankFolderTest, Rejects) {
        ": expected folders rank_N with .ckpt or .safetensors files, found none"},
       {{"files outside of rank folders", {"a.ckpt"}, ""},
        StatusCode::kNotFound,
-       "/node{rank}, and one file with full tensors by its own path"},
+       "/node{rank}, or the path of one file with full tensors"},
       {{"folders of another name", {"node0/a.ckpt", "node1/a.ckpt", "x1/"}, ""},
        StatusCode::kNotFound,
-       ": expected folders rank_N with .ckpt or .safetensors files, found none; are its ranks "
-       "named otherwise? "
-       "Then give a pattern: "},
+       ": expected folders rank_N with .ckpt or .safetensors files, found none; if its ranks have "
+       "other names, give a pattern: "},
       {{"folders of another name, guessed", {"node0/a.ckpt", "node1/a.ckpt", "x1/"}, ""},
        StatusCode::kNotFound,
        "/node{rank}"},
@@ -201,8 +199,8 @@ TEST(RankFolderTest, Rejects) {
          "rank_2/n-9_1.ckpt", "rank_2/n-8_1.ckpt"},
         ""},
        StatusCode::kMismatch,
-       ": expected checkpoints of one step, found -10_1 in ranks 0, 2; -9_1 in rank 1; the "
-       "greatest step that all have is -9_1 (`suffix=-9_1`)"},
+       ": expected checkpoints of one step, found -10_1 in ranks 0, 2; -9_1 in rank 1; the latest "
+       "step in all of them is -9_1 (`suffix=-9_1`)"},
       {{"no step in common", {"rank_0/n-1_1.ckpt", "rank_1/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found -1_2 in rank 1; -1_1 in rank 0; no step is in all of them"},
@@ -214,8 +212,8 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kMismatch,
        ": expected one checkpoint to take in each rank folder, found several: rank_0 (n-1_2.ckpt, "
-       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the greatest step "
-       "that all have is -1_1 (`suffix=-1_1`)"},
+       "n_1-1_2.ckpt); choose by the end of the name, such as `suffix=_1`; the latest step in all "
+       "of them is -1_1 (`suffix=-1_1`)"},
       {{"one step twice by leading zeros", {"rank_0/n-1_02.ckpt", "rank_0/n-1_2.ckpt"}, ""},
        StatusCode::kMismatch,
        "found several: rank_0 (n-1_02.ckpt, n-1_2.ckpt)"},
@@ -253,8 +251,7 @@ TEST(RankFolderTest, Rejects) {
       {{"a suffix of none", {"rank_0/n-1_5.ckpt", "rank_1/n-1_5.ckpt"}, "-1_6"},
        StatusCode::kNotFound,
        ": expected checkpoints (*-1_6.ckpt or *-1_6.safetensors), found none in 2 rank folders: "
-       "ranks "
-       "0-1; the greatest step that all have is -1_5 (`suffix=-1_5`)"},
+       "ranks 0-1; the latest step in all of them is -1_5 (`suffix=-1_5`)"},
       {{"a suffix of a breakpoint", {"rank_0/n-1_5_breakpoint.ckpt"}, "-1_5_breakpoint"},
        StatusCode::kNotFound,
        "expected checkpoints (*-1_5_breakpoint.ckpt or *-1_5_breakpoint.safetensors), found none "

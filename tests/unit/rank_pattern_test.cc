@@ -77,8 +77,8 @@ TEST(RankPatternTest, NamesFilesAndFolders) {
         ""},
        {{0, "node0/a-1_10.ckpt"}, {1, "node1/a-1_10.ckpt"}},
        {"no checkpoint (*.ckpt) in 1 of 3 places of the pattern: rank 2",
-        "MindSpore, which goes by the order of names and not by epoch and step, would take other "
-        "files in 1 of 3 places of the pattern: node0/a-1_9.ckpt instead of a-1_10.ckpt"}},
+        "MindSpore sorts by name, not by epoch and step, and would take other files in 1 of 3 "
+        "places of the pattern: node0/a-1_9.ckpt instead of a-1_10.ckpt"}},
       {{"folders, by suffix", {"node0/a-1_9.ckpt", "node0/a-1_10.ckpt"}, "node{rank}/", "-1_9"},
        {{0, "node0/a-1_9.ckpt"}},
        {}},

@@ -134,7 +134,8 @@ TEST_F(ResumeTest, RefusesAnotherJob) {
   ExpectRefused(Resuming(zero_), StatusCode::kMismatch, "then: target 5 rank_1/a.ckpt, now: none");
   JobSpec without = Resuming(both_);
   without.checksum = false;
-  ExpectRefused(without, StatusCode::kMismatch, "begun without `checksum=false`, now run with it");
+  ExpectRefused(without, StatusCode::kMismatch,
+                "begun without `checksum=false`, but now run with it");
   JobSpec other_plan = Resuming(both_);
   other_plan.fingerprint = kOtherPlan;
   ExpectRefused(other_plan, StatusCode::kMismatch, "had another plan (aaaa; this is bbbb)");

@@ -104,7 +104,7 @@ TEST(SafetensorsEncoderTest, ATensorCalledFormatTakesTheKey) {
 TEST(SafetensorsEncoderTest, RefusesWhatAFileCannotHold) {
   const std::vector<std::pair<Tensor, const char*>> rows = {
       {{"__metadata__", DType::kInt8, {}, 1}, "rename it"},
-      {{"\xff", DType::kInt8, {}, 1}, "no UTF-8"},
+      {{"\xff", DType::kInt8, {}, 1}, "not UTF-8"},
       {{"c", DType::kComplex128, {}, 16}, "no type for Complex128"},
       {{"h", DType::kHiFloat8, {}, 1}, "no type for HiFloat8"},
   };

@@ -103,16 +103,16 @@ TEST(SafetensorsReaderTest, RefusalsSayTensorAndValues) {
        "found 18446744073709551616"},
       {R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "found -2"},
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"dtype":"F32"}})",
-       "tensor \"w\": dtype comes twice"},
+       "tensor \"w\": dtype occurs twice"},
       {R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
        R"("w":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
-       "tensor \"w\": its name comes twice"},
+       "tensor \"w\": its name occurs twice"},
       {R"({"w":{"dtype":"F32","shape":[2]}})", "tensor \"w\": it has no data_offsets"},
       {R"({"__metadata__":{"a":1}})", "a string as metadata \"a\", found 1"},
-      {R"({"__metadata__":{},"__metadata__":{}})", "__metadata__ comes twice"},
+      {R"({"__metadata__":{},"__metadata__":{}})", "__metadata__ occurs twice"},
       {R"({"w":{"dtype":"F4","shape":[15],"data_offsets":[0,8]}})", "does not fill whole bytes"},
       {R"({})", "its tensors end at 0 of 8 bytes"},
-      {R"({"w")", "the header is no JSON from offset"},
+      {R"({"w")", "the header is not JSON from offset"},
   };
   for (const Row& row : rows) {
     const Status status = Read(WithHeader(row.header, 8)).status();

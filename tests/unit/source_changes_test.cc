@@ -124,8 +124,7 @@ TEST(SourceChanges, APipeInAFilesPlaceIsAChange) {
   EXPECT_EQ(status.code(), StatusCode::kChanged);
   EXPECT_THAT(
       status.message(),
-      HasSubstr(
-          "/a.ckpt: the file changed while it was in use: what lies there now is no regular file"));
+      HasSubstr("/a.ckpt: the file changed while it was in use: it is no longer a regular file"));
   EXPECT_EQ(files.VerifyUnchanged().code(), StatusCode::kChanged);
 }
 

@@ -106,9 +106,9 @@ TEST(StrategyRecodingTest, WhatTheOtherFormCannotHoldIsTold) {
                        R"(dropped, as protobuf has no place for them: "extra", "note")")));
   const ParameterLayout layout = MakeLayout({2}, {{0}});
   const std::string twice = ProtobufStrategy(0, {{"w", layout}, {"v", layout}, {"w", layout}});
-  EXPECT_THAT(Recode(twice, kJson).warnings,
-              ElementsAre(Says(WarningCode::kRepeatedNames,
-                               HasSubstr("items whose names come again: 1;"))));
+  EXPECT_THAT(
+      Recode(twice, kJson).warnings,
+      ElementsAre(Says(WarningCode::kRepeatedNames, HasSubstr("items with repeated names: 1;"))));
   EXPECT_THAT(Recode(ProtobufStrategy(0, {{"w", layout}}), kJson).warnings, IsEmpty());
 }
 

@@ -160,7 +160,7 @@ TEST_F(StrategySpecTest, ParametersThatCannotBeCutSo) {
       {"parameter": "step", "optimizer_shards": 2}]})");
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(report.status().message(), HasSubstr("5 of the parameters of"));
+  EXPECT_THAT(report.status().message(), HasSubstr("5 parameters of"));
   EXPECT_THAT(report.status().message(),
               HasSubstr(R"("layer.w": shape [16, 8]: parameters[0]: dimension 0 of 16 elements )"
                         R"(cannot be cut into 3 equal parts)"));
@@ -241,7 +241,7 @@ TEST(StrategySpecMalformedTest, EachErrorSaysWhere) {
       {R"({"devices": 8, "parameters": [], "extra": 1})",
        R"(s: expected no other keys than devices, stage, parameters, stages, found "extra")"},
       {R"({"devices": 8, "devices": 4, "parameters": []})",
-       R"(s: the key "devices" comes twice in one object)"},
+       R"(s: the key "devices" occurs twice in one object)"},
       {R"({"devices": 8, "parameters": [{"cuts": [2]}]})",
        R"(parameters[0]: expected the key "parameter")"},
       {R"({"devices": 8, "parameters": ["w"]})", R"(parameters[0]: expected an object, found "w")"},

@@ -289,7 +289,7 @@ TEST(StrategyTest, RejectsStageFiles) {
       {"layouts that differ",
        {StageFileOf(0, {Cut("a", {2})}), StageFileOf(0, {{"a", sharded}})},
        "stage0.ckpt and stage0.ckpt are both of stage 0 but differ: in the layout of \"a\"; remove "
-       "the one that is not of this run"},
+       "the one that is not from this run"},
       {"a parameter more",
        {StageFileOf(0, {Cut("a", {2})}), StageFileOf(0, {Cut("a", {2}), Cut("b", {2})})},
        "differ: only the second has \"b\""},

@@ -154,7 +154,7 @@ TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
   ASSERT_TRUE(forced.ok()) << forced.status().message();
   EXPECT_THAT(forced->warnings,
               ElementsAre(Says(WarningCode::kFilesAbandoned,
-                               HasSubstr("stay there, in no manifest any more: rank_1/a.ckpt"))));
+                               HasSubstr("remain, no longer in any manifest: rank_1/a.ckpt"))));
   EXPECT_EQ(Outputs(Target()), both_);
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
@@ -226,7 +226,7 @@ TEST_F(TargetJobTest, LeavesForeignThingsInTheStagingFolder) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings,
               ElementsAre(Says(WarningCode::kLeftovers,
-                               HasSubstr("something that is not reshard's is in it"))));
+                               HasSubstr("it holds something that is not reshard's"))));
   EXPECT_THAT(Everything(Target() / ".reshard"), ElementsAre(Pair("notes.txt", "mine")));
 }
 

@@ -81,13 +81,13 @@ TEST(WeightMapTest, RefusesWhatIsNoIndex) {
   EXPECT_THAT(FailureOf(R"({"weight_map": {"a": "b.safetensors"}, "c": "b.safetensors"})"),
               HasSubstr("names beside it"));
   EXPECT_THAT(FailureOf(R"({"weight_map": {"a": "b.safetensors", "a": "c.safetensors"}})"),
-              HasSubstr("\"a\" stands there twice"));
+              HasSubstr("\"a\" occurs twice"));
   EXPECT_THAT(FailureOf(R"({"weight_map": {"a": "b.safetensors"}, "weight_map": {}})"),
-              HasSubstr("\"weight_map\" stands there twice"));
+              HasSubstr("\"weight_map\" occurs twice"));
   EXPECT_THAT(FailureOf(R"({"weight_map": {"a": "b.safetensors"}} x)"), HasSubstr("expected JSON"));
   EXPECT_THAT(FailureOf(R"({"weight_map": {"\ud800": "b.safetensors"}})"),
               HasSubstr("expected JSON"));
-  EXPECT_THAT(FailureOf(R"({"x": )" + std::string(100, '[')), HasSubstr("in one another"));
+  EXPECT_THAT(FailureOf(R"({"x": )" + std::string(100, '[')), HasSubstr("nested"));
 }
 
 TEST(WeightMapTest, RefusesPathsThatAreNotBelowTheFolder) {

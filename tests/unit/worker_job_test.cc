@@ -77,7 +77,7 @@ TEST_F(WorkerJobTest, RefusesWhatDoesNotBelongToThem) {
   EXPECT_THAT(other.status().message(), HasSubstr("the shards of another conversion"));
   const auto more = Begin(Spec(both_), 1, 3);
   EXPECT_EQ(more.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(more.status().message(), HasSubstr("begun as 2 shards, now run as 3 shards"));
+  EXPECT_THAT(more.status().message(), HasSubstr("begun as 2 shards, but now run as 3 shards"));
   JobSpec changed = Spec(both_);
   changed.source_identities[1] = "source two, rewritten";
   EXPECT_EQ(Begin(changed, 1).status().code(), StatusCode::kChanged);

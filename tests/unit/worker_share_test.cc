@@ -158,7 +158,7 @@ TEST(WorkerShareTest, SaysWhatIsWrongWithTheEnvironment) {
       {{{"JOB_COMPLETION_INDEX", "1"}}, "JOB_COMPLETION_INDEX is set, but JOB_COMPLETIONS is not"},
       {{{"RANK", "1"}}, "RANK is set, but WORLD_SIZE is not"},
       {{{"RANK_ID", "4"}, {"RANK_SIZE", "4"}}, "RANK_ID and RANK_SIZE: shard 4 of 4"},
-      {{{"PMI_RANK", "x"}}, "PMI_RANK is x, no number"},
+      {{{"PMI_RANK", "x"}}, "PMI_RANK is x, not a number"},
       {{{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}, "PMI_RANK and PMI_SIZE: shard 2 of 2"},
       {{{"SLURM_ARRAY_TASK_ID", "1"}}, "but SLURM_ARRAY_TASK_MIN is not"},
       {{{"SLURM_ARRAY_TASK_ID", "4"},

@@ -74,8 +74,9 @@ TEST(WriteFileTest, PlacesThatAreNotFreeAreNamedAsTheyWereGiven) {
        "fi\\nle: exists; choose another name or pass `force` to replace a file"},
       {link, true, StatusCode::kAlreadyExists, "link: is a symbolic link; choose another name"},
       {folder.path(), true, StatusCode::kAlreadyExists, ": is a folder; choose another name"},
-      {folder.path() / "..", true, StatusCode::kInvalidArgument, "is no name of a file"},
-      {folder.path() / "made" / "", true, StatusCode::kInvalidArgument, "is no name of a file"},
+      {folder.path() / "..", true, StatusCode::kInvalidArgument, "is not the name of a file"},
+      {folder.path() / "made" / "", true, StatusCode::kInvalidArgument,
+       "is not the name of a file"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.message);

@@ -15,8 +15,6 @@
 namespace reshard {
 namespace {
 
-constexpr const char* kOutputGroup = "Output";
-
 constexpr size_t kColumns = 80;
 constexpr size_t kCommandColumn = 14;  // names of commands are short
 
@@ -59,10 +57,10 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
   if (parent.get_parent() != nullptr) full_name_ = parent.get_name() + " " + name;
   app_.add_flag("--json", json_, "Print the data as one JSON document on standard output")
       ->group(kOutputGroup);
-  app_.add_flag("-q,--quiet", quiet_, "Say nothing but warnings and errors")->group(kOutputGroup);
-  app_.add_flag("-v,--verbose", verbose_, "Say more")->group(kOutputGroup);
+  app_.add_flag("-q,--quiet", quiet_, "Print no notes, summary or progress")->group(kOutputGroup);
+  app_.add_flag("-v,--verbose", verbose_, "Print more")->group(kOutputGroup);
   app_.add_option("--log-file", log_file_,
-                  "Append what goes to standard error to FILE as well, with times")
+                  "Append everything printed on standard error to FILE, with times")
       ->type_name("FILE")
       ->group(kOutputGroup);
   std::string footer = "Examples:\n";
@@ -84,7 +82,7 @@ int Command::Start() {
 
 void Command::AddJsonLinesOption() {
   app_.add_flag("--json-lines", json_lines_,
-                "Print progress, warnings, the data or an error as JSON objects, one a line")
+                "Print progress, warnings, and the data or an error, as one JSON object a line")
       ->group(kOutputGroup)
       ->excludes(FindOption(app_, "--json"));
 }
@@ -133,7 +131,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   std::string out;
   if (!option->get_type_name().empty()) out += ' ' + option->get_type_name();
   if (option->get_expected_max() == CLI::detail::expected_max_vector_size) out += " ...";
-  if (option->get_required()) out += " REQUIRED";
+  if (option->get_required() && !option->get_positional()) out += " REQUIRED";
   return out;
 }
 
@@ -142,6 +140,20 @@ std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
   // A name that says so itself: FILES... OUT.
   if (option->get_expected_max() > 1 && out.find("...") == std::string::npos) out += "...";
   return option->get_required() ? out : '[' + out + ']';
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string out =
+      make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
+  for (const std::string& group : OptionGroups(*app)) {
+    const std::vector<const CLI::Option*> options =
+        app->get_options([&group](const CLI::Option* option) {
+          return option->get_group() == group && option->nonpositional();
+        });
+    if (!options.empty()) out += make_group(group, false, options);
+  }
+  return out + make_subcommands(app, mode) + '\n' + make_footer(app);
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

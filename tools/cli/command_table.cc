@@ -65,8 +65,7 @@ void Describe(const CLI::App& app, const std::string& name, CommandTable& table)
   command.name = name;
   command.description = app.get_description();
   command.footer = app.get_footer();
-  for (const std::string& group : app.get_groups()) {
-    if (group.empty()) continue;
+  for (const std::string& group : OptionGroups(app)) {
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_group() != group) continue;
       (option->get_positional() ? command.positionals : command.options)
@@ -103,7 +102,15 @@ std::string LastWord(const CommandEntry& command) {
 }
 
 std::string ShortDescription(const std::string& description) {
-  return description.substr(0, description.find(';'));
+  return description.substr(0, std::min(description.find(';'), description.find(". ")));
+}
+
+std::vector<std::string> OptionGroups(const CLI::App& app) {
+  std::vector<std::string> groups = app.get_groups();
+  std::erase(groups, "");  // of hidden options
+  const auto output = std::find(groups.begin(), groups.end(), kOutputGroup);
+  if (output != groups.end()) std::rotate(output, output + 1, groups.end());
+  return groups;
 }
 
 const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {

@@ -46,8 +46,14 @@ std::vector<const CommandEntry*> Subcommands(const CommandTable& table, const st
 // Returns the last word of a command's name, as it is typed.
 std::string LastWord(const CommandEntry& command);
 
-// Returns a description as far as its first semicolon, for a list of options beside one another.
+// Returns the first clause of a description, for a list of options beside one another.
 std::string ShortDescription(const std::string& description);
+
+// The heading of the options that every command has; it comes last.
+inline constexpr const char* kOutputGroup = "Output";
+
+// Returns the headings of a command's options in the order of --help.
+std::vector<std::string> OptionGroups(const CLI::App& app);
 
 // Returns the option of this name, or nullptr. CLI::App's own ways to look up or count an option by
 // its name end the process when they run out of memory.

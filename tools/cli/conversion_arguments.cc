@@ -77,26 +77,26 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
     return app.add_option(name, variable, words)->type_name(type)->group("As in MindFormers");
   };
   constexpr size_t kMostDigits = 9;  // of an int
-  add("--src_checkpoint,--src_ckpt_dir", source_, "SRC", "SRC");
-  add("--dst_checkpoint_dir,--dst_checkpoint,--dst_ckpt_dir", target_, "DST", "DST");
+  add("--src_checkpoint,--src_ckpt_dir", source_, "SRC", "The same as SRC");
+  add("--dst_checkpoint_dir,--dst_checkpoint,--dst_ckpt_dir", target_, "DST", "The same as DST");
   add("--src_strategy,--src_ckpt_strategy", source_strategy_, "S",
-      "--src-strategy; None or nothing is for none")
+      "The same as --src-strategy; None or an empty value means none")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--src-strategy"));
   add("--dst_strategy,--dst_ckpt_strategy", target_strategy_, "D",
-      "--dst-strategy; None or nothing is for none")
+      "The same as --dst-strategy; None or an empty value means none")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--dst-strategy"));
   add("--transform_by_rank", by_rank_, "True|False",
-      "Convert only target rank --rank_id; False, the default, converts all")
+      "Convert only the target rank of --rank_id (default False: all ranks)")
       ->transform(Truth())
       ->excludes(FindOption(app, "--rank"));
-  add("--rank_id", rank_, "N", "--rank with --transform_by_rank True (0), nothing without it")
+  add("--rank_id", rank_, "N", "Target rank for --transform_by_rank True (default 0)")
       ->transform(WholeNumber())
       ->excludes(FindOption(app, "--rank"));
   add("--world_size", world_size_, "W", "Fail unless there are W target ranks")
       ->transform(WholeNumber());
-  add("--transform_process_num", processes_, "J", "--jobs")
+  add("--transform_process_num", processes_, "J", "The same as --jobs")
       ->transform(WholeNumber(kMostDigits))
       ->excludes(FindOption(app, "--jobs"));
 }
@@ -143,96 +143,101 @@ std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target) {
   const auto set = [&target](const std::string& format) { target.format = kFormats.at(format); };
   return {
       app.add_option_function<std::string>("--format", set,
-                                           "Write target files in this format (the source's)")
+                                           "Format of the target files (default: the source's)")
           ->type_name("ckpt|safetensors|unified|huggingface")
           ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description("")),
       app.add_option("--part-size", target.part_size,
-                     "With --format unified: bytes of tensors in a file, as --shard-size (3G)")
+                     "Bytes of tensors in a file of --format unified; units as for --shard-size "
+                     "(default 3G)")
           ->type_name("SIZE")
           ->transform(ByteSize(SizeUnits::kBytesDecimal))
           ->default_str(""),
-      app.add_option(
-             "--shard-size", target.shard_size,
-             "With --format huggingface: bytes of tensors in a file; with K, M, G or T, also as "
-             "GiB, for powers of 1024, with KB, MB, GB or TB of 1000 (5GB)")
+      app.add_option("--shard-size", target.shard_size,
+                     "Bytes of tensors in a file of --format huggingface. K, M, G, T and KiB, MiB, "
+                     "... are powers of 1024; KB, MB, ... are powers of 1000 (default 5GB)")
           ->type_name("SIZE")
           ->transform(ByteSize(SizeUnits::kBytesDecimal))
           ->default_str(""),
       app.add_option("--names", target.names,
-                     "Names of target files: a pattern with {rank}, {prefix} and {ext} "
-                     "(rank_{rank}/{prefix}{rank}.{ext})")
+                     "Names of the target files, with {rank}, {prefix} and {ext} (default "
+                     "rank_{rank}/{prefix}{rank}.{ext})")
           ->type_name("PATTERN")};
 }
 
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source.path,
-                "Folder with rank_N/*.ckpt or *.safetensors; pattern for files or folders with "
-                "{rank} for the number, as node{rank}/net-1_100.ckpt; or, when there is no source "
-                "strategy, one such file, a unified folder or one of Hugging Face")
+                "Folder with rank_N/*.ckpt or *.safetensors, or a pattern with {rank}, such as "
+                "node{rank}/net-1_100.ckpt. Without a source strategy also one file, a unified "
+                "folder or a Hugging Face folder")
       ->required(false);
-  AddPositional(
-      app, "DST", options_.target.folder,
-      "Folder for the files of the target, as rank_N/PREFIXN.ckpt; made when it is missing")
+  AddPositional(app, "DST", options_.target.folder,
+                "Target folder, made if it is missing; it gets files rank_N/PREFIXN.ckpt")
       ->required(false);
   app.parse_complete_callback([this] { Complete(); });
-  AddSourceFilesOption(app, options_.source.files);
-  AddGroupInfoOption(app, options_.source.group_info);
-  AddKeyOptions(app, options_.source.key);
+  const auto begin_group = [&app](const char* name) { app.option_defaults()->group(name); };
   AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
-  AddFormatOptions(app, options_.target);
-  name_map_.AddTo(app);
-  app.add_option("--prefix", options_.target.prefix, "Begin output names with P (checkpoint_)")
-      ->type_name("P");
-  AddSuffixOption(app, options_.source.suffix);
   AddRankOption(app, options_.selection.ranks,
-                "Write only these target ranks, as in 3 or 0-7,9; may be given several times");
-  AddJobsOption(app, options_.run.jobs,
-                "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
-  AddMemoryLimitOption(app, options_.memory_limit);
-  app.add_option("--io", io_,
-                 "How files are reached: map or pread for sources, direct or buffered for targets, "
-                 "or one of each as in map,buffered (auto)")
-      ->type_name("auto|map|pread|direct|buffered[,HOW]")
-      ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
+                "Write only these target ranks, such as 3 or 0-7,9; repeatable");
   app.add_flag("--force", options_.force, "Replace existing outputs");
-  app.add_flag("--prune", options_.prune,
-               "Once all is published, remove the files that the manifest lists which is replaced "
-               "and the new one does not");
-  AddEncryptOptions(app, options_.target.encryption, options_.target.encryption_key);
-  app.add_flag("--crc", options_.target.states_crc,
-               "Let each file state a CRC-32 of itself, for load_checkpoint(crc_check=True)");
-  app.add_flag("--no-checksum", no_checksum_,
-               "Neither check nor write checksums; see reshard verify");
   app.add_flag("--resume", resume_,
-               "Keep what an interrupted run of the same command finished; =verify compares its "
-               "checksums first")
+               "Keep the files that an interrupted run of the same command finished; =verify "
+               "checks their digests first")
       ->type_name("[=verify]")
       ->check(CLI::IsMember({"true", "verify"}).description(""));
-  app.add_flag("--check-replicas", check_replicas_,
-               "Before anything is written, compare the shards that source ranks ought to share: a "
-               "sample of them (without this option), all bytes (also without a word), or none; "
-               "exit 3 when they differ")
-      ->type_name("[=none|sample|all]")
-      ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
-  AddUnmatchedOption(app, options_.selection.unmatched);
+  begin_group("Source");
+  AddSourceFilesOption(app, options_.source.files);
+  AddSuffixOption(app, options_.source.suffix);
+  name_map_.AddTo(app);
+  AddGroupInfoOption(app, options_.source.group_info);
+  AddKeyOptions(app, options_.source.key);
+  begin_group("Target");
+  app.add_option("--prefix", options_.target.prefix,
+                 "Begin the names of target files with P (default checkpoint_)")
+      ->type_name("P");
+  AddFormatOptions(app, options_.target);
+  FindOption(app, "--format")->group("Options");
+  app.add_flag("--prune", options_.prune,
+               "After publication, remove the files that only the replaced manifest lists");
+  AddEncryptOptions(app, options_.target.encryption, options_.target.encryption_key);
+  app.add_flag("--crc", options_.target.states_crc,
+               "Write a CRC-32 into each file, for load_checkpoint(crc_check=True)");
+  begin_group("Parameters");
   choice_.AddTo(app);
-  app.add_option(
-         "--dtype-overflow", dtype_overflow_,
-         "Where --dtype makes finite values infinite or NaN: warn, or convert nothing (warn)")
+  app.add_option("--dtype-overflow", dtype_overflow_,
+                 "What to do if --dtype makes finite values infinite or NaN: warn, or convert "
+                 "nothing (default warn)")
       ->type_name("warn|error")
       ->check(CLI::IsMember({"warn", "error"}).description(""));
+  AddUnmatchedOption(app, options_.selection.unmatched);
+  begin_group("Checks");
+  app.add_flag("--check-replicas", check_replicas_,
+               "Compare the replicas in the source before writing: all bytes (=all, or no word), a "
+               "sample (the default), or none; exit 3 if they differ")
+      ->type_name("[=none|sample|all]")
+      ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
   app.add_option("--reference", options_.checks.reference,
-                 "Refuse to convert where dtypes or full shapes are not those in FILE, a full "
+                 "Refuse to convert if dtypes or full shapes differ from those in FILE, a full "
                  "checkpoint of the same model")
       ->type_name("FILE");
-  app.add_option(
-         "--expect-parameters", expected_parameters_,
-         "Refuse to convert where the weights of the whole source do not have so many "
-         "parameters, rounded to the digits given; with K, M, B or T for powers of 1000, as "
-         "in 6.74B")
+  app.add_option("--expect-parameters", expected_parameters_,
+                 "Refuse to convert if the source's weights do not add up to N parameters, rounded "
+                 "to the digits given; K, M, B and T are powers of 1000, as in 6.74B")
       ->type_name("N")
       ->check(CLI::Validator(
           [](std::string& text) { return ParseParameterCount(text).status().message(); }, ""));
+  app.add_flag("--no-checksum", no_checksum_,
+               "Neither check nor write checksums; reshard verify can then compare only sizes");
+  begin_group("Run");
+  AddJobsOption(
+      app, options_.run.jobs,
+      "Threads that gather and write; 0 is one per core (default: one per core, at most 4)");
+  AddMemoryLimitOption(app, options_.memory_limit);
+  app.add_option("--io", io_,
+                 "How to reach files: map or pread for sources, direct or buffered for targets, or "
+                 "one of each, such as map,buffered (default auto)")
+      ->type_name("auto|map|pread|direct|buffered[,HOW]")
+      ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
+  begin_group("Options");
 }
 
 void ConversionArguments::Complete() {

@@ -50,7 +50,7 @@ Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::st
 
 std::string ShardText(const WorkerReport& report) {
   const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
-  if (report.already_published) return shard + ": nothing to do; the set is published already";
+  if (report.already_published) return shard + ": nothing to do: the set is already published";
   if (report.published) return shard + ": all shards have finished; the set is published";
   const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
   return fmt::format("{}: finished; nothing is published before {} {} finished, too", shard,
@@ -84,15 +84,18 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
   arguments_.AddTo(app());
   CLI::Option* const shard =
       app()
-          .add_option("--shard", shard_,
-                      "Do the share number I, from 0 to N-1, of N; auto takes both from mpirun, "
-                      "Slurm, Kubernetes, torchrun or msrun")
-          ->type_name("I/N|auto");
-  AddWaitOption(app(), waiting_)->needs(shard);
+          .add_option(
+              "--shard", shard_,
+              "Do share I of N, counted from 0; auto takes both from mpirun, Slurm, Kubernetes, "
+              "torchrun or msrun")
+          ->type_name("I/N|auto")
+          ->group("Run");
+  AddWaitOption(app(), waiting_)->needs(shard)->group("Run");
   app()
       .add_option("--report", page_,
-                  "Draw the conversion and how the run went as one HTML file; see reshard report")
-      ->type_name("FILE");
+                  "Also draw the conversion and its run as one HTML file; see reshard report")
+      ->type_name("FILE")
+      ->group("Run");
   arguments_.AddMindFormersTo(app());
 }
 
@@ -204,7 +207,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     return;
   }
   if (report.completed_earlier_run) {
-    PrintWords(fmt::format("{} published; they were left whole by an earlier run",
+    PrintWords(fmt::format("{} published, finished by an earlier run",
                            FormatCount(report.files.size(), "file")));
   } else {
     const uint64_t sources = report.source_ranks.size();
@@ -232,11 +235,11 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
                            FormatBytes(report.replicas->bytes)));
   }
   if (report.files_kept > 0) {
-    PrintWords(fmt::format("{} kept, finished by an interrupted run",
+    PrintWords(fmt::format("{} kept from an interrupted run",
                            FormatCount(report.files_kept, report.shard ? "part" : "file")));
   }
   if (report.pruned > 0) {
-    PrintWords(fmt::format("{} of the set before removed", FormatCount(report.pruned, "file")));
+    PrintWords(fmt::format("{} of the replaced set removed", FormatCount(report.pruned, "file")));
   }
   if (verbose()) PrintDetails(report);
 }
@@ -261,9 +264,9 @@ void ConvertCommand::PrintDetails(const ConvertReport& report) const {
 
 CommitCommand::CommitCommand(CLI::App& parent)
     : Command(parent, "commit",
-              "Publish what the shards of a conversion have staged, if the last one was killed",
+              "Publish the finished shards of a conversion, if the last one was killed first",
               {"reshard commit ckpt_4"}) {
-  AddPositional(app(), "DST", target_, "Target folder of the shards");
+  AddPositional(app(), "DST", target_, "Target folder that the shards were written for");
   AddJsonLinesOption();
   AddWaitOption(app(), waiting_);
 }
@@ -286,7 +289,7 @@ int CommitCommand::Run() {
   if (!quiet()) {
     PrintWords(fmt::format(
         "{}: {}", PrintableName(target_),
-        report->already_published ? "nothing to do, it is published already" : "published"));
+        report->already_published ? "nothing to do: it is already published" : "published"));
   }
   return 0;
 }

@@ -14,10 +14,10 @@
 
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
-#include "tools/page/parameter_table.h"
 #include "tools/cli/rank_findings.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
+#include "tools/page/parameter_table.h"
 #include "tools/page/text_format.h"
 
 namespace reshard {
@@ -59,8 +59,9 @@ std::string DigestTotals(const DigestReport& report) {
   for (const auto& [dtype, total] : by_dtype) {
     table.AddRow({std::string(dtype), fmt::format("{}", total.values), FormatBytes(total.bytes)});
   }
-  return fmt::format("{}  digest of all: {}\n  a line for each: --long, or into a file or a pipe\n",
-                     table.ToText(), report.digest);
+  return fmt::format(
+      "{}  digest of all: {}\n  --long lists each one, as output into a file or pipe does\n",
+      table.ToText(), report.digest);
 }
 
 // Of several values of one parameter the first counts.
@@ -141,29 +142,27 @@ std::string OwnRanksText(const std::string& name, const std::vector<int64_t>& ra
 }  // namespace
 
 DigestCommand::DigestCommand(CLI::App& parent)
-    : Command(parent, "digest", "Print digests of parameters, the same in every layout",
+    : Command(parent, "digest", "Print a digest of each parameter; it is the same in every layout",
               {"reshard digest ckpt_8 --strategy s8.ckpt",
                "reshard digest ckpt_8 --strategy s8.ckpt -q > before   # then diff before after",
                "reshard digest full/rank_0/model.ckpt --json"}) {
-  AddPositional(
-      app(), "PATH", options_.source.path,
-      "Folder with rank_N/*.ckpt or *.safetensors; or, when there is no strategy, one such file, "
-      "a unified folder or one of Hugging Face");
+  AddPositional(app(), "PATH", options_.source.path,
+                "Folder with rank_N/*.ckpt or *.safetensors. Without a strategy also one file, a "
+                "unified folder or a Hugging Face folder");
   app()
       .add_option("--strategy", options_.source.strategy,
-                  "Strategy file, or folder of stage files; without it PATH holds full tensors")
+                  "Strategy file, or folder of stage files. Without it PATH holds full tensors")
       ->type_name("S");
   AddSuffixOption(app(), options_.source.suffix);
   AddKeyOptions(app(), options_.source.key);
   filter_.AddTo(app());
-  app().add_flag("--long", long_,
-                 "A line for every parameter on a terminal too, however many there are");
+  app().add_flag("--long", long_, "List every parameter on a terminal too");
   app().add_flag(
       "--one-replica", options_.one_replica,
-      "Read one replica of each shard only, and of what no layout cuts the lowest rank's "
-      "value: faster, but a rank that differs is not found");
+      "Read only one replica of each shard: faster, but a rank that differs goes unnoticed");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
+  AddJobsOption(app(), options_.run.jobs,
+                "Threads that read; 0 is one per core (default: one per core, at most 4)");
 }
 
 UsedPaths DigestCommand::Paths() const {
@@ -226,17 +225,16 @@ DiffCommand::DiffCommand(CLI::App& parent)
               "Compare two checkpoints, whatever their layouts; exit 1 if they differ",
               {"reshard diff ckpt_8 ckpt_4 --a-strategy s8.ckpt --b-strategy s4.ckpt",
                "reshard diff run1/model.ckpt run2/model.ckpt --values"}) {
-  AddPositional(
-      app(), "A", options_.a.path,
-      "Folder with rank_N/*.ckpt or *.safetensors; or, when there is no strategy, one such file, "
-      "a unified folder or one of Hugging Face");
-  AddPositional(app(), "B", options_.b.path, "Likewise");
+  AddPositional(app(), "A", options_.a.path,
+                "Folder with rank_N/*.ckpt or *.safetensors. Without a strategy also one file, a "
+                "unified folder or a Hugging Face folder");
+  AddPositional(app(), "B", options_.b.path, "The same");
   const auto add_side = [this](SourceSpec& side, const std::string& letter,
                                const std::string& name) {
     app()
         .add_option(fmt::format("--{}-strategy", letter), side.strategy,
-                    fmt::format("Strategy file of {0}, or folder of stage files; without it {0} "
-                                "holds full tensors",
+                    fmt::format("Strategy of {0}: a file, or a folder of stage files. Without it "
+                                "{0} holds full tensors",
                                 name))
         ->type_name("S");
   };
@@ -245,16 +243,15 @@ DiffCommand::DiffCommand(CLI::App& parent)
   AddKeyOptions(app(), options_.a.key);
   filter_.AddTo(app());
   app().add_flag("--values", options_.values,
-                 "Of different Float16, BFloat16, Float32 and Float64: how many elements differ, "
-                 "by how much at most, and how many are NaN on one side or NaN of other bits");
-  app().add_flag(
-      "--one-replica", options_.one_replica,
-      "Read one replica of each shard only, and compare byte by byte: faster, but a rank "
-      "that differs from its replica is not found");
-  app().add_flag("--long", long_,
-                 "A line for every parameter on a terminal too, however many there are");
+                 "Of floats that differ, list how many elements do, by how much at most, and how "
+                 "many are NaN on one side or NaN with other bits");
+  app().add_flag("--one-replica", options_.one_replica,
+                 "Read only one replica of each shard, and compare byte by byte: faster, but a "
+                 "rank that differs from its replica goes unnoticed");
+  app().add_flag("--long", long_, "List every parameter on a terminal too");
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs, "Threads that read; 0 is all cores (the cores, up to 4)");
+  AddJobsOption(app(), options_.run.jobs,
+                "Threads that read; 0 is one per core (default: one per core, at most 4)");
 }
 
 UsedPaths DiffCommand::Paths() const {

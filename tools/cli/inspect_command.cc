@@ -15,16 +15,18 @@
 #include "reshard/tensor.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
-#include "tools/page/parameter_table.h"
 #include "tools/cli/shard_report.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/stop_on_signal.h"
 #include "tools/cli/strategy_report.h"
-#include "tools/page/text_format.h"
 #include "tools/cli/unknown_words.h"
+#include "tools/page/parameter_table.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 namespace {
+
+constexpr size_t kMostModules = 13;  // with what is above and below them they fit a screen
 
 std::string_view TypeText(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kMapTensor ? "map" : DTypeName(parameter.dtype);
@@ -170,6 +172,17 @@ std::string ParametersAsText(const std::vector<const StoredArray*>& parameters, 
   return table.ToText();
 }
 
+// The modules that the parameters belong to, on a screen.
+std::string ModulesAsText(const std::vector<const StoredArray*>& parameters) {
+  ModuleTree modules;
+  for (const StoredArray* parameter : parameters) {
+    modules.Add(parameter->name, TypeText(*parameter), parameter->bytes);
+  }
+  return modules.ToText(kMostModules) +
+         fmt::format("  --long lists all {} parameters, as output into a file or pipe does\n",
+                     parameters.size());
+}
+
 nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optional<int64_t> rank,
                                         const std::vector<const StoredArray*>& parameters) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::array();
@@ -302,7 +315,6 @@ void FolderSummary::Add(const Checkpoint& checkpoint, std::optional<int64_t> ran
 
 std::string FolderSummary::ToText() const {
   constexpr size_t kMostRows = 8;
-  constexpr size_t kMostModules = 13;
   Table table({{"RANKS"},
                {"PARAMETERS", Align::kRight},
                {"SIZE", Align::kRight},
@@ -319,7 +331,7 @@ std::string FolderSummary::ToText() const {
   }
   std::string text = table.ToText();
   if (left > 0)
-    text += fmt::format("  and {} more; --long has them all\n", FormatCount(left, "file"));
+    text += fmt::format("  and {} more; --long lists them all\n", FormatCount(left, "file"));
   return modules_.empty() ? text : text + '\n' + modules_.ToText(kMostModules);
 }
 
@@ -355,49 +367,48 @@ nlohmann::ordered_json CheckpointTotals::ToJson(const Totals& totals) {
 }
 
 InspectCommand::InspectCommand(CLI::App& parent)
-    : Command(parent, "inspect", "Show what checkpoints, folders of ranks and strategies hold",
+    : Command(parent, "inspect", "Show what a checkpoint, a folder of ranks or a strategy holds",
               {"reshard inspect ckpt_8/rank_0/net-1_100.ckpt",
                "reshard inspect ckpt_8 --include 'adam_m.*'",
                "reshard inspect ckpt_8 --strategy s8.ckpt            # full tensors and their cut",
                "reshard inspect ckpt_8 --strategy s8.ckpt --param lm_head.weight",
                "reshard inspect ckpt_8 --strategy s8.ckpt --values",
                "reshard inspect ckpt_8 strategy_8.ckpt --json"}) {
-  AddPositional(
-      app(), "PATH", paths_,
-      "Checkpoint file, folder with rank_N/*.ckpt or pattern with {rank}, strategy file or folder "
-      "of stage files");
+  AddPositional(app(), "PATH", paths_,
+                "Checkpoint file, folder with rank_N/*.ckpt, pattern with {rank}, strategy file or "
+                "folder of stage files");
   AddJsonLinesOption();
   app().add_flag("--long", long_,
-                 "A line for every parameter, of a folder for those of every file");
+                 "List every parameter; of a folder, every parameter of every file");
   filter_.AddTo(app(), "--include,--filter");
   AddSuffixOption(app(), suffix_);
   AddKeyOptions(app(), key_);
   app()
       .add_option("--strategy", strategy_,
-                  "Strategy file of the checkpoint at PATH, or folder of stage files: lists the "
+                  "Strategy of the checkpoint at PATH, a file or a folder of stage files: list the "
                   "full tensors and how they are cut")
       ->type_name("S");
   app()
       .add_option("--param", parameter_,
-                  "Which ranks hold which box of this parameter; takes --strategy")
+                  "List which ranks hold which box of this parameter; needs --strategy")
       ->type_name("NAME");
   app().add_flag("--values", values_,
-                 "Read the content: least, greatest and mean value, NaNs and infinities of each "
-                 "parameter");
-  AddJobsOption(app(), jobs_,
-                "Threads that read for --values; 0 is all cores (the cores, up to 4)");
+                 "Read the content and list each parameter's minimum, maximum and mean, its NaNs "
+                 "and infinities");
+  AddJobsOption(
+      app(), jobs_,
+      "Threads that read for --values; 0 is one per core (default: one per core, at most 4)");
 }
 
 Status InspectCommand::CheckOptions() const {
   if (values_ && !parameter_.empty()) {
-    return InvalidArgumentError("--param and --values are asked for one at a time");
+    return InvalidArgumentError("--param and --values exclude each other");
   }
   if (!parameter_.empty() && strategy_.empty()) {
-    return InvalidArgumentError("--param takes the checkpoint's --strategy");
+    return InvalidArgumentError("--param needs --strategy");
   }
   if (long_ && (values_ || !parameter_.empty())) {
-    return InvalidArgumentError(
-        "--long lists every parameter; --values and --param say other things");
+    return InvalidArgumentError("--long goes with neither --values nor --param");
   }
   return {};
 }
@@ -528,6 +539,7 @@ void InspectCommand::InspectTensors(const std::string& path) {
   PrintWarnings(checkpoint->warnings());
   warnings_.insert(warnings_.end(), checkpoint->warnings().begin(), checkpoint->warnings().end());
   ParameterTable table({{"DTYPE"}, {"FULL SHAPE"}, {"SIZE", Align::kRight}, {"CUT"}});
+  table.FoldCopies({0, 2});
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const LogicalTensor& tensor : checkpoint->tensors()) {
     if (!filter_.Takes(tensor.name)) continue;
@@ -617,8 +629,13 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     folder_->Add(checkpoint, rank, parameters);
   } else {
     only_folders_ = false;
+    // Into a file or a pipe the list goes as it is.
+    const bool too_many = !long_ && !filter_.given() && !verbose() && StdoutIsTerminal() &&
+                          parameters.size() > ParameterTable::kScreenRows;
     PrintData(CheckpointLine(checkpoint, rank) +
-              (values_ ? ValuesAsText(statistics) : ParametersAsText(parameters, verbose())) +
+              (values_    ? ValuesAsText(statistics)
+               : too_many ? ModulesAsText(parameters)
+                          : ParametersAsText(parameters, verbose())) +
               '\n');
   }
   ++checkpoints_;

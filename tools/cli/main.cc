@@ -82,13 +82,16 @@ int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
   app.formatter(std::make_shared<HelpFormatter>());  // the commands' too
-  app.set_version_flag("-V,--version", fmt::format("reshard {}", kVersion));
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("-V,--version", fmt::format("reshard {}", kVersion))
+      ->description("Print the version");
+  app.group("Commands");  // as the commands take it over
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
       "  $ reshard convert ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt\n"
       "  $ reshard inspect ckpt_4\n"
-      "`reshard COMMAND --help` has more, `reshard man` prints the manual.");
+      "`reshard COMMAND --help` has more; `reshard man` prints the manual.");
   ConvertCommand convert(app);
   CommitCommand commit(app);
   PlanCommand plan(app);
@@ -168,7 +171,7 @@ int main(int argc, char** argv) {
     std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
     return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
   } catch (const std::system_error& error) {  // the thread that waits for signals
-    std::fprintf(stderr, "reshard: error: resource exhausted: no thread to be had: %s\n",
+    std::fprintf(stderr, "reshard: error: resource exhausted: cannot start a thread: %s\n",
                  error.what());
     return reshard::ExitCode(reshard::StatusCode::kResourceExhausted);
   } catch (const std::exception& error) {

@@ -14,29 +14,30 @@
 namespace reshard {
 
 MergeCommand::MergeCommand(CLI::App& parent)
-    : Command(parent, "merge", "Merge the slices that ranks hold, or segments, into one file",
+    : Command(parent, "merge", "Merge slices or segments of a checkpoint into one file",
               {"reshard merge rank_0/w.ckpt rank_1/w.ckpt full.ckpt",
                "reshard merge rank_{0..3}/net-1_100.ckpt full.ckpt --strategy s4.ckpt",
                "reshard merge --segments parts/ whole.ckpt"}) {
   constexpr int kLeast = 2;  // CLI11 would give OUT to a list before it
   AddPositional(app(), "FILES... OUT", files_and_output_,
-                "Files with the slices, in the order of their ranks; the last is the one to write")
+                "Files with the slices, in the order of their ranks, and the file to write")
       ->expected(kLeast, std::numeric_limits<int>::max());
   app()
-      .add_option("--strategy", options_.strategy,
-                  "Strategy file of the slices' stage; without it slices are concatenated along "
-                  "axis 0")
+      .add_option(
+          "--strategy", options_.strategy,
+          "Strategy file of the slices' stage. Without it, slices are concatenated along axis 0")
       ->type_name("S");
   app().add_flag("--segments", segments_,
-                 "FILES, or the checkpoints of folders, hold parameters of their own; those in "
-                 "several have to be equal");
+                 "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
+                 "parameters; what several hold has to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
   filter_.AddTo(app());
   AddKeyOptions(app(), options_.key);
   AddMemoryLimitOption(app(), options_.memory_limit);
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs,
-                "Threads that read and write; 0 is all cores (the cores, up to 4)");
+  AddJobsOption(
+      app(), options_.run.jobs,
+      "Threads that read and write; 0 is one per core (default: one per core, at most 4)");
 }
 
 UsedPaths MergeCommand::Paths() const {
@@ -61,7 +62,7 @@ int MergeCommand::Run() {
                            FormatBytes(report.bytes_written), FormatSeconds(seconds),
                            FormatRate(report.bytes_written, seconds)));
     if (report.bytes_compared > 0) {
-      PrintWords(fmt::format("{} that had to be equal compared: all equal",
+      PrintWords(fmt::format("{} that have to be equal compared: all equal",
                              FormatBytes(report.bytes_compared)));
     }
     if (verbose()) {

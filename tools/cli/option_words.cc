@@ -17,6 +17,7 @@ struct OptionWords {
 constexpr OptionWords kOptionWords[] = {
     {"CommitWorkers", "`reshard commit`"},
     {"Convert", "`reshard convert`"},
+    {"MakeStrategy", "`reshard strategy make`"},
     {"Recode", "`reshard recode`"},
     {"ShardedCheckpoint::Shards", "`reshard inspect --strategy`"},
     {"Verify", "`reshard verify`"},

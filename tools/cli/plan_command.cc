@@ -110,7 +110,7 @@ std::string TargetTable(const PlanReport& report, bool all) {
                                     files)});
   }
   std::string text = table.ToText();
-  if (folded) text += "  alike files are one line; --long has them all\n";
+  if (folded) text += "  equal files share a line; --long lists every file\n";
   return text;
 }
 
@@ -128,12 +128,13 @@ std::vector<int64_t> SourceRanksOf(const PlanReport& report) {
 }  // namespace
 
 PlanCommand::PlanCommand(CLI::App& parent)
-    : Command(parent, "plan", "Say what convert would do, moving nothing; exit 0 if it would work",
+    : Command(parent, "plan",
+              "Show what convert would do, without writing; exit 0 if it would work",
               {"reshard plan ckpt_8 ckpt_4 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard plan ckpt_8 full --src-strategy s8.ckpt --json"}) {
   arguments_.AddTo(app());
   AddJsonLinesOption();
-  app().add_flag("--long", long_, "A line for every file, alike ones too");
+  app().add_flag("--long", long_, "List every file; without it, equal ones share a line");
 }
 
 UsedPaths PlanCommand::Paths() const { return arguments_.Paths(); }
@@ -228,7 +229,7 @@ void PlanCommand::PrintText(const PlanReport& report) const {
 }
 
 RanksCommand::RanksCommand(CLI::App& parent)
-    : Command(parent, "ranks", "List the source ranks that target ranks need, ascending",
+    : Command(parent, "ranks", "List the source ranks that a target rank needs",
               {"reshard ranks 3 --src-strategy s8.ckpt --dst-strategy s4.ckpt",
                "reshard ranks 0 --src-strategy s8/      # for full tensors",
                "reshard ranks 0-7,9 --src-strategy s8/ --dst-strategy s16/",
@@ -237,16 +238,15 @@ RanksCommand::RanksCommand(CLI::App& parent)
       app()
           .add_option_function<std::string>(
               "RANK", [this](const std::string& list) { AddRanks("RANK", list, ranks_); },
-              "Target rank, or several, as in 0-7,9, each with its list")
+              "Target ranks, such as 3 or 0-7,9; several get one list each")
           ->type_name("");
-  CLI::Option* const all =
-      app().add_flag("--all", all_, "All target ranks, each with its list, instead of some");
+  CLI::Option* const all = app().add_flag("--all", all_, "List all target ranks");
   ranks->excludes(all);
   AddStrategyOptions(app(), source_strategy_, target_strategy_);
   FindOption(app(), "--dst-strategy")
       ->description(
-          "Strategy file of the target, or folder of stage files; without it the target holds full "
-          "tensors");
+          "Strategy of the target: a file, or a folder of stage files. Without it one rank gets "
+          "full tensors");
 }
 
 UsedPaths RanksCommand::Paths() const { return {.files = {source_strategy_, target_strategy_}}; }

@@ -15,34 +15,36 @@
 namespace reshard {
 
 RecodeCommand::RecodeCommand(CLI::App& parent)
-    : Command(parent, "recode", "Write checkpoint files as they are in another format",
+    : Command(parent, "recode", "Write checkpoint files in another format, their tensors unchanged",
               {"reshard recode ckpt_8 st_8 --format safetensors",
                "reshard recode ckpt_8 ckpt_8 --format safetensors   # beside the sources",
                "reshard recode net-1_100.safetensors out --format ckpt --rename names.json",
                "reshard recode ckpt_8 st_8 --format safetensors --files '-1_100[.]'"}) {
   AddPositional(app(), "SRC", options_.source,
-                "A file, or a folder: all files of the other format in its folders rank*, or where "
-                "it has none, in itself");
-  AddPositional(app(), "DST", options_.target_folder,
-                "Folder for the outputs, which keep their paths but for the extension; may be SRC");
+                "A file, or a folder: all files of the other format in its folders rank*, or in "
+                "itself if it has none");
+  AddPositional(
+      app(), "DST", options_.target_folder,
+      "Folder for the outputs, which keep their paths except for the extension; may be SRC");
   app()
       .add_option_function<std::string>(
           "--format",
           [this](const std::string& format) {
             options_.format = format == "ckpt" ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
           },
-          "Write files in this format; those of the other one are read")
+          "Format to write; files of the other one are read")
       ->type_name("ckpt|safetensors")
       ->check(CLI::IsMember({"ckpt", "safetensors"}).description(""))
       ->required();
   app()
-      .add_option("--files", options_.files,
-                  "Only files in whose names this regular expression finds something; of one file, "
-                  "in its path")
+      .add_option(
+          "--files", options_.files,
+          "Only files whose names this regular expression matches somewhere; a single file's path")
       ->type_name("REGEX");
   app()
       .add_option("--rename", rename_file_,
-                  "Names in the target: a JSON object {\"old name\": \"new name\", ...}")
+                  "JSON file of names in the target: {\"old name\": \"new name\", ...}, or "
+                  "{\"patterns\": {\"old.*\": \"new.*\", ...}}")
       ->type_name("MAP.json");
   app()
       .add_option_function<std::string>(
@@ -50,26 +52,27 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
           [this](const std::string& word) {
             options_.unmatched = word == "error" ? UnmatchedPolicy::kError : UnmatchedPolicy::kCopy;
           },
-          "What becomes of texts, which safetensors files cannot hold: they are left out with a "
-          "warning (copy), or refused")
+          "What to do with texts, which safetensors files cannot hold: leave them out with a "
+          "warning (copy), or refuse them")
       ->type_name("copy|error")
       ->check(CLI::IsMember({"copy", "error"}).description(""));
   AddKeyOptions(app(), options_.key);
   app().add_flag("--force", options_.force, "Replace existing outputs");
   AddEncryptOptions(app(), options_.encryption, options_.encryption_key);
   app().add_flag("--crc", options_.states_crc,
-                 "Let each file state a CRC-32 of itself, for load_checkpoint(crc_check=True)");
+                 "Write a CRC-32 into each file, for load_checkpoint(crc_check=True)");
   app().add_flag("--no-checksum", no_checksum_,
-                 "Neither check nor write checksums; see reshard verify");
+                 "Neither check nor write checksums; reshard verify can then compare only sizes");
   app()
       .add_flag("--resume", resume_,
-                "Keep what an interrupted run of the same command finished; =verify compares its "
-                "checksums first")
+                "Keep the files that an interrupted run of the same command finished; =verify "
+                "checks their digests first")
       ->type_name("[=verify]")
       ->check(CLI::IsMember({"true", "verify"}).description(""));
   AddJsonLinesOption();
-  AddJobsOption(app(), options_.run.jobs,
-                "Lanes that gather and write; 0 is one for each core (the cores, up to 4)");
+  AddJobsOption(
+      app(), options_.run.jobs,
+      "Threads that gather and write; 0 is one per core (default: one per core, at most 4)");
 }
 
 UsedPaths RecodeCommand::Paths() const {
@@ -123,12 +126,12 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
 void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {
   const std::string files = FormatCount(report.files.size(), "file");
   if (report.completed_earlier_run) {
-    PrintWords(fmt::format("{} published; they were left whole by an earlier run", files));
+    PrintWords(fmt::format("{} published, finished by an earlier run", files));
   } else if (report.files_kept > 0) {
     PrintWords(fmt::format("{}, {} complete in {}, {}", files, FormatBytes(report.bytes_written),
                            FormatSeconds(seconds), FormatCount(report.parameters, "parameter")));
-    PrintWords(fmt::format("{} kept, finished by an interrupted run",
-                           FormatCount(report.files_kept, "file")));
+    PrintWords(
+        fmt::format("{} kept from an interrupted run", FormatCount(report.files_kept, "file")));
   } else {
     PrintWords(fmt::format("{}, {} written in {} ({}), {}", files,
                            FormatBytes(report.bytes_written), FormatSeconds(seconds),

@@ -15,16 +15,16 @@
 namespace reshard {
 
 ReportCommand::ReportCommand(CLI::App& parent)
-    : Command(parent, "report",
-              "Draw a conversion: who holds, feeds and gets what, as one HTML file",
-              {"reshard report ckpt_8 --src-strategy s8.ckpt --dst-strategy s4.ckpt -o layout.html",
-               "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
-               "reshard report ckpt_8 -o files.html    # bytes only"}) {
+    : Command(
+          parent, "report",
+          "Draw a conversion as one HTML file; it shows which rank holds what and where it goes",
+          {"reshard report ckpt_8 --src-strategy s8.ckpt --dst-strategy s4.ckpt -o layout.html",
+           "reshard report ckpt_8 --src-strategy s8.ckpt -o layout.html --param lm_head.weight",
+           "reshard report ckpt_8 -o files.html    # bytes only"}) {
   ConvertOptions& conversion = options_.conversion;
   AddPositional(
       app(), "SRC", conversion.source.path,
-      "Folder with rank_N/*.ckpt or *.safetensors; or one such file, when there is no source "
-      "strategy");
+      "Folder with rank_N/*.ckpt or *.safetensors. Without a source strategy also one such file");
   AddStrategyOptions(app(), conversion.source.strategy, conversion.target.strategy);
   AddSuffixOption(app(), conversion.source.suffix);
   AddKeyOptions(app(), conversion.source.key);
@@ -32,8 +32,8 @@ ReportCommand::ReportCommand(CLI::App& parent)
   choice_.AddTo(app());
   app()
       .add_option("--param", options_.parameters,
-                  "Draw the ranks of this parameter; may be given several times (the largest one "
-                  "that is cut, optimizer copies last)")
+                  "Draw the ranks of this parameter; repeatable (default: the largest one that is "
+                  "cut, weights before optimizer states)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   app().add_option("-o,--output", output_, "HTML file to write")->required()->type_name("FILE");

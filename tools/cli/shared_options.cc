@@ -49,20 +49,20 @@ std::optional<CastRule> ParseCastRule(std::string_view text) {
 
 void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target) {
   app.add_option("--src-strategy", source,
-                 "Strategy file of the source, or folder of stage files; without it the source "
-                 "holds full tensors")
+                 "Strategy of the source: a file, or a folder of stage files. Without it the "
+                 "source holds full tensors")
       ->type_name("S");
   app.add_option("--dst-strategy", target,
-                 "Strategy file of the target, or folder of stage files; without it full tensors "
-                 "are written, for one rank")
+                 "Strategy of the target: a file, or a folder of stage files. Without it one rank "
+                 "gets full tensors")
       ->type_name("D");
 }
 
 CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix) {
   return app
       .add_option("--suffix", suffix,
-                  "Take the checkpoints that end in -EPOCH_STEP, as in --suffix=-1_100; without it "
-                  "the latest")
+                  "Take the checkpoints whose names end in -EPOCH_STEP, as in --suffix=-1_100 "
+                  "(default: the latest)")
       ->type_name("-E_S");
 }
 
@@ -124,8 +124,8 @@ CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>&
   return app
       .add_option_function<std::vector<std::string>>(
           kName, set,
-          "In place of SRC the file of source rank RANK; may be given several times. With --rank "
-          "those that the target ranks need will do")
+          "File of source rank RANK, instead of SRC; repeatable. With --rank, the files that these "
+          "target ranks need are enough")
       ->type_name("RANK=FILE")
       ->allow_extra_args(false);
 }
@@ -133,8 +133,8 @@ CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>&
 CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths) {
   return app
       .add_option("--group-info", paths,
-                  "File group_info.pb of the training run, or pattern with {rank}: ranks of one "
-                  "list stand in for each other; may be given several times")
+                  "File group_info.pb of the training run, or a pattern with {rank}; repeatable. "
+                  "Ranks in one list replace each other where a shard is missing")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }
@@ -160,7 +160,7 @@ std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, 
   };
   CLI::Option* const file = add("-file", EncryptionKey::FromFile, "FILE", words);
   CLI::Option* const variable = add("-env", EncryptionKey::FromEnvironment, "VAR",
-                                    "Instead of that, the environment variable that holds the key");
+                                    "Environment variable that holds this key");
   variable->excludes(file);
   return {file, variable};
 }
@@ -168,21 +168,21 @@ std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, 
 }  // namespace
 
 std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key) {
-  return AddKeys(app, "--key", "File with the key of encrypted .ckpt files: 16, 24 or 32 bytes",
-                 key);
+  return AddKeys(app, "--key",
+                 "File that holds the key of encrypted .ckpt files: 16, 24 or 32 bytes", key);
 }
 
 std::vector<CLI::Option*> AddEncryptKeyOptions(CLI::App& app,
                                                std::shared_ptr<const EncryptionKey>& key) {
-  return AddKeys(app, "--encrypt-key", "File with the key that target files are encrypted with",
-                 key);
+  return AddKeys(app, "--encrypt-key", "File that holds the key for the target files", key);
 }
 
 void AddEncryptOptions(CLI::App& app, std::optional<EncryptionMode>& mode,
                        std::shared_ptr<const EncryptionKey>& key) {
   app.add_option_function<std::string>(
          "--encrypt", [&mode](const std::string& name) { mode = ParseEncryptionMode(name); },
-         "Write encrypted .ckpt files, with the key of --encrypt-key-file or --encrypt-key-env")
+         "Encrypt the target .ckpt files in MODE: AES-GCM, AES-CBC or SM4-CBC; needs "
+         "--encrypt-key-file or --encrypt-key-env")
       ->type_name("MODE")
       ->check(CLI::IsMember({"AES-GCM", "AES-CBC", "SM4-CBC"}).description(""));
   AddEncryptKeyOptions(app, key);
@@ -201,23 +201,24 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
     for (const std::string& rule : rules) casts_.push_back(*ParseCastRule(rule));
   };
   return {app.add_option("--include", include_,
-                         "Only parameters whose names in the source match a GLOB; may be given "
-                         "several times")
+                         "Only parameters whose source names match GLOB; repeatable")
               ->type_name("GLOB")
               ->allow_extra_args(false),
-          app.add_option("--exclude", exclude_,
-                         "And of those none that match a GLOB; may be given several times")
+          app.add_option(
+                 "--exclude", exclude_,
+                 "No parameters whose names match GLOB; repeatable, and stronger than --include")
               ->type_name("GLOB")
               ->allow_extra_args(false),
           app.add_option("--rename", rename_file_,
-                         "Names in the target: a JSON object {\"old name\": \"new name\", ...}")
+                         "JSON file of names in the target: {\"old name\": \"new name\", ...}, or "
+                         "{\"patterns\": {\"old.*\": \"new.*\", ...}}")
               ->type_name("MAP.json"),
           app.add_option_function<std::vector<std::string>>(
                  "--dtype", add_casts,
-                 "Cast floating-point tensors whose names in the source match the GLOB to TYPE: "
-                 "float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, or keep; may be "
-                 "given several times, the first that matches counts. TYPE alone is for all but "
-                 "optimizer states and tensors of one element")
+                 "Cast floating-point tensors whose source names match GLOB to TYPE: float16, "
+                 "bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, or keep; repeatable, the "
+                 "first match counts. TYPE alone casts all but optimizer states and tensors of one "
+                 "element")
               ->type_name("[GLOB=]TYPE")
               ->allow_extra_args(false)
               ->check(CLI::Validator(
@@ -234,8 +235,8 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
 CLI::Option* NameMapOption::AddTo(CLI::App& app) {
   return app
       .add_option("--name-map", file_,
-                  "Names in the source, where they are not those in the strategies and outputs: a "
-                  "JSON object {\"name\": \"name in the source\", ...}")
+                  "JSON file of names that differ in the source from strategies and outputs: "
+                  "{\"name\": \"name in the source\", ...}")
       ->type_name("MAP.json");
 }
 
@@ -254,12 +255,11 @@ Status NameMapOption::Fill(SourceSpec& source) const {
 }
 
 void NameFilter::AddTo(CLI::App& app, const std::string& include) {
-  app.add_option(include, include_,
-                 "Only parameters whose names match a GLOB; may be given several times")
+  app.add_option(include, include_, "Only parameters whose names match GLOB; repeatable")
       ->type_name("GLOB")
       ->allow_extra_args(false);
   app.add_option("--exclude", exclude_,
-                 "And of those none that match a GLOB; may be given several times")
+                 "No parameters whose names match GLOB; repeatable, and stronger than --include")
       ->type_name("GLOB")
       ->allow_extra_args(false);
 }
@@ -341,10 +341,9 @@ CLI::Validator ByteSize(SizeUnits units) {
 
 CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes) {
   return app
-      .add_option(
-          "--memory-limit", bytes,
-          "Hold at most so many bytes, page cache included; with K, M, G or T for powers of "
-          "1024 (256M, or a quarter of the memory where that is less)")
+      .add_option("--memory-limit", bytes,
+                  "Use at most SIZE bytes of memory, page cache included; K, M, G and T are powers "
+                  "of 1024 (default 256M, or a quarter of the machine's memory if that is less)")
       ->type_name("SIZE")
       ->transform(ByteSize());
 }
@@ -358,9 +357,9 @@ CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& p
   return app
       .add_option_function<std::string>(
           "--unmatched", set,
-          "What becomes of parameters in only one of two given strategies (copy); error refuses "
-          "tensors that have no layout at all, too; copy given explicitly allows names that do not "
-          "fit the strategy")
+          "What to do with a parameter that only one of the two strategies describes (default "
+          "copy). error also refuses a tensor that neither describes; an explicit copy allows "
+          "names that do not fit the strategy")
       ->type_name("copy|drop|error")
       ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
 }
@@ -378,8 +377,8 @@ CLI::Option* AddWaitOption(CLI::App& app, LockWaiting& waiting) {
   return app
       .add_option_function<int64_t>(
           "--wait", [&waiting](int64_t seconds) { waiting.most = std::chrono::seconds(seconds); },
-          "Wait at most so long for a process that stands still or publishes; then exit 6 "
-          "(for ever)")
+          "Wait at most SECONDS for a process that stands still or is publishing, then exit 6 "
+          "(default: for ever)")
       ->type_name("SECONDS")
       ->transform(WholeNumber(kMostDigits));
 }

@@ -116,11 +116,14 @@ std::string ManPage(const CommandTable& table) {
 ShellCommands::ShellCommands(CLI::App& root)
     : root_(root),
       completion_(*root.add_subcommand("completion", "Print a completion script for a shell")),
-      man_(*root.add_subcommand("man", "Print the man page")->group("")) {
+      man_(*root.add_subcommand("man", "Print the manual page")->group("")) {
   completion_.add_option("SHELL", shell_, "Shell to complete in")
       ->required()
       ->type_name("bash|zsh|fish")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  man_.footer(
+      "Examples:\n"
+      "  $ reshard man | man -l -");
   completion_.footer(
       "Examples:\n"
       "  $ source <(reshard completion bash)\n"

@@ -20,7 +20,7 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
                "reshard strategy show stages/ --include '*.attention.*' --json"}) {
   AddPositional(app(), "FILE", path_, "Strategy file, or folder of stage files");
   filter_.AddTo(app(), "--include,--filter");
-  app().add_flag("--long", long_, "A line for every parameter, alike ones too");
+  app().add_flag("--long", long_, "List every parameter; without it, equal ones share a line");
 }
 
 UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
@@ -77,7 +77,7 @@ int StrategyMergeCommand::Run() {
 }
 
 StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
-    : Command(parent, "convert", "Turn a strategy from protobuf into JSON, or back",
+    : Command(parent, "convert", "Convert a strategy from protobuf to JSON, or back",
               {"reshard strategy convert s8.ckpt s8.json",
                "reshard strategy convert stages/ merged.json",
                "reshard strategy convert s8.ckpt renamed.ckpt --rename names.json"}) {
@@ -86,7 +86,7 @@ StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
       .add_option("--rename", rename_file_,
-                  "Write the layouts alone, under the names that this file gives, as with convert")
+                  "JSON file of new names, as for convert; only the layouts are written")
       ->type_name("MAP.json");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
@@ -124,7 +124,7 @@ int StrategyConvertCommand::Run() {
 }
 
 StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
-    : Command(parent, "infer", "Write a lost strategy again, from shards and full tensors",
+    : Command(parent, "infer", "Recover a lost strategy from shards and a full checkpoint",
               {"reshard strategy infer ckpt_8 s8.ckpt --reference full.ckpt"}) {
   AddPositional(app(), "SRC", options_.source,
                 "Folder with rank_N/*.ckpt or *.safetensors of all ranks");
@@ -132,7 +132,7 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
       .add_option("--reference", options_.reference,
-                  "Checkpoint of full tensors, best of the same values")
+                  "Full checkpoint of the same model, best with the same values")
       ->required()
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
@@ -161,12 +161,13 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
     : Command(parent, "make", "Write a strategy from a specification, without a network",
               {"reshard strategy make spec.json s56.ckpt --from full.ckpt",
                "reshard strategy make spec.json s56.json"}) {
-  AddPositional(app(), "SPEC", options_.spec, "Device count, cuts by name pattern (JSON)");
+  AddPositional(app(), "SPEC", options_.spec,
+                "JSON file with the number of devices and cuts by name pattern");
   AddPositional(app(), "OUT", options_.output,
                 "File to write: JSON if it ends in .json, else protobuf");
   app()
       .add_option("--from", options_.checkpoint,
-                  "Checkpoint of full tensors, for names that match patterns, and their shapes")
+                  "Full checkpoint that gives the names for the patterns, and the shapes")
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }

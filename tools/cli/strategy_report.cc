@@ -57,6 +57,7 @@ std::string StrategyAsText(const Strategy& strategy, const NameFilter& filter,
     columns.push_back({"TENSOR SHAPE"});
   }
   ParameterTable table(std::move(columns));
+  table.FoldCopies({});
   for (const StrategyParameter& parameter : strategy.parameters) {
     if (!filter.Takes(parameter.name)) continue;
     std::vector<std::string> cells = {FormatList(parameter.device_matrix),

@@ -111,7 +111,7 @@ std::string OutcomeText(const DamageReport& report) {
 }
 
 // The group of the options that describe the conversion.
-constexpr const char* kWithAgainst = "With --against, as the conversion was called";
+constexpr const char* kWithAgainst = "With --against, as given to convert";
 
 std::string DamageText(const Damage& damage) {
   std::string text = fmt::format("{}: {}", PrintableName(damage.path), DamageKindName(damage.kind));
@@ -177,49 +177,46 @@ nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {
 
 VerifyCommand::VerifyCommand(CLI::App& parent)
     : Command(parent, "verify",
-              "Read a finished target again and compare it with its manifests; exit 1 if it is "
-              "damaged",
+              "Check the files of a target against its manifest; exit 1 if they are damaged",
               {"reshard verify ckpt_4", "reshard verify ckpt_4 --jobs 0 --json",
                "reshard verify ckpt_4 --against ckpt_8 --src-strategy s8.ckpt --dst-strategy "
                "s4.ckpt"}) {
   AddJsonLinesOption();
-  AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` has written");
+  AddPositional(app(), "DST", options_.target, "Folder that `reshard convert` wrote");
   AddJobsOption(app(), options_.run.jobs,
-                "Threads that read; 0 is one for each core (the cores, up to 4)");
+                "Threads that read; 0 is one per core (default: one per core, at most 4)");
   AddAgainst();
 }
 
 void VerifyCommand::AddAgainst() {
   app()
       .add_option("--against", against_.source.path,
-                  "Instead of that, compare each byte of DST with what a conversion of SRC gives, "
-                  "and the replicas in SRC with one another; needs no manifest")
+                  "Compare each byte of DST with what a conversion of SRC gives, and the replicas "
+                  "in SRC with each other, instead of with the manifest")
       ->type_name("SRC");
   AddSourceFilesOption(app(), against_.source.files)
-      ->description(
-          "As --against, in place of SRC the file of source rank RANK; may be given several times");
+      ->description("As --against, with the file of source rank RANK instead of SRC; repeatable");
   const auto add = [&](const char* name, auto& variable, const char* type, const char* words) {
     return app().add_option(name, variable, words)->type_name(type)->group(kWithAgainst);
   };
   add("--src-strategy", against_.source.strategy, "S", "Strategy of the source");
   add("--dst-strategy", against_.target.strategy, "D", "Strategy of the target");
   add("--prefix", against_.target.prefix, "P",
-      "Names of the target files begin with P (checkpoint_)");
+      "Names of target files begin with P (default checkpoint_)");
   for (CLI::Option* option : AddFormatOptions(app(), against_.target)) {
     option->group(kWithAgainst);
   }
   FindOption(app(), "--format")
-      ->description("Format of the target files (that of the files that are there)");
+      ->description("Format of the target files (default: as found in DST)");
   name_map_.AddTo(app())->group(kWithAgainst);
   AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
   AddRankOption(app(), against_.selection.ranks,
-                "Prove only these target ranks, as in 3 or 0-7,9; may be given several times")
+                "Compare only these target ranks, such as 3 or 0-7,9; repeatable")
       ->group(kWithAgainst);
   AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
   AddKeyOptions(app(), against_.source.key);
   for (CLI::Option* option : AddEncryptKeyOptions(app(), against_.target.encryption_key)) {
-    option->group(kWithAgainst)
-        ->description("Key of encrypted target files, where it is another one");
+    option->group(kWithAgainst)->description("Key of encrypted target files, if it is another one");
   }
   AddUnmatchedOption(app(), against_.selection.unmatched)->group(kWithAgainst);
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
@@ -310,7 +307,7 @@ int VerifyCommand::RunAgainst() const {
           ReplicasText(report.replicas)));
       const std::string choice = ChoiceText(report.left_out, report.renamed);
       if (!choice.empty()) PrintWords(choice);
-      if (report.casts_of_origin) PrintWords("cast as origin.jsonl there tells");
+      if (report.casts_of_origin) PrintWords("casts as in its origin.jsonl");
     }
     return report.equal() ? 0 : 1;
   };

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,13 +17,17 @@
 
 namespace reshard {
 
-// The columns are NAME, those given, and STAGE, where rows have one. A plain value.
+// The columns are NAME, those given, and STAGE, where a row has another one than 0. A plain value.
 class ParameterTable {
  public:
   // A longer table does not fit a screen.
   static constexpr size_t kScreenRows = 40;
 
   explicit ParameterTable(std::vector<Table::Column> columns) : columns_(std::move(columns)) {}
+
+  // Of a table that does not fit a screen, an optimizer's copies of a parameter (OptimizerGroup)
+  // are in the parameter's line where they differ from it in these columns at most.
+  void FoldCopies(std::set<size_t> own_columns) { own_columns_ = std::move(own_columns); }
 
   // `cells` are as many as there are columns. All rows have a stage or none has.
   void Add(std::string_view name, std::vector<std::string> cells,
@@ -35,9 +40,12 @@ class ParameterTable {
     const std::vector<std::string>* cells = nullptr;
     uint64_t parameters = 0;
     std::set<int64_t> stages;
+    std::map<std::string, uint64_t> copies = {};  // "adam_m" and how many of them
 
     // Of alike ones "layers.*.wq.weight".
     std::string name() const;
+    // "layers.*.wq.weight x 36 +adam_m, adam_v"
+    std::string words() const;
   };
 
   // Returns a line for each parameter. Where there are more than kScreenRows, and not `all`
@@ -57,6 +65,7 @@ class ParameterTable {
 
   std::vector<Table::Column> columns_;
   std::vector<Row> rows_;
+  std::optional<std::set<size_t>> own_columns_;
 };
 
 }  // namespace reshard
