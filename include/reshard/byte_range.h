@@ -19,7 +19,7 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-// Returns the bytes that are in both; where there are none, none.
+// Returns the bytes that are in both; an empty range if there are none.
 constexpr ByteRange Overlap(ByteRange a, ByteRange b) {
   const uint64_t begin = a.offset > b.offset ? a.offset : b.offset;
   const uint64_t end = a.end() < b.end() ? a.end() : b.end();

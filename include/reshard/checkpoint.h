@@ -8,7 +8,7 @@
 // rank of a new cluster opens the old checkpoint and reads its own slice of each parameter, from
 // whichever files hold it.
 //
-// ListRankFiles: the file that is chosen in each rank folder.
+// ListRankFiles: the file chosen in each rank folder.
 //
 // Opening reads headers only. The classes are move-only; const member functions may be called from
 // any number of threads.
@@ -44,9 +44,9 @@ class Checkpoint {
   // does not take.
   static Result<Checkpoint> Open(const std::string& path,
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
-  // Opens the file at `place` of what ListRankFiles returned. That of a folder of whole tensors has
-  // been indexed by then, and is not again: the checkpoint has of it what the folder's index says
-  // is there. More errors: kChanged; kInvalidArgument for a place where there is no file.
+  // Opens file number `place` of those that ListRankFiles returned. A file of a folder of whole
+  // tensors has been indexed by then and is not indexed again; the checkpoint has the tensors that
+  // the folder's index puts there. More errors: kChanged; kInvalidArgument for no such place.
   static Result<Checkpoint> Open(const RankFiles& listed, size_t place,
                                  std::shared_ptr<const EncryptionKey> key = nullptr);
 
@@ -55,12 +55,12 @@ class Checkpoint {
   ~Checkpoint();
 
   const std::string& path() const;
-  uint64_t file_size() const;  // of an encrypted file, of what is decrypted
+  uint64_t file_size() const;  // in bytes; of an encrypted file, its plain bytes
   // In file order.
   const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
   const StoredArray* Find(std::string_view name) const;
-  // The CRC-32 that the file's trailer states, where it has one. It is not checked.
+  // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 
   // Returns the content of a parameter as spans of the mapped file; nothing is copied. One span for
@@ -72,8 +72,8 @@ class Checkpoint {
   Result<std::vector<std::span<const std::byte>>> View(std::string_view name) const;
 
   // Returns whether each span of View(name) begins at a multiple of the element size, so that it
-  // may be read in place as an array of elements. Always true of files that the safetensors library
-  // wrote; in .ckpt files a matter of chance. False for texts, MapTensors, and element sizes that
+  // may be read in place as an array of elements. Always true for files that the safetensors
+  // library wrote; in .ckpt files it depends. False for texts, MapTensors, and element sizes that
   // are not a power of two. Errors: kNotFound.
   Result<bool> IsAligned(std::string_view name) const;
 
@@ -177,8 +177,8 @@ class ShardedCheckpoint {
   Result<std::vector<Shard>> Shards(std::string_view name) const;
 
   // Copies the elements of `box`, row-major, to `destination`, which has exactly the box's size in
-  // bytes. They are gathered from whichever files hold them, as a conversion does it: planned,
-  // proved to be covered, and guarded against truncation. Errors: kNotFound; kInvalidArgument when
+  // bytes. The elements come from whichever files hold them. As in a conversion, the copy is
+  // planned, its coverage proved, truncation noticed. Errors: kNotFound; kInvalidArgument when
   // the box leaves the tensor or the destination has another size; kMismatch when shards disagree
   // or no file holds a part; kChanged, kIo.
   Status Read(std::string_view name, const Box& box, std::span<std::byte> destination) const;
@@ -212,7 +212,7 @@ struct RankFiles {
   std::vector<Warning> warnings = {};
 
   struct Indexed;
-  // What has been read of a folder of whole tensors, for Checkpoint::Open; null for other folders.
+  // For Checkpoint::Open, the indexed files of a folder of whole tensors; null for other folders.
   std::shared_ptr<Indexed> indexed = {};
 };
 

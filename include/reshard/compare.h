@@ -1,5 +1,5 @@
 // DigestCheckpoint, Diff and MeasureValues: what checkpoints hold, parameter by parameter, however
-// they are cut. And the findings of all comparisons: differences in values, in files and between
+// they are cut. Also the findings of all comparisons: differences in values, in files and between
 // replicas, and damage to a target folder.
 //
 // Two checkpoints hold the same parameters when names, dtypes, full shapes and digests agree. Every
@@ -59,7 +59,7 @@ struct FileDifference {
   uint64_t parameter_count = 0;          // all that differ
 };
 
-// Two ranks that ought to hold the same shard of a parameter.
+// Two ranks that should hold the same shard of a parameter.
 struct ReplicaPair {
   int64_t rank = 0;
   int64_t reference = 0;    // the lowest rank that holds the shard
@@ -157,8 +157,8 @@ struct ParameterDigest : TensorInfo {
   // 32 lower-case hexadecimal digits: of the row-major bytes of the full tensor (docs/cli.md,
   // "digest"); of a text its characters, of a MapTensor its Values as they stand in the file.
   std::string digest;
-  // The ranks that hold this value, ascending, where ranks hold different values of a parameter
-  // that no layout cuts: then each value is an entry of its own, by its lowest rank. Else empty.
+  // If ranks hold different values of a parameter that no layout cuts, each value has an entry of
+  // its own, ordered by its lowest rank; these are its ranks, ascending. Else empty.
   std::vector<int64_t> ranks;
 };
 

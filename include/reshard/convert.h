@@ -1,4 +1,4 @@
-// Convert lays a sharded checkpoint out again. Plan says what that would do. CommitWorkers
+// Convert copies a checkpoint into another layout. Plan shows what that would do. CommitWorkers
 // publishes what several processes have staged. Recode writes files in another format.
 //
 // All functions may run in several threads at once; each call uses its own threads and state. They
@@ -34,9 +34,9 @@ struct ConvertOptions {
   CheckChoice checks;
   RunOptions run;
   bool force = false;  // replace existing outputs
-  // Remove, once all is published, the files that a manifest lists which is replaced, where they
-  // are as it says, and the new manifest does not; then folders of these that are empty. Not with
-  // Selection::ranks. Errors of Convert: kNotFound where there is no manifest to go by.
+  // After publication, remove the files that only the replaced manifest lists, if they still are as
+  // it says, and then their folders that are empty. Not with Selection::ranks. Convert fails with
+  // kNotFound if there is no manifest to compare with.
   bool prune = false;
   Resume resume = Resume::kNo;
   // Bytes that the call may hold, page cache included, besides what the process had before. A run
@@ -44,10 +44,10 @@ struct ConvertOptions {
   // if that is less; a run that needs more then takes it, and warns.
   uint64_t memory_limit = 0;
   IoChoice io;
-  // Do this share only; other processes do the others. A share that is run again goes on where it
-  // ended.
+  // Do only this share; other processes do the others. A share that is run again continues where
+  // it ended.
   std::optional<WorkerShare> shard;
-  LockWaiting waiting;           // of a share, for others that begin or publish
+  LockWaiting waiting;           // for other shares that begin or publish
   bool record_timeline = false;  // for ConvertReport::timeline
 };
 
@@ -59,7 +59,7 @@ struct WrittenFile {
 struct WorkerReport {
   WorkerShare shard;
   bool published = false;             // the whole set is in place
-  bool already_published = false;     // it was before: there was nothing to do
+  bool already_published = false;     // by an earlier run: there was nothing to do
   std::vector<uint64_t> outstanding;  // shares that have not finished, if not published
 };
 
@@ -98,14 +98,14 @@ struct Timeline {
 
 struct ConvertReport {
   std::vector<Warning> warnings;
-  std::vector<std::string> notes;   // what calls for nothing to be done
+  std::vector<std::string> notes;   // need no action
   std::vector<WrittenFile> files;   // written by this run, by rank
   std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
   // The same with each full shape once, and without an optimizer's copies where there are others.
   std::vector<TensorInfo> largest_shapes;
-  // Of the whole source, whatever is written of it, where the files that are there tell.
+  // Of the whole source, whatever part of it is written; no value if files are missing.
   std::optional<ParameterTotals> totals;
-  // The number of the one pipeline stage that the source is of, where it shows that there are more.
+  // If the source is one stage of a pipeline alone: the number of that stage.
   std::optional<int64_t> stage_alone;
   uint64_t parameters = 0;            // distinct names in the files written
   uint64_t left_out = 0;              // parameters, by include and exclude
@@ -137,8 +137,8 @@ struct ConvertReport {
   std::optional<WorkerReport> shard;  // of a share; then all numbers here are the share's
 };
 
-// Converts. A shard publishes when all have finished; one whose set is published already, of these
-// sources as they are, does nothing, also with `force`. Reads as: open, index, plan, execute,
+// Converts. The share that finishes last publishes. If the set of these sources is already
+// published, a share does nothing, also with `force`. Reads as: open, index, plan, execute,
 // verify, commit. Errors: every code, kMismatch for a source strategy that is most likely another
 // checkpoint's and for replicas that differ among them; after any of them the target's names are as
 // they were, but for a failure while publishing, which leaves whole files and no manifest, and
@@ -163,7 +163,7 @@ struct TargetFileSummary {
 
 struct PlanReport {
   std::vector<Warning> warnings;
-  std::vector<std::string> notes;          // what calls for nothing to be done
+  std::vector<std::string> notes;          // need no action
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<TensorInfo> largest;
@@ -186,7 +186,7 @@ struct PlanReport {
   std::optional<ReplicaSample> sample;       // as in ConvertReport
 };
 
-// Plans and checks all that Convert would, moving nothing and leaving no trace. Ok only if Convert
+// Plans and checks all that Convert would, without writing anything. Ok only if Convert
 // would begin to write. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
 
@@ -201,8 +201,8 @@ struct CommitReport {
   std::vector<Warning> warnings;
 };
 
-// Publishes what workers have staged. The last worker that ends does so by itself; this is for when
-// it was killed just then. May run while workers do; needs neither sources nor strategies. Errors:
+// Publishes what workers have staged. The last worker does so itself; this call is for when it was
+// killed before it could. May run while workers do; needs neither sources nor strategies. Errors:
 // kNotFound when workers have not finished, which are named, or where there is nothing to publish;
 // kAlreadyExists for another run that is writing there; kCorrupt, kIo, kCancelled.
 Result<CommitReport> CommitWorkers(const CommitOptions& options);

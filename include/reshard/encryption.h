@@ -1,4 +1,4 @@
-// EncryptionKey: what encrypted .ckpt files are read and written with.
+// EncryptionKey: the key that encrypted .ckpt files are read and written with.
 //
 // A key is immutable and any number of threads may use it. Its bytes are in memory that is locked
 // and left out of core dumps where the system allows that, and that is overwritten when the key
@@ -36,8 +36,8 @@ class EncryptionKey {
   // Errors: kNotFound, kIo; kInvalidArgument for another length.
   static Result<std::shared_ptr<const EncryptionKey>> FromFile(const std::string& path);
 
-  // The same out of an environment variable, which stays in the environment. Not while another
-  // thread changes that.
+  // The same from an environment variable, which stays set. Call it only while no other thread
+  // changes the environment.
   // Errors: kNotFound; kInvalidArgument for another length.
   static Result<std::shared_ptr<const EncryptionKey>> FromEnvironment(const std::string& variable);
 

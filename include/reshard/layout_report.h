@@ -65,7 +65,7 @@ struct RunBin {
   uint64_t bytes = 0;
 };
 
-// What a rank holds of a parameter.
+// The shard of a parameter that a rank holds.
 struct GridCell {
   int64_t shard = -1;   // its number in row-major order of the parts; -1: the rank does not have it
   int64_t replica = 0;  // how many lower ranks of the stage hold the same shard
@@ -89,7 +89,7 @@ struct ParameterGrids : TensorInfo {
 
 // How both sides cut a parameter: so many parts along each dimension.
 struct ParameterCuts : TensorInfo {
-  bool copied = false;  // as it stands in the source's files; no cuts are told then
+  bool copied = false;  // unchanged from the source's files; then there are no cuts
   std::vector<int64_t> source_cuts;
   std::vector<int64_t> target_cuts;
 };
@@ -112,8 +112,8 @@ struct LayoutReport {
 
 struct LayoutReportOptions {
   ConvertOptions conversion;  // what concerns the target folder, speed and memory does not matter
-  // Whose device grids are wanted; none: of the largest one that is cut, one that is no optimizer's
-  // copy where there is such.
+  // The parameters to draw device grids of; none: the largest one that is cut, if possible not an
+  // optimizer's copy.
   std::vector<std::string> parameters;
 };
 

@@ -1,4 +1,4 @@
-// Merge: several checkpoint files made one.
+// Merge: one checkpoint file out of several.
 //
 // Slices, files that each have a part of every parameter, are joined to full tensors, as
 // MindSpore's merge_sliced_parameter does it. Segments, files that each have some of the
@@ -53,8 +53,8 @@ struct MergeReport {
   uint64_t bytes_written = 0;
 };
 
-// Merges. What is joined how: docs/cli.md, "merge". Copies of one part that ought to be equal are
-// compared before anything is written, and what is copied is proved by digests from both sides.
+// Merges; docs/cli.md, "merge", says how. Copies of one part that have to be equal are compared
+// before anything is written, and digests from both sides prove what is copied.
 // `output` appears whole or not at all. Errors: kInvalidArgument; kNotFound, kCorrupt,
 // kUnsupported; kMismatch where files, strategy or copies do not fit; kChanged when a file changed
 // meanwhile; kAlreadyExists when `output` is there and not `force`, or is being written; kIo,

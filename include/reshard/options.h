@@ -1,6 +1,6 @@
-// The structs that options of calls are put together of: SourceSpec, TargetSpec, Selection,
-// CheckChoice, RunOptions. Each means the same in every call. Progress and Waiting are what a long
-// call reports while it runs.
+// The structs that make up the options of calls: SourceSpec, TargetSpec, Selection, CheckChoice,
+// RunOptions. Each means the same in every call. A long call reports Progress and Waiting while it
+// runs.
 //
 // Plain values. Callbacks that take Progress are called from worker threads, one call at a time;
 // callbacks that take Waiting from the calling thread. Neither may throw: the process would end.
@@ -26,11 +26,11 @@
 namespace reshard {
 inline namespace v0_1 {
 
-// What a long call is at.
+// The phase of a long call.
 enum class Phase {
-  kPlan,     // opens, indexes and plans; how many bytes there will be is not known yet
-  kCheck,    // reads what has to be right before anything is written
-  kRead,     // of a call that writes nothing
+  kPlan,     // opens, indexes and plans; the number of bytes is not known yet
+  kCheck,    // reads and checks sources before anything is written
+  kRead,     // a call that writes nothing
   kWrite,    // target files
   kPublish,  // puts the target files in place
 };
@@ -41,12 +41,12 @@ constexpr std::string_view PhaseName(Phase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
-// How far a call is. The bytes are those of all phases but the first together.
+// Bytes processed so far by a long call. They count all phases after the first together.
 struct Progress {
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
   Phase phase = Phase::kRead;
-  // Target files, or those that are verified; of a worker parts of them. 0 where none are counted.
+  // Target files, or files to verify; for a worker, its parts of files. 0 if none are counted.
   uint64_t done_files = 0;
   uint64_t total_files = 0;
 };
@@ -58,9 +58,9 @@ struct Waiting {
   std::chrono::milliseconds time;  // so far
 };
 
-// How long a call waits for a lock, and who is told of it.
+// How long a call waits for a lock, and what it calls meanwhile.
 struct LockWaiting {
-  // For one process that holds it; then the call fails with kAlreadyExists. No value: for ever.
+  // After so long behind one holder the call fails with kAlreadyExists. No value: waits for ever.
   std::optional<std::chrono::milliseconds> most = {};
   // Called after 2 s and whenever the time has doubled, at least once a minute; may be empty.
   std::function<void(const Waiting&)> report = {};
@@ -96,8 +96,8 @@ enum class UnmatchedPolicy {
   kError,
 };
 
-// How much of the source's replicas a conversion compares before it writes. Replicas that differ
-// tell that the source strategy is not the one that the source was saved with.
+// How much of the source's replicas a conversion compares before it writes. If replicas differ, the
+// source strategy is most likely not the one that the source was saved with.
 enum class CheckReplicas {
   kNone,    // nothing; one file may then stand for several ranks
   kSample,  // some KiB of some parameters, within a bound
@@ -122,7 +122,7 @@ struct WorkerShare {
 // The most workers of a conversion.
 inline constexpr uint64_t kMaxWorkers = 65536;
 
-// Whether there can be such a worker.
+// Whether `shard` is valid.
 constexpr bool IsWorkerShare(const WorkerShare& shard) {
   return shard.count > 0 && shard.count <= kMaxWorkers && shard.index < shard.count;
 }
@@ -157,26 +157,26 @@ struct SourceSpec {
   std::string strategy = {};
   // "-EPOCH_STEP": the checkpoint to take in each rank folder; empty: the latest.
   std::string suffix = {};
-  // Instead of `path`: the file of each rank. With Selection::ranks, the files that these need
-  // will do.
+  // Instead of `path`: the file of each rank. With Selection::ranks, the files that these target
+  // ranks need are enough.
   std::map<int64_t, std::string> files = {};
   // group_info files of the training run, or patterns with {rank} for them. Each lists ranks that
-  // hold the same weights (ckpt_restore_rank_list): they stand in for each other where a file is
-  // missing, or lacks a parameter that no layout cuts. Without a strategy the ranks of rank 0's
+  // hold the same weights (ckpt_restore_rank_list): one replaces another whose file is missing or
+  // lacks a parameter that no layout cuts. Without a strategy the ranks of rank 0's
   // list hold full tensors together.
   std::vector<std::string> group_info = {};
   // Instead of `strategy`, a strategy in memory; null: none.
   std::shared_ptr<const Strategy> layouts = {};
-  // From names in the strategies and the outputs to names in the source, where these differ. Other
-  // options then use the outputs' names; Selection::renames comes last.
+  // From names in the strategies and the outputs to names in the source, where these differ. All
+  // other options use the outputs' names; Selection::renames is applied last.
   std::map<std::string, std::string> name_map = {};
-  // The key of encrypted .ckpt files; null: none. What is not encrypted is read as it is.
+  // The key of encrypted .ckpt files; null: none. Other files are read without it.
   std::shared_ptr<const EncryptionKey> key = {};
 
   bool has_strategy() const { return !strategy.empty() || layouts != nullptr; }
 };
 
-// The checkpoint that is written, or was.
+// The checkpoint that is written or compared.
 struct TargetSpec {
   std::string folder = {};  // is made if it does not exist
   // A strategy file or a folder of stage files; empty: full tensors, for one rank.
@@ -190,11 +190,11 @@ struct TargetSpec {
   std::optional<TargetFormat> format = {};  // without a value, the source's
   uint64_t part_size = uint64_t{3} << 30;   // of kUnified: bytes of tensors in a file
   uint64_t shard_size = 5'000'000'000;      // of kHuggingFace: bytes of tensors in a file
-  // `.ckpt` files are encrypted, as MindSpore's save_checkpoint does it with enc_key and enc_mode;
-  // both or none of the two. A file is then written by one worker. Not with states_crc.
+  // Encrypts `.ckpt` files as MindSpore's save_checkpoint does with enc_key and enc_mode. Set both
+  // or neither. One worker then writes the whole file. Not with states_crc.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};
-  // Each checkpoint file states a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
+  // Each checkpoint file gets a CRC-32 of itself, as MindSpore's save_checkpoint writes it with
   // crc_check: `.ckpt` in a trailer, safetensors in metadata `crc_num`. Needs
   // CheckChoice::checksum.
   bool states_crc = false;
@@ -205,18 +205,18 @@ struct TargetSpec {
 // New names of parameters, by the old ones.
 struct Renames {
   std::map<std::string, std::string> names = {};
-  // By patterns of old names, of what no entry of `names` is. A `*`, of which there is one at
-  // least, stands for any characters, dots too, as few as will do; a new name has as many, each for
-  // what the one at its place stood for: "layers.*" to "model.layers.*". No name may fit two
-  // patterns.
+  // From patterns of old names to new names, for names that `names` does not list. A pattern has at
+  // least one `*`; each matches any characters, dots too, as few as possible. The new name has as
+  // many `*`; each stands for what the one at its place matched: "layers.*" to "model.layers.*". No
+  // name may match two patterns.
   std::map<std::string, std::string> patterns = {};
 
   bool empty() const { return names.empty() && patterns.empty(); }
   friend bool operator==(const Renames&, const Renames&) = default;
 };
 
-// What the floating-point tensors are written as that a pattern of names matches: as MindSpore's
-// load_param_into_net casts them. Others, such as integers, are never cast.
+// The dtype in which floating-point tensors are written whose names match a pattern. The cast is
+// that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
 struct CastRule {
   // GlobMatch, of names in the source. Empty: all but optimizer states (adam_*, moment*,
   // accu_grads*, *.exp_avg*) and tensors of one element.
@@ -236,31 +236,31 @@ struct Selection {
   std::vector<std::string> exclude = {};
   Renames renames = {};              // from names in the source to the target's
   std::vector<CastRule> casts = {};  // the first whose pattern matches counts
-  // No value: as kCopy, but refused where the names show that a strategy belongs to other files:
-  // the names differ by a prefix, or it has no layout for over half of the bytes.
+  // No value: as kCopy, but the call fails if names show that a strategy belongs to other files:
+  // they differ by a prefix, or it has no layout for over half of the bytes.
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
 // What a conversion checks.
 struct CheckChoice {
-  // Prove the copy by digests, and write these beside the outputs; check the CRC trailers of source
-  // files before they are used.
+  // Prove the copy by digests, and write the digests beside the outputs; check the CRC trailers of
+  // source files before using them.
   bool checksum = true;
-  // Of the stages that the target ranks need. Plan takes kAll for kSample.
+  // For the stages that the target ranks need. Plan treats kAll as kSample.
   CheckReplicas replicas = CheckReplicas::kSample;
-  // What ParameterTotals::weights of the source has to round to; no value: anything.
+  // ParameterTotals::weights of the source has to round to this; no value: not checked.
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish where a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;
-  // A file of full tensors of the same model. Each parameter that is written has to have the dtype
-  // and the full shape that it has there. Empty: none.
+  // A file of full tensors of the same model. Each written parameter has to have the same dtype and
+  // full shape there. Empty: not checked.
   std::string reference = {};
 };
 
 // How a call runs.
 struct RunOptions {
-  // Threads that plan, read and compare; lanes that gather and write, with up to 8 MiB each. 0: as
-  // many as there are cores.
+  // Threads that plan, read and compare, or gather and write (up to 8 MiB each). 0: one for each
+  // core.
   int jobs = 2;
   std::stop_token stop = {};  // a request ends the call with kCancelled, nothing published
   // Called from worker threads, one call at a time; may be empty.

@@ -1,12 +1,12 @@
 // Status and Result: how every function of reshard that can fail reports it.
 //
-// Nothing throws across the API, and nothing ends the program but a wrong use of a Result. A Status
-// is a code and a message: what is wrong, where (file, parameter, offset), what was expected, what
-// was found, what to do. A message, and a warning of a report, names options
-// by the field of the options struct, with a value after "=", and functions by their name, all in
-// backticks: "pass `force`", "`unmatched=copy`". NamedOptions lists them, so that a front end can
-// put its own words there; names from files and from the caller have no backtick in a message. All
-// classes are plain values: copy and move them freely; no locking.
+// Nothing throws across the API, and only a wrong use of a Result ends the program. A Status is a
+// code and a message: what is wrong, where (file, parameter, offset), what was expected, what was
+// found, what to do. Messages and warnings name an option by its field in the options
+// struct, with a value after "=", and a function by its name, always in backticks:
+// "pass `force`", "`unmatched=copy`". NamedOptions lists them, so that a front end can put its own
+// words there; names from files and from the caller have no backtick in a message. All classes
+// are plain values: copy and move them freely; no locking.
 //
 // Implemented in src/base.
 #ifndef RESHARD_STATUS_H_
@@ -28,7 +28,7 @@ enum class StatusCode {
   kInvalidArgument = 1,    // the call itself
   kNotFound = 2,           // a file, folder, rank or parameter that has to exist does not
   kCorrupt = 3,            // bytes that no valid file of the format can hold
-  kUnsupported = 4,        // valid, but nothing that reshard converts (an encrypted file)
+  kUnsupported = 4,        // valid, but not what reshard converts (another format)
   kMismatch = 5,           // inputs that do not fit each other: strategies, shards, steps
   kChanged = 6,            // a source changed while it was read
   kIo = 7,                 // the system refused or failed an operation, lack of space included
@@ -67,7 +67,7 @@ enum class WarningCode {
   kUnmatchedParameters = 5,  // in one of the strategies only
   kWithoutLayout = 6,        // parameters that a strategy has no layout for
   kAbsentParameters = 7,     // of a strategy, in no source file
-  kLeftOut = 8,              // what the target's format cannot hold, or an index does not name
+  kLeftOut = 8,              // not held by the target's format, or not named by an index
   kOtherShapes = 9,          // a strategy states other full shapes
   kEmptyTargets = 10,        // target files without a parameter
   kUnusedPatterns = 11,      // patterns that match no parameter
@@ -76,15 +76,15 @@ enum class WarningCode {
   kReplicasEqual = 14,       // shards that ought to differ are equal
   kNotCompared = 15,         // what could not be compared, or only in part
   kNotInReference = 16,      // parameters that the reference does not have
-  kMemory = 17,              // more memory than what it keeps to where that is enough
+  kMemory = 17,              // the run needs more than the default memory limit
   kFilesNotRead = 18,        // files of the source that are not read
   kIndexDisagrees = 19,      // an index and its files
   kFilesGone = 20,           // of earlier runs, no longer listed
-  kFilesAbandoned = 21,      // of an earlier conversion, in no manifest any more
+  kFilesAbandoned = 21,      // of an earlier conversion, no longer in any manifest
   kLeftovers = 22,           // of a run, that could not be removed
-  kSharesLeft = 23,          // a share of a conversion is alone, or others have not ended
-  kDropped = 24,             // what the other encoding of a strategy cannot say
-  kRepeatedNames = 25,       // items whose names come again
+  kSharesLeft = 23,          // only one share of a conversion was done, or others have not ended
+  kDropped = 24,             // what the other encoding of a strategy cannot hold
+  kRepeatedNames = 25,       // items with repeated names
   kSourceOrder = 26,         // the order of the files decides
   kAmbiguousLayouts = 27,    // other layouts fit as well
   kOtherConversion = 28,     // the sizes are those of another conversion
@@ -99,15 +99,15 @@ std::string_view WarningCodeName(WarningCode code);
 // An option or a function that a message names.
 struct NamedOption {
   std::string_view name;   // `source.strategy`, `Verify`
-  std::string_view value;  // what stands behind "="; empty where nothing does
+  std::string_view value;  // what follows "="; may be empty
   size_t offset = 0;       // in the message, of the first of `length` bytes, backticks included
   size_t length = 0;
 };
 
-// Returns the options that `message`, of which they are views, names, in its order.
+// Returns the options that `message` names, in its order; they are views of it.
 std::vector<NamedOption> NamedOptions(std::string_view message);
 
-// What a call that went well says all the same: a message of the same form as a Status's.
+// What a successful call warns of. The message has the form of a Status's message.
 struct Warning {
   WarningCode code;
   std::string message;

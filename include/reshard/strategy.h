@@ -1,9 +1,9 @@
-// Strategies: read, made in memory and written, merged, converted from one encoding to the other,
-// made from a specification, inferred from a checkpoint that has lost its own; what a rank holds
-// under one, and which source ranks a target rank needs.
+// Strategies: reading and writing them, merging, converting to the other encoding, making one
+// from a specification, inferring one from a checkpoint that has lost its own; what a rank
+// holds under a strategy, and which source ranks a target rank needs.
 //
-// Wherever a strategy is named, the path of a file or of a folder of stage files will do; protobuf
-// and JSON are told apart by content. No function prints; any number of threads may call them, and
+// Every path of a strategy may be a file or a folder of stage files; protobuf and JSON are told
+// apart by content. No function prints; any number of threads may call them, and
 // each call uses its own threads and state.
 //
 // Implemented in src/mindspore, but InferStrategy in src/api.
@@ -38,14 +38,14 @@ struct StrategyParameter {
   std::optional<Shape> tensor_shape = {};  // of the full tensor; in some JSON files, of no effect
 };
 
-// A strategy: what ReadStrategy returns, or one that is made by filling in `parameters`, and for a
-// pipeline `is_pipeline`. Who takes a strategy works `stages` and `devices_per_stage` out anew.
+// A strategy: returned by ReadStrategy, or made by filling in `parameters`, and `is_pipeline` for a
+// pipeline. Functions that take a strategy compute `stages` and `devices_per_stage` again.
 struct Strategy {
   std::string path;  // for messages
   bool is_pipeline = false;
   int64_t stages = 1;
   int64_t devices_per_stage = 1;
-  // The stage that a file of one stage says it is of: its first rank is own_stage *
+  // The stage that a file of one stage states: its first rank is own_stage *
   // devices_per_stage.
   int64_t own_stage = 0;
   std::vector<StrategyParameter> parameters;  // stage by stage, in file order
@@ -154,9 +154,9 @@ struct InferStrategyReport {
   std::vector<Warning> warnings;  // parameters left out, and choices that bytes left open
 };
 
-// Writes a strategy under which `source` holds what its ranks hold: cuts from the shapes of shards
-// and of full tensors; which rank holds which part from equal bytes and, where the reference holds
-// the same values, from those. A pipeline's stages are told by the names in the files. Reads every
+// Writes a strategy that explains what the ranks of `source` hold. Shapes of shards and tensors
+// give the cuts; equal bytes, and the reference if it holds the same values, tell which rank holds
+// which part. The names in the files tell the stages of a pipeline. Reads every
 // shard once; memory is bounded. Errors: kMismatch, listing parameters, where layouts that would
 // give different results remain or none fits; kAlreadyExists; those of opening checkpoints;
 // kCancelled.

@@ -1,6 +1,6 @@
-// Verify reads a finished target folder again and compares it with its manifests. VerifyAgainst
-// proves the outputs of a conversion from its sources, without a manifest, whoever wrote them,
-// MindSpore included.
+// Verify compares the files of a finished target folder with its manifests. VerifyAgainst compares
+// the outputs of a conversion with its sources, without a manifest, whoever wrote them: MindSpore,
+// for example.
 //
 // Any number of calls may run at once; each uses its own threads and state. They print nothing and
 // write nothing.
@@ -34,22 +34,22 @@ struct VerifyOptions {
 // changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
 
-// A conversion and the folder that is to be proved its target.
+// A conversion, and the folder to compare with what it gives.
 struct AgainstOptions {
   SourceSpec source;
   TargetSpec target;
-  // Without casts, those that origin.jsonl of the target folder tells of the last run.
+  // If empty, the casts that the target folder's origin.jsonl has of the last run.
   Selection selection;
   RunOptions run;
 };
 
 struct AgainstReport {
   std::vector<Warning> warnings;
-  uint64_t files = 0;                       // target files that there have to be
+  uint64_t files = 0;                       // target files expected
   uint64_t bytes = 0;                       // their planned sizes
   uint64_t left_out = 0;                    // parameters, by include and exclude
   uint64_t renamed = 0;                     // parameters
-  bool casts_of_origin = false;             // there were casts, and origin.jsonl told of them
+  bool casts_of_origin = false;             // casts were taken from origin.jsonl
   std::vector<FileDifference> differences;  // by rank
   ReplicaReport replicas;                   // of the source stages that these files are made from
 
