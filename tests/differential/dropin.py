@@ -2,9 +2,10 @@
 """Compares reshard.mindspore with the installed MindSpore, in its process.
 
 Twice, each in a process: MindSpore is imported first, and reshard is. Golden
-cases through the functions of reshard.mindspore, byte for byte; bindings that
-patch() replaces and unpatch() puts back, all of them; random conversions by the
-functions of both, and what both load of them (dropin_pairs.py).
+cases through the functions of reshard.mindspore, byte for byte; the recorded
+calls, and MindSpore's signatures; bindings that patch() replaces and unpatch()
+puts back, all of them; random conversions by the functions of both, and what
+both load of them (dropin_pairs.py).
 """
 
 import argparse
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import types
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
 ORDERS = ("mindspore", "reshard")
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "data"
@@ -187,6 +190,44 @@ def check_golden(check):
                 check(f"golden {name}", wrong)
 
 
+# Recorded calls and signatures, with the installed MindSpore's Parameters and nets.
+
+
+def check_recorded_calls(check):
+    import inspect
+    import warnings
+    import mindspore
+    import recorded_calls
+    import reshard.mindspore
+    words = {
+        "ms": types.SimpleNamespace(**vars(reshard.mindspore), bfloat16=mindspore.bfloat16),
+        "nn": mindspore.nn, "Parameter": mindspore.Parameter, "Tensor": mindspore.Tensor}
+    here, mask = os.getcwd(), os.umask(0o022)
+    warnings.simplefilter("ignore")
+    try:
+        for row in recorded_calls.CALLED:
+            with tempfile.TemporaryDirectory() as folder:
+                recorded_calls.lay_out(pathlib.Path(folder))
+                os.chdir(folder)
+                try:
+                    wrong = recorded_calls.wrong_with(row, words)
+                except Exception as error:  # Of another class than MindSpore's.
+                    wrong = f"{type(error).__name__}: {error}"
+                finally:
+                    os.chdir(here)
+            check(f"call {row['id']}", [wrong] if wrong else [])
+    finally:
+        os.umask(mask)
+        warnings.resetwarnings()
+    for name, recorded in recorded_calls.SIGNATURES.items():
+        if not recorded_calls.is_there(name):
+            continue
+        for space in recorded["in"]:
+            theirs = getattr(importlib.import_module(space), name)
+            check(f"signature {name}", recorded_calls.wrong_signatures(
+                name, str(inspect.signature(theirs))))
+
+
 # patch() and unpatch().
 
 
@@ -311,6 +352,7 @@ def run_order(order, seed, cases):
 
     check_memory(check)
     check_golden(check)
+    check_recorded_calls(check)
     check_pairs(check, seed, range(ORDERS.index(order), cases, len(ORDERS)))
     check_patch(check)
     print(f"{counts['passed']} passed, {counts['failed']} failed")

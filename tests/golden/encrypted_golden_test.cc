@@ -127,5 +127,25 @@ TEST(EncryptedFilesTest, AreNotViewedInPlace) {
             StatusCode::kUnsupported);
 }
 
+TEST(EncryptedFilesTest, HaveTextsThatAreDecrypted) {
+  const TemporaryFolder folder;
+  const std::string key = "0123456789abcdef";
+  const std::string plain = ReadFile(kData / "apis" / "files" / "dtypes.ckpt");
+  const auto text_of = [](const Result<Checkpoint>& checkpoint) {
+    const auto spans = checkpoint->View("note");
+    EXPECT_TRUE(spans.ok() && spans->size() == 1U);
+    return std::string(reinterpret_cast<const char*>((*spans)[0].data()), (*spans)[0].size());
+  };
+  const std::string expected = text_of(Checkpoint::Open(folder.Write("plain.ckpt", plain)));
+  for (const std::string mode : {"AES-GCM", "AES-CBC", "SM4-CBC"}) {
+    // Blocks that cut the text.
+    const std::string path = folder.Write("a.ckpt", Encrypted(mode, key, plain, 16));
+    const auto checkpoint = Checkpoint::Open(path, KeyOf(key));
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    EXPECT_EQ(text_of(checkpoint), expected);
+    EXPECT_EQ(checkpoint->View("note")->front().data(), checkpoint->View("note")->front().data());
+  }
+}
+
 }  // namespace
 }  // namespace reshard
