@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/checkpoint.h"
 #include "reshard/convert.h"
 #include "reshard/verify.h"
 #include "tests/support/checkpoint_bytes.h"
@@ -19,6 +20,7 @@ namespace reshard {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -207,6 +209,36 @@ TEST(ConvertChoiceTest, NotesAndMapsAreRenamed) {
     const auto proof = VerifyAgainst(ProofOf(options));
     ASSERT_TRUE(proof.ok()) << proof.status().message();
     EXPECT_TRUE(proof->equal());
+  }
+}
+
+// MapTensors are refused and texts left out, by name: nothing is lost without a word.
+TEST(ConvertChoiceTest, OtherFormatsRefuseMapsAndLeaveTextsOut) {
+  for (const TargetFormat format :
+       {TargetFormat::kSafetensors, TargetFormat::kUnified, TargetFormat::kHuggingFace}) {
+    ConversionFolder folder({{"w", MakeLayout({1}, {{-1}})}}, {});
+    ConvertOptions& options = folder.options();
+    folder.WriteRank(0, Oddities(""));
+    options.target.format = format;
+    EXPECT_THAT(Refused(folder, StatusCode::kUnsupported),
+                HasSubstr("parameter \"map\": safetensors files have no type for a MapTensor"));
+    EXPECT_EQ(Plan(options).status().code(), StatusCode::kUnsupported);
+    options.selection.exclude = {"map"};
+    EXPECT_THAT(Refused(folder, StatusCode::kUnsupported), HasSubstr("parameter \"none\""));
+    options.selection.exclude = {"map", "none"};
+    options.selection.unmatched = UnmatchedPolicy::kError;
+    EXPECT_THAT(Refused(folder, StatusCode::kMismatch),
+                AllOf(HasSubstr("\"hollow\""), HasSubstr("\"note\"")));
+    options.selection.unmatched = UnmatchedPolicy::kCopy;
+    const ConvertReport report = RunConvert(options);
+    EXPECT_THAT(report.warnings,
+                Contains(Says(WarningCode::kLeftOut,
+                              AllOf(HasSubstr("\"hollow\""), HasSubstr("\"note\"")))));
+    ASSERT_FALSE(report.files.empty());
+    const auto written = Checkpoint::Open(options.target.folder + "/" + report.files.front().path);
+    ASSERT_TRUE(written.ok()) << written.status().message();
+    ASSERT_EQ(written->parameters().size(), 1U);
+    EXPECT_EQ(written->parameters().front().name, "w");
   }
 }
 

@@ -57,7 +57,7 @@ class RecodeTest : public testing::Test {
     EXPECT_TRUE(file.ok()) << file.status().message();
     std::vector<std::string> names;
     if (!file.ok()) return names;
-    for (const auto& parameter : file->parameters()) names.push_back(parameter.name);
+    for (const auto& parameter : file->parameters()) names.emplace_back(parameter.name);
     return names;
   }
 
@@ -144,6 +144,17 @@ TEST_F(RecodeTest, LeavesTextsOutOrRefusesThem) {
   fs::remove_all(options_.target_folder);
   options_.unmatched = UnmatchedPolicy::kError;
   EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"note\""));
+}
+
+TEST_F(RecodeTest, RefusesMapTensors) {
+  fs::create_directory(options_.source);
+  const std::vector<std::string> parts = {TensorMessage("int32", {1}, "keys"),
+                                          TensorMessage("float32", {1}, "vals"),
+                                          TensorMessage("int32", {1}, "stat")};
+  folder_.Write("src/n.ckpt", EncodeCheckpoint({MakeTensor("w", DType::kFloat32, {2})}) +
+                                  MapValue("table", parts));
+  EXPECT_THAT(Refused(StatusCode::kUnsupported),
+              HasSubstr("parameter \"table\": safetensors files have no type for a MapTensor"));
 }
 
 TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {

@@ -162,6 +162,15 @@ def hugging_face_job(reshard, case):
                "huggingface", "--shard-size", str(description["shard_size"]), "--jobs", "1")
 
 
+def from_hugging_face_job(reshard, case):
+    """A Hugging Face folder cut anew for ranks, under other names."""
+    folder = SAFETENSORS_CASES / "hf" / case
+    description = json.loads((folder / "case.json").read_text())
+    return Job(reshard, folder / description["src"], None, folder / description["dst_strategy"],
+               "--format", description["format"], "--names", description["names"], "--name-map",
+               str(folder / description["name_map"]), "--jobs", "1")
+
+
 class RecodeJob(Job):
     """Files in another format."""
 

@@ -15,6 +15,8 @@ import kill_points
 CASE = "case_037"
 LARGE = "case_013"  # of more ranks
 UNIFIED = "case_000"
+HUGGING_FACE = "case_000"
+FROM_HUGGING_FACE = "case_003"
 RECODED = "case_004"
 SECOND = 4  # each fourth call of the run that takes up, beginning with another one each time
 
@@ -88,11 +90,17 @@ def main():
                      Scenario(job, folder / "replace", old, ("--force",)),
                      Scenario(job, folder / "prune", large, ("--force", "--prune")),
                      Scenario(harness.unified_job(options.reshard, UNIFIED), folder / "unified"),
+                     Scenario(harness.hugging_face_job(options.reshard, HUGGING_FACE),
+                              folder / "hugging_face"),
+                     Scenario(harness.from_hugging_face_job(options.reshard, FROM_HUGGING_FACE),
+                              folder / "from_hugging_face"),
                      Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"),
                      # Each file is written to once more when its CRC is known.
                      Scenario(job, folder / "crc", more=("--crc", "--format", "safetensors")))
         expected = (*[harness.golden_outputs(CASE)] * 3,
                     harness.safetensors_outputs("unified", UNIFIED),
+                    harness.safetensors_outputs("hf", HUGGING_FACE),
+                    harness.safetensors_outputs("hf", FROM_HUGGING_FACE),
                     harness.safetensors_outputs("recode", RECODED), {})
         for scenario, outputs in zip(scenarios, expected):
             for name, content in outputs.items():
