@@ -5,6 +5,8 @@
 #   tools/deps.sh               packages
 #   tools/deps.sh --python      also build/pyenv, a Python environment with what the Python package is
 #                               built and tested with (Debian's python3, or $PYTHON with its headers)
+#   tools/deps.sh --python-clients   also build/pyenv-clients, with notebooks, Dask, Ray, mpi4py and
+#                               pyright, for the tests of programs that use the package
 #   tools/deps.sh --mindspore   also build/venv and build/venv-newest, Python environments with
 #                               MindSpore for tests/differential (python3, or $PYTHON)
 #   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
@@ -110,9 +112,9 @@ make_clean_root() {
 }
 
 case "${1:-}" in
-  "" | --python | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
+  "" | --python | --python-clients | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
   *)
-    echo "usage: tools/deps.sh [--python | --mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
+    echo "usage: tools/deps.sh [--python | --python-clients | --mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
     exit 2
     ;;
 esac
@@ -127,6 +129,11 @@ case "${1:-}" in
     PYTHON=${PYTHON:-/usr/bin/python3}
     install_packages python3-dev python3-venv
     make_environment build/pyenv tests/python/requirements.txt
+    ;;
+  --python-clients)
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    install_packages python3-venv
+    make_environment build/pyenv-clients tests/python/requirements-clients.txt
     ;;
   --mindspore)
     make_environment build/venv tests/differential/requirements.txt

@@ -190,6 +190,40 @@ check_dropin() {
     --package build/dev/python
 }
 
+# A part of pytest files in which nothing may be skipped.
+run_pytest() { # PART ENVIRONMENT TEST...
+  local part=$1 python=build/$2/bin/python
+  shift 2
+  run_part "$part" env PYTHONPATH="$PWD/build/dev/python" RESHARD_BIN="$PWD/build/dev/bin" \
+    timeout --verbose --kill-after 10 10m "$python" -B -m pytest -q -p no:cacheprovider -rs "$@"
+  local skipped
+  while read -r skipped; do
+    did_not_run "$part" "$skipped"
+  done < <(sed -n 's/^SKIPPED \[[0-9]*\] //p' "$logs/$part.log")
+}
+
+# The package as users get it, and programs that use it.
+check_python_package() {
+  if [[ ! -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+    did_not_run wheel "the Python package was not built"
+    return
+  fi
+  run_part wheel python3 tests/package/wheel_test.py --pyenv build/pyenv \
+    --gen build/release/bin/reshard-gen --scratch build/wheel
+  if ! logged clients-python tools/deps.sh --python-clients; then
+    did_not_run python-clients "they could not be installed, see $logs/clients-python.log"
+    return
+  fi
+  run_pytest python-clients pyenv-clients tests/python/notebook_test.py \
+    tests/python/processes_test.py
+  if build/pyenv-clients/bin/pyright --version >"$logs/pyright-version.log" 2>&1; then
+    run_part pyright build/pyenv-clients/bin/pyright --project tests/python/pyright.json \
+      --pythonpath build/pyenv-clients/bin/python
+  else
+    did_not_run pyright "pyright: needs Node.js, from Debian or nodejs.org, and npm's registry"
+  fi
+}
+
 run_all() {
   run_part deps tools/deps.sh || return
   if [[ $mode == --aarch64 ]]; then
@@ -222,6 +256,7 @@ run_all() {
   logged slurm tools/deps.sh --slurm
   run_ctest fault dev -C complete -L "$long_suites"
   check_packages
+  check_python_package
   if ! logged mindspore tools/deps.sh --mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
@@ -247,6 +282,10 @@ run_all() {
     run_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     check_dropin
+    if [[ -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+      run_pytest exchange venv tests/python/exchange_test.py --deselect \
+        tests/python/exchange_test.py::test_torch_gets_memory_that_it_may_write_to
+    fi
   fi
 }
 

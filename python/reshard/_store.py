@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Union, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _dtypes, _errors, _exchange, _index, _jobs, _keys, _reshard
+from . import _dtypes, _errors, _exchange, _index, _jobs, _keys, _memory, _reshard
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
 
@@ -173,7 +173,7 @@ class Tensor:
         self, shape: tuple[int, ...], out: NDArray[Any] | None, what: str = "out"
     ) -> NDArray[Any]:
         if out is None:
-            return np.empty(shape, self.dtype)
+            return _memory.empty(shape, self.dtype)
         if out.dtype != self.dtype or out.shape != shape:
             raise ValueError(
                 f"{what}: expected {self.dtype} of shape {shape}, "

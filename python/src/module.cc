@@ -18,8 +18,7 @@ void RaiseStatusError(const std::exception_ptr& thrown, void* type) {
     std::rethrow_exception(thrown);
   } catch (const StatusError& error) {
     const nb::object code = Text(StatusCodeName(error.status().code()));
-    const nb::tuple arguments =
-        nb::make_tuple(code, Text(error.status().message()));
+    const nb::tuple arguments = nb::make_tuple(code, Text(error.status().message()));
     PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
   }
 }

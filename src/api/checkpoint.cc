@@ -27,6 +27,7 @@
 #include "src/mindspore/rank_folder.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/fresh_pages.h"
 #include "src/os/mapped_file.h"
 #include "src/os/paths.h"
 #include "src/plan/make_copies.h"
@@ -65,7 +66,7 @@ std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
 }
 
 // Bytes that a thread reads at a time.
-constexpr uint64_t kReadBytes = uint64_t{16} << 20;
+constexpr uint64_t kReadBytes = uint64_t{4} << 20;
 constexpr uint64_t kCodePointBytes = 4;
 
 // The files that copies read from, ascending.
@@ -389,8 +390,9 @@ Status ShardedCheckpoint::Read(std::span<const BoxRead> boxes, const RunOptions&
       RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor, source.DescribeFull(read.name));
       RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
                                CopiesOf(source, tensor, read.box));
-      RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset,
-                                     read.destination.subspan(piece.offset, piece.length)));
+      const std::span<std::byte> part = read.destination.subspan(piece.offset, piece.length);
+      MakePagesPresent(part);
+      RESHARD_RETURN_IF_ERROR(Gather(files, copies, piece.offset, part));
       if (work.work().progress) work.work().progress(piece.length);
       const std::vector<FileId> of_piece = FilesOf(copies);
       const std::lock_guard lock(mutex);
