@@ -119,7 +119,7 @@ Result<IndexedFile> MakeIndex(const std::vector<SampleParameter>& parameters, Fi
     offset += header + bytes;
     RESHARD_RETURN_IF_ERROR(grouping.Add(value));
   }
-  RESHARD_ASSIGN_OR_RETURN(FileTable table, std::move(grouping).Finish());
+  RESHARD_ASSIGN_OR_RETURN(auto table, std::move(grouping).Finish());
   return IndexedFile(file, offset, {std::move(table), std::nullopt});
 }
 
@@ -190,7 +190,7 @@ Status Measure(const CheckedStrategy& source, const Stages& source_stages,
   }
   size_t indexed = 0;
   TableCache tables(
-      [&](FileId file) {
+      [&](FileId file, const auto& /*like*/) {
         ++indexed;
         return MakeIndex(source_stages[file / static_cast<size_t>(source.devices_per_stage())],
                          file);

@@ -14,6 +14,17 @@ uint64_t NextTableId() {
   return ++last;
 }
 
+size_t HashOf(const std::vector<StoredArray>& arrays) {
+  constexpr size_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: spreads the bits
+  size_t hash = arrays.size();
+  for (const StoredArray& array : arrays) {
+    hash = (hash ^ std::hash<std::string_view>()(array.name)) * kMultiplier;
+    const uint64_t offset = array.framed.empty() ? 0 : array.framed.front().offset;
+    hash = (hash ^ array.bytes ^ offset) * kMultiplier;
+  }
+  return hash;
+}
+
 }  // namespace
 
 std::vector<uint32_t> SortByName(const std::vector<StoredArray>& arrays) {
@@ -30,7 +41,8 @@ FileTable::FileTable(Container container, std::vector<StoredArray> arrays,
       container_(container),
       arrays_(std::move(arrays)),
       by_name_(std::move(by_name)),
-      memory_(sizeof(FileTable) + memory) {}
+      memory_(sizeof(FileTable) + memory),
+      hash_(HashOf(arrays_)) {}
 
 const StoredArray* FileTable::Find(std::string_view name) const {
   const auto place = std::lower_bound(
@@ -40,15 +52,11 @@ const StoredArray* FileTable::Find(std::string_view name) const {
   return &arrays_[*place];
 }
 
-size_t FileTable::Hash() const {
-  constexpr size_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio: spreads the bits
-  size_t hash = arrays_.size();
-  for (const StoredArray& array : arrays_) {
-    hash = (hash ^ std::hash<std::string_view>()(array.name)) * kMultiplier;
-    const uint64_t offset = array.framed.empty() ? 0 : array.framed.front().offset;
-    hash = (hash ^ array.bytes ^ offset) * kMultiplier;
-  }
-  return hash;
+const StoredArray* FileTable::Find(std::string_view name, size_t& next) const {
+  const StoredArray* const found =
+      next < arrays_.size() && arrays_[next].name == name ? &arrays_[next] : Find(name);
+  if (found != nullptr) next = static_cast<size_t>(found - arrays_.data()) + 1;
+  return found;
 }
 
 }  // namespace reshard

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -39,11 +40,14 @@ class FileTable {
   const std::vector<StoredArray>& arrays() const { return arrays_; }
   // Returns the array of this name, or null.
   const StoredArray* Find(std::string_view name) const;
+  // As above, for one who asks in file order: looks at place `next` of arrays() first, and sets it
+  // to the place behind what was found.
+  const StoredArray* Find(std::string_view name, size_t& next) const;
   // About the bytes of memory that the table holds.
   size_t memory() const { return memory_; }
 
   // A hash of names and places: equal tables have equal ones.
-  size_t Hash() const;
+  size_t hash() const { return hash_; }
   friend bool operator==(const FileTable& a, const FileTable& b) {
     return a.container_ == b.container_ && a.arrays_ == b.arrays_;
   }
@@ -54,6 +58,7 @@ class FileTable {
   std::vector<StoredArray> arrays_;
   std::vector<uint32_t> by_name_;
   size_t memory_;
+  size_t hash_;
 };
 
 // A CRC-32 that a file states of itself.
@@ -73,7 +78,8 @@ struct StatedCrc {
 
 // What reading a file yields: its table, and what is the file's own.
 struct TableOfFile {
-  FileTable table;
+  // Another file's, where the reader was given that and they are equal.
+  std::shared_ptr<const FileTable> table;
   std::optional<StatedCrc> crc;  // not checked
   // Whether metadata says of the file if redundancy was removed from its set.
   bool states_redundancy = false;

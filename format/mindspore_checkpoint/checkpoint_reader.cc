@@ -204,11 +204,12 @@ class HeaderWindow {
 }  // namespace
 
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
-                                       const MemoryCheck& memory) {
+                                       const MemoryCheck& memory,
+                                       std::shared_ptr<const FileTable> like) {
   // Before the Values: its first letter begins a group for protobuf.
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
   HeaderWindow window(file, std::move(head));
-  ParameterGrouping grouping;
+  ParameterGrouping grouping(std::move(like));
   ValueParser parser(trailer ? trailer->covered.end() : file.size);
   uint64_t values = 0;
   for (;;) {
@@ -227,20 +228,20 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
       RESHARD_RETURN_IF_ERROR(window.Move(parser.needed(), parser.message()));
     }
   }
-  Result<FileTable> table = std::move(grouping).Finish();
+  Result<std::shared_ptr<const FileTable>> table = std::move(grouping).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  if (table->arrays().empty()) {
+  if ((*table)->arrays().empty()) {
     return CorruptError(
         fmt::format("{}: no parameter in its {} bytes; expected a MindSpore checkpoint, but this "
                     "may be a strategy "
                     "file",
                     Escape(file.path), file.size));
   }
-  TableOfFile read{std::move(*table), std::nullopt, false};
+  TableOfFile read{*std::move(table), std::nullopt, false};
   if (trailer) {
     read.crc = {.value = trailer->crc,
                 .covered = trailer->covered,
-                .may_lack = ValuesOfMapTensors(read.table)};
+                .may_lack = ValuesOfMapTensors(*read.table)};
   }
   return read;
 }

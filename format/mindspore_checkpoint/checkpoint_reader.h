@@ -4,6 +4,7 @@
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_CHECKPOINT_READER_H_
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -38,8 +39,11 @@ inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 //
 // Errors: kCorrupt (path, parameter, offset, expected, found), kResourceExhausted beyond
 // kMaxTableBytes, and those of `file` and of `memory`, which is asked now and then.
+//
+// Where `like`, the table of another file or null, is what would be made, it is what is returned.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
-                                       const MemoryCheck& memory);
+                                       const MemoryCheck& memory,
+                                       std::shared_ptr<const FileTable> like);
 
 // Returns what the CRC-32 of the file's trailer is of, or nothing where it has no trailer. Reads
 // the last 17 bytes only. Errors: kCorrupt when the number is not one of 32 bits; those of `file`.

@@ -80,12 +80,50 @@ Result<uint64_t> TensorBytes(std::string_view name, uint64_t offset, const Shape
 // About the bytes of an allocation.
 size_t HeapBytes(size_t bytes) { return bytes + 2 * sizeof(void*); }
 
+// About the bytes that a parameter takes, and each of its Values: two ranges, and as much again for
+// spare capacity or the cost of small allocations.
+size_t OfParameter(const StoredArray& parameter) {
+  return 2 * sizeof(StoredArray) + HeapBytes(parameter.name.size()) +
+         HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
+}
+constexpr size_t kOfValue = 4 * sizeof(ByteRange);
+
 // How MindSpore writes both a scalar and an empty tensor.
 bool IsZeroDims(const Shape& shape) { return shape.size() == 1 && shape[0] == 0; }
 
 }  // namespace
 
+ParameterGrouping::ParameterGrouping(std::shared_ptr<const FileTable> like)
+    : like_(std::move(like)) {
+  if (like_ && like_->container() != Container::kMindSpore) like_.reset();
+}
+
+bool ParameterGrouping::IsAsThere(const ParsedValue& value) const {
+  if (alike_ == like_->arrays().size() || value.is_map_tensor) return false;
+  const StoredArray& there = like_->arrays()[alike_];
+  const ParsedTensor& tensor = value.tensors.front();
+  return there.kind != ArrayKind::kMapTensor && there.framed.size() == 1 &&
+         there.framed.front() == value.message && there.content.front() == tensor.content &&
+         there.name == value.tag && tensor.type == DTypeName(there.dtype) &&
+         (tensor.dims == there.shape || (there.shape.empty() && IsZeroDims(tensor.dims)));
+}
+
+void ParameterGrouping::Store() {
+  const std::vector<StoredArray>& there = like_->arrays();
+  arrays_.assign(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(alike_));
+  for (const StoredArray& parameter : arrays_) memory_ += OfParameter(parameter) + kOfValue;
+  // More of it may follow, which has to have the same dims.
+  if (zero_dims_) arrays_.back().shape = {0};
+  like_.reset();
+}
+
 Status ParameterGrouping::Add(const ParsedValue& value) {
+  if (like_ && IsAsThere(value)) {
+    ++alike_;
+    zero_dims_ = IsZeroDims(value.tensors.front().dims);
+    return {};
+  }
+  if (like_) Store();
   if (!arrays_.empty() && arrays_.back().name == value.tag) {
     RESHARD_RETURN_IF_ERROR(Extend(value));
   } else {
@@ -122,8 +160,7 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
         TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
             .status());
   }
-  memory_ += 2 * sizeof(StoredArray) + HeapBytes(value.tag.size()) +
-             HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
+  memory_ += OfParameter(parameter);
   arrays_.push_back(std::move(parameter));
   return {};
 }
@@ -159,8 +196,7 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
   StoredArray& parameter = arrays_.back();
   parameter.framed.push_back(value.message);
   for (const ParsedTensor& tensor : value.tensors) parameter.bytes += tensor.content.length;
-  // Two ranges, and as much again for spare capacity or the cost of small allocations.
-  memory_ += 4 * sizeof(ByteRange);
+  memory_ += kOfValue;
   if (!value.is_map_tensor) {
     parameter.content.push_back(value.tensors[0].content);
     return {};
@@ -219,7 +255,9 @@ Status ParameterGrouping::EndParameter() {
                                   : std::string());
 }
 
-Result<FileTable> ParameterGrouping::Finish() && {
+Result<std::shared_ptr<const FileTable>> ParameterGrouping::Finish() && {
+  if (like_ && alike_ == like_->arrays().size()) return std::move(like_);
+  if (like_) Store();
   if (!arrays_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
   std::vector<uint32_t> by_name = SortByName(arrays_);
   const auto twice = std::adjacent_find(
@@ -232,7 +270,8 @@ Result<FileTable> ParameterGrouping::Finish() && {
                    "may share a tag",
                    first.framed.front().offset);
   }
-  return FileTable(Container::kMindSpore, std::move(arrays_), std::move(by_name), memory_);
+  return std::make_shared<const FileTable>(Container::kMindSpore, std::move(arrays_),
+                                           std::move(by_name), memory_);
 }
 
 }  // namespace reshard

@@ -6,12 +6,17 @@
 // Stored for each parameter: name, shape and a StoredArray; for each Value: two ranges (32
 // bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxTableBytes
 // bounds them all.
+//
+// Files of one stage ordinarily hold the same at the same places. So Values are compared with the
+// table of another file first, and nothing is stored as long as they are as that one says.
 #ifndef RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
 #define RESHARD_FORMAT_MINDSPORE_CHECKPOINT_PARAMETER_GROUPING_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/container/file_table.h"
@@ -23,26 +28,36 @@ namespace reshard {
 
 class ParameterGrouping {
  public:
+  // `like`: the table of another file, or null.
+  explicit ParameterGrouping(std::shared_ptr<const FileTable> like = nullptr);
+
   // Errors: kCorrupt for a Value that is no part of a valid file, kResourceExhausted beyond
   // kMaxTableBytes. Messages say parameter, offset, expected and found, but not the file.
   Status Add(const ParsedValue& value);
 
-  // Ends the last parameter and returns the table of all. Errors: as Add; kCorrupt for a name that
-  // comes again.
-  Result<FileTable> Finish() &&;
+  // Ends the last parameter and returns the table of all, the other file's where it is equal.
+  // Errors: as Add; kCorrupt for a name that comes again.
+  Result<std::shared_ptr<const FileTable>> Finish() &&;
 
-  // In file order; the last one is not complete.
+  // Those that are stored, in file order; the last one is not complete.
   const std::vector<StoredArray>& arrays() const { return arrays_; }
   // About the bytes of memory that all this takes, spare capacity included.
   size_t memory() const { return memory_; }
 
  private:
+  // Whether a Value is a whole parameter, the one that comes next in the other file.
+  bool IsAsThere(const ParsedValue& value) const;
+  // Stores those that were as in the other file, and compares no more.
+  void Store();
   Status Begin(const ParsedValue& value);
   Status Extend(const ParsedValue& value) const;
   Status Append(const ParsedValue& value);
   Status EndParameter();
 
-  std::vector<StoredArray> arrays_;  // until it ends, the last one's shape is as written
+  std::shared_ptr<const FileTable> like_;  // null: not compared any more
+  size_t alike_ = 0;                       // so many are as there
+  bool zero_dims_ = false;                 // of the last of them: dims are [0] as written
+  std::vector<StoredArray> arrays_;        // until it ends, the last one's shape is as written
   size_t memory_ = 0;
 };
 

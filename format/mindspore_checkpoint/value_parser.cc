@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -23,8 +24,58 @@ constexpr size_t kMaxKeyBytes = 5;
 constexpr size_t kMaxVarintBytes = 10;
 constexpr size_t kMaxNesting = 100;
 
+// Keys of the fields that MindSpore writes, in its order: number << 3 | wire type.
+constexpr std::byte kValueKey{0x0a};
+constexpr std::byte kTagKey{0x0a};
+constexpr std::byte kTensorKey{0x12};
+constexpr std::byte kDimKey{0x08};
+constexpr std::byte kTypeKey{0x12};
+constexpr std::byte kContentKey{0x1a};
+
+// Goes through bytes that are written as usual: each number in as few bytes as it needs.
+class UsualBytes {
+ public:
+  explicit UsualBytes(std::span<const std::byte> bytes)
+      : begin_(bytes.data()), next_(begin_), end_(begin_ + bytes.size()) {}
+
+  uint64_t position() const { return static_cast<uint64_t>(next_ - begin_); }
+
+  bool Take(std::byte key) {
+    if (next_ == end_ || *next_ != key) return false;
+    ++next_;
+    return true;
+  }
+
+  bool TakeNumber(uint64_t* number) {
+    if (next_ == end_) return false;
+    *number = std::to_integer<uint64_t>(*next_++);
+    if (*number < 0x80) return true;
+    *number &= 0x7f;
+    for (int shift = 7; next_ != end_ && shift < kMostBits; shift += 7) {
+      const auto byte = std::to_integer<uint64_t>(*next_++);
+      *number |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return byte != 0;
+    }
+    return false;
+  }
+
+  bool TakeString(uint64_t length, std::string_view* text) {
+    if (length > static_cast<uint64_t>(end_ - next_)) return false;
+    *text = {reinterpret_cast<const char*>(next_), length};
+    next_ += length;
+    return true;
+  }
+
+ private:
+  static constexpr int kMostBits = 63;
+
+  const std::byte* begin_;
+  const std::byte* next_;
+  const std::byte* end_;
+};
+
 // Few tensors have more dims.
-constexpr size_t kUsualDims = 4;
+constexpr size_t kUsualDims = 8;
 
 }  // namespace
 
@@ -37,6 +88,7 @@ Result<ValueParser::Event> ValueParser::Advance(uint64_t offset,
   needed_ = {};
   for (;;) {
     bool parsed = true;
+    if (frame_count_ == 1 && !finishing_ && ParseUsualValue()) return Event::kValue;
     if (finishing_) {
       if (FinishValue()) return Event::kValue;
       parsed = false;
@@ -55,6 +107,49 @@ Result<ValueParser::Event> ValueParser::Advance(uint64_t offset,
     if (needed_.length > 0) return Event::kNeedsBytes;
     return error_;
   }
+}
+
+bool ValueParser::ParseUsualValue() {
+  if (!groups_.empty() || position_ >= frame().end) return false;
+  UsualBytes bytes(BytesAt(position_));
+  uint64_t length = 0;
+  if (!bytes.Take(kValueKey) || !bytes.TakeNumber(&length)) return false;
+  const uint64_t left = frame().end - position_;
+  if (bytes.position() > left || length > left - bytes.position()) return false;
+  const uint64_t end = bytes.position() + length;  // of the Value, from position_ on, as all here
+
+  std::string_view tag;
+  if (!bytes.Take(kTagKey) || !bytes.TakeNumber(&length) || length > kMaxTagBytes ||
+      !bytes.TakeString(length, &tag)) {
+    return false;
+  }
+  if (!bytes.Take(kTensorKey) || !bytes.TakeNumber(&length)) return false;
+  if (length > end || bytes.position() != end - length) return false;
+
+  std::array<int64_t, kUsualDims> dims;
+  size_t dim_count = 0;
+  for (uint64_t dim = 0; bytes.Take(kDimKey); ++dim_count) {
+    if (dim_count == dims.size() || !bytes.TakeNumber(&dim)) return false;
+    dims[dim_count] = static_cast<int64_t>(dim);
+  }
+  std::string_view type;
+  if (!bytes.Take(kTypeKey) || !bytes.TakeNumber(&length) || length > kMaxTypeBytes ||
+      !bytes.TakeString(length, &type)) {
+    return false;
+  }
+  if (!bytes.Take(kContentKey) || !bytes.TakeNumber(&length)) return false;
+  if (length > end || bytes.position() != end - length) return false;
+
+  value_.message = {position_, end};
+  value_.tag = tag;
+  value_.is_map_tensor = false;
+  value_.tensors.resize(1);
+  ParsedTensor& tensor = value_.tensors.front();
+  tensor.dims.assign(dims.begin(), dims.begin() + dim_count);
+  tensor.type = type;
+  tensor.content = {position_ + bytes.position(), length};
+  position_ += end;
+  return true;
 }
 
 bool ValueParser::ParseField() {

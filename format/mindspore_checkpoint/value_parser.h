@@ -104,6 +104,11 @@ class ValueParser {
     uint32_t wire_type;
   };
 
+  // Parses the next Value where it is written as MindSpore writes tensors, and its header lies in
+  // the window. Returns false, and has changed nothing, where it is not: then it is gone through
+  // field by field.
+  bool ParseUsualValue();
+
   // These return false when they cannot go on: either needed_ or error_ says why.
   bool ParseField();
   bool FinishValue();

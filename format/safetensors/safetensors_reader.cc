@@ -561,7 +561,8 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
   std::optional<StatedCrc> crc = tokens.TakeCrc();
   Result<FileTable> table = std::move(tokens).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{*std::move(table), std::move(crc), states_redundancy};
+  return TableOfFile{std::make_shared<const FileTable>(*std::move(table)), std::move(crc),
+                     states_redundancy};
 }
 
 Result<bool> MayStateCrc(const FileBytes& file) {

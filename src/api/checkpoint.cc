@@ -148,19 +148,20 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path,
     auto files =
         std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
     const FileId id = files->Add(path);
-    RESHARD_ASSIGN_OR_RETURN(IndexedFile index, ReadFileTable(*files, id));
+    auto state = std::make_unique<State>();
+    state->path = path;
+    RESHARD_ASSIGN_OR_RETURN(state->own, ReadFileTable(*files, id));
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (is_encrypted) {
-      auto texts = std::make_unique<DecryptedTexts>(std::move(files), id);
-      return Checkpoint(std::make_unique<State>(
-          State{path, nullptr, {}, std::move(index), std::nullopt, std::move(texts)}));
+      state->texts = std::make_unique<DecryptedTexts>(std::move(files), id);
+      return Checkpoint(std::move(state));
     }
     RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
     RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
-    return Checkpoint(
-        std::make_unique<State>(State{path, nullptr, {}, std::move(index), std::move(source)}));
+    state->source = std::move(source);
+    return Checkpoint(std::move(state));
   });
 }
 

@@ -131,7 +131,11 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
       memory_([this, memory = limits.memory](uint64_t more) {
         return CheckMemory(memory, more + files_.Held());
       }),
-      tables_([this](FileId file) { return MakeTable(file); }, limits.table_bytes, kLeastIndexes) {}
+      tables_(
+          [this](FileId file, const std::shared_ptr<const FileTable>& like) {
+            return MakeTable(file, like);
+          },
+          limits.table_bytes, kLeastIndexes) {}
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use,
                                                  const SourceLimits& limits) {
@@ -224,8 +228,9 @@ Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_ma
   return {};
 }
 
-Result<IndexedFile> OpenedSource::MakeTable(FileId file) {
-  RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_));
+Result<IndexedFile> OpenedSource::MakeTable(FileId file,
+                                            const std::shared_ptr<const FileTable>& like) {
+  RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_, like));
   if (table.states_redundancy()) states_redundancy_ = true;
   if (!new_names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), new_names_, files_.path(file)));

@@ -131,7 +131,7 @@ class OpenedSource {
   // Looks into each file of the folder and says what does not fit.
   Status CheckFolder();
   Status TakeNames(const std::map<std::string, std::string>& name_map);
-  Result<IndexedFile> MakeTable(FileId file);
+  Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
   SourceFiles files_;
   const MemoryCheck memory_;  // pages of sources count, too

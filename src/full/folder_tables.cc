@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,8 @@ namespace {
 IndexedFile WithArrays(const IndexedFile& read, std::vector<StoredArray> arrays) {
   std::vector<uint32_t> by_name = SortByName(arrays);
   return {read.file(), read.file_size(),
-          TableOfFile{FileTable(read.table().container(), std::move(arrays), std::move(by_name),
-                                read.table().memory()),
+          TableOfFile{std::make_shared<const FileTable>(read.table().container(), std::move(arrays),
+                                                        std::move(by_name), read.table().memory()),
                       read.crc(), read.states_redundancy()}};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -18,14 +19,15 @@
 namespace reshard {
 namespace {
 
-Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory) {
+Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
+                              const std::shared_ptr<const FileTable>& like) {
   std::vector<std::byte> head(std::min(bytes.size, kHeaderPage));
   if (!head.empty()) RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
   const Result<Container> container = ContainerOf(head, bytes.size);
   RESHARD_RETURN_IF_ERROR(InFile(bytes.path, container.status()));
   switch (*container) {
     case Container::kMindSpore:
-      return ReadMindSporeTable(bytes, std::move(head), memory);
+      return ReadMindSporeTable(bytes, std::move(head), memory, like);
     case Container::kSafetensors:
       break;
   }
@@ -40,10 +42,11 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path) {
           [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
 }
 
-Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory) {
+Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory,
+                                  const std::shared_ptr<const FileTable>& like) {
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
   const FileBytes bytes = BytesOf(reader, files.path(file));
-  Result<TableOfFile> read = ReadTable(bytes, memory);
+  Result<TableOfFile> read = ReadTable(bytes, memory, like);
   if (reader.decryption() == Decryption::kUnproven &&
       (read.status().code() == StatusCode::kCorrupt ||
        read.status().code() == StatusCode::kUnsupported)) {
@@ -61,7 +64,7 @@ Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file,
   if (container == Container::kSafetensors) {
     RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(bytes));
     if (!may_state) return std::optional<ByteRange>();
-    RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}));
+    RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}, nullptr));
     return read.crc ? std::optional(read.crc->covered) : std::nullopt;
   }
   if (reader.decryption() != Decryption::kNone)

@@ -30,8 +30,7 @@ class IndexedFile {
         file_size_(file_size),
         crc_(std::move(read.crc)),
         states_redundancy_(read.states_redundancy),
-        own_(std::make_unique<const FileTable>(std::move(read.table))),
-        table_(own_.get()) {}
+        table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
   IndexedFile& operator=(IndexedFile&&) = default;
@@ -51,31 +50,30 @@ class IndexedFile {
   // About the bytes of memory that all this takes, those of its table included.
   size_t memory() const { return sizeof(IndexedFile) + table_->memory(); }
 
-  // Refers to `table`, which is equal to its own and has to live as long, instead of its own, which
-  // it returns.
-  std::unique_ptr<const FileTable> Share(const FileTable* table) {
-    table_ = table;
-    return std::move(own_);
-  }
+  // Its table, which other files may have as well.
+  const std::shared_ptr<const FileTable>& shared_table() const { return table_; }
+  // Refers to `table`, which is equal to its own, instead.
+  void Share(std::shared_ptr<const FileTable> table) { table_ = std::move(table); }
 
  private:
   FileId file_ = 0;
   uint64_t file_size_ = 0;
   std::optional<StatedCrc> crc_;
   bool states_redundancy_ = false;
-  std::unique_ptr<const FileTable> own_;  // null where the table is another's
-  const FileTable* table_;
+  std::shared_ptr<const FileTable> table_;
 };
 
 // Returns what a parser reads from; `reader` and `path` outlive it.
 FileBytes BytesOf(SourceReader& reader, std::string_view path);
 
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
-// table. Reads headers only. Any thread.
+// table. Reads headers only. Where all is as `like` says, the table of another file, which may be
+// null, that is the table. Any thread.
 // Errors: kCorrupt (path, parameter, offset, expected, found), kUnsupported for an encrypted
 // file without a key, kResourceExhausted beyond kMaxTableBytes, and those of SourceFiles and of
 // `memory`, which is asked now and then.
-Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {});
+Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
+                                  const std::shared_ptr<const FileTable>& like = nullptr);
 
 // Returns the bytes of which the file, taken for one of `container`, states a CRC-32, where it
 // does: what its table's reader returns as StatedCrc::covered. Thousands of files need not be

@@ -41,16 +41,18 @@ Result<TableHandle> TableCache::Get(FileId file) {
   made_.wait(lock, [&] { return !making_.contains(file); });
   if (const auto entry = entries_.find(file); entry != entries_.end()) return Use(entry->second);
   making_.insert(file);
+  // Files that are opened one after the other are mostly of one stage, whose tables are equal.
+  std::shared_ptr<const FileTable> like = last_.lock();
   lock.unlock();
 
   const MakeClaim claim(*this, file);
-  RESHARD_ASSIGN_OR_RETURN(IndexedFile index, make_(file));
-  const size_t hash = index.table().Hash();
+  RESHARD_ASSIGN_OR_RETURN(IndexedFile index, make_(file, like));
+  like.reset();
   std::list<FileId> place(1, file);
   std::map<FileId, Entry> made;
   Entry& entry = made.emplace(file, Entry{std::move(index), 0, place.begin(), {}}).first->second;
   const std::lock_guard relock(mutex_);
-  entry.table = Intern(entry.index, hash);
+  entry.table = Intern(entry.index);
   entries_.insert(made.extract(file));
   idle_.splice(idle_.end(), place);
   memory_ += sizeof(IndexedFile);
@@ -59,19 +61,22 @@ Result<TableHandle> TableCache::Get(FileId file) {
   return handle;
 }
 
-TableCache::Tables::iterator TableCache::Intern(IndexedFile& index, size_t hash) {
+TableCache::Tables::iterator TableCache::Intern(IndexedFile& index) {
+  const size_t hash = index.table().hash();
   const auto [first, last] = tables_.equal_range(hash);
-  auto place = std::find_if(
-      first, last, [&](const auto& entry) { return *entry.second.table == index.table(); });
+  auto place = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second.table == index.shared_table() || *entry.second.table == index.table();
+  });
   if (place == last) {
     place = tables_.emplace(hash, SharedTable());
-    place->second.table = index.Share(&index.table());
+    place->second.table = index.shared_table();
     const size_t bytes = place->second.table->memory();
     memory_ += bytes;
     largest_ = std::max(largest_, bytes);
   } else {
-    index.Share(place->second.table.get());
+    index.Share(place->second.table);
   }
+  last_ = place->second.table;
   ++place->second.users;
   return place;
 }

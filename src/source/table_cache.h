@@ -52,15 +52,21 @@ class TableHandle {
 
 class TableCache {
  public:
-  using TableMaker = std::function<Result<IndexedFile>(FileId)>;
+  // Makes the index of a file; `like`, which may be null, is the table of another one, which the
+  // file may have, too.
+  using TableMaker =
+      std::function<Result<IndexedFile>(FileId, const std::shared_ptr<const FileTable>& like)>;
 
   // Indexes files of `files`, which has to live as long; `budget` is in bytes of memory(). At least
   // `least_kept` indexes stay, whatever they take: who goes from file to file and back again, for
   // one parameter after the other, would have them all made anew for each.
   TableCache(SourceFiles& files, size_t budget, size_t least_kept = 0,
              const MemoryCheck& memory = {})
-      : TableCache([&files, memory](FileId file) { return ReadFileTable(files, file, memory); },
-                   budget, least_kept) {}
+      : TableCache(
+            [&files, memory](FileId file, const std::shared_ptr<const FileTable>& like) {
+              return ReadFileTable(files, file, memory, like);
+            },
+            budget, least_kept) {}
   // As above, with indexes from elsewhere: several threads may call `make` at a time.
   TableCache(TableMaker make, size_t budget, size_t least_kept = 0)
       : make_(std::move(make)), budget_(budget), least_kept_(least_kept) {}
@@ -84,7 +90,7 @@ class TableCache {
 
   // A table, and how many entries refer to it. Node-based: a table stays where it is.
   struct SharedTable {
-    std::unique_ptr<const FileTable> table;
+    std::shared_ptr<const FileTable> table;
     size_t users = 0;
   };
   using Tables = std::multimap<size_t, SharedTable>;  // by hash
@@ -98,7 +104,7 @@ class TableCache {
 
   void Release(FileId file);
   // These want mutex_ to be held.
-  Tables::iterator Intern(IndexedFile& index, size_t hash);
+  Tables::iterator Intern(IndexedFile& index);
   TableHandle Use(Entry& entry);
   void Evict();
 
@@ -109,7 +115,8 @@ class TableCache {
   std::condition_variable made_;
   std::set<FileId> making_;  // files that a thread is indexing
   Tables tables_;
-  std::map<FileId, Entry> entries_;  // node-based: an index stays where it is
+  std::weak_ptr<const FileTable> last_;  // that was made, or found to be another file's
+  std::map<FileId, Entry> entries_;      // node-based: an index stays where it is
   // Files change between these two without an allocation: a handle that dies has nobody to tell
   // that there is no memory.
   std::list<FileId> idle_;  // indexes without users, least recently used first

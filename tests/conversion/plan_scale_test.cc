@@ -83,10 +83,10 @@ class Opened {
   SourceFiles files_{4};
   std::atomic<int64_t> indexed_ = 0;
   std::function<Status()> before_ = [] { return Status(); };
-  TableCache tables_{[this](FileId file) -> Result<IndexedFile> {
+  TableCache tables_{[this](FileId file, const auto& like) -> Result<IndexedFile> {
                        if (Status status = before_(); !status.ok()) return status;
                        ++indexed_;
-                       return ReadFileTable(files_, file);
+                       return ReadFileTable(files_, file, {}, like);
                      },
                      size_t{1} << 30};
   std::optional<CheckedStrategy> source_strategy_;

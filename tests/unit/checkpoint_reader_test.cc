@@ -28,9 +28,10 @@ FileBytes BytesInMemory(std::string_view bytes) {
           [](ByteRange) { return Status(); }, false};
 }
 
-Result<TableOfFile> Read(std::string_view bytes) {
+Result<TableOfFile> Read(std::string_view bytes,
+                         const std::shared_ptr<const FileTable>& like = nullptr) {
   const auto head = std::as_bytes(std::span(bytes.substr(0, kHeaderPage)));
-  return ReadMindSporeTable(BytesInMemory(bytes), {head.begin(), head.end()}, {});
+  return ReadMindSporeTable(BytesInMemory(bytes), {head.begin(), head.end()}, {}, like);
 }
 
 const std::string kTensor = TensorValue("w", "Int8", {4}, "wwww");
@@ -43,7 +44,7 @@ TEST(CrcTrailerTest, NumberIsBigEndian) {
     EXPECT_EQ(read->crc->value, crc);
     EXPECT_EQ(read->crc->covered, (ByteRange{0, kTensor.size()}));
     EXPECT_TRUE(read->crc->may_lack.empty());
-    EXPECT_EQ(read->table.arrays().size(), 1U);
+    EXPECT_EQ(read->table->arrays().size(), 1U);
   }
 }
 
@@ -108,9 +109,9 @@ class HeaderRequestsTest : public testing::TestWithParam<bool> {
       return read(offset, out);
     };
     const auto head = std::as_bytes(std::span(bytes).first(std::min(bytes.size(), kHeaderPage)));
-    const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {});
+    const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {}, nullptr);
     EXPECT_TRUE(table.ok()) << table.status().message();
-    EXPECT_EQ(table.ok() ? table->table.arrays().size() : 0, values);
+    EXPECT_EQ(table.ok() ? table->table->arrays().size() : 0, values);
     return count;
   }
 };
@@ -171,9 +172,9 @@ TEST(HeaderBlocksTest, BytesThatNobodyNeedsMayBeUnreadable) {
     return read(offset, out);
   };
   const auto head = std::as_bytes(std::span(bytes).first(kHeaderPage));
-  const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {});
+  const auto table = ReadMindSporeTable(file, {head.begin(), head.end()}, {}, nullptr);
   ASSERT_TRUE(table.ok()) << table.status().message();
-  EXPECT_EQ(table->table.arrays().size(), 1000U);
+  EXPECT_EQ(table->table->arrays().size(), 1000U);
 }
 
 }  // namespace

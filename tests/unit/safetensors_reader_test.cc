@@ -44,7 +44,7 @@ TEST(SafetensorsReaderTest, ArraysAreInTheOrderOfTheirBytes) {
                  R"("data_offsets":[0,6],"more":[{"x":null},1.5]}})",
                  14));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  const std::vector<StoredArray>& arrays = read->table.arrays();
+  const std::vector<StoredArray>& arrays = read->table->arrays();
   ASSERT_EQ(arrays.size(), 3U);
   EXPECT_EQ(arrays[0].name, "a");
   EXPECT_EQ(arrays[0].dtype, DType::kInt16);
@@ -62,8 +62,8 @@ TEST(SafetensorsReaderTest, AHugeSizeBeforeOneOf0HasNoBytes) {
                                     R"("data_offsets":[0,0]}})",
                                     0));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->table.arrays().front().shape, (Shape{int64_t{1} << 62, 0}));
-  EXPECT_EQ(read->table.arrays().front().bytes, 0U);
+  EXPECT_EQ(read->table->arrays().front().shape, (Shape{int64_t{1} << 62, 0}));
+  EXPECT_EQ(read->table->arrays().front().bytes, 0U);
   for (const char* shape :
        {"[4611686018427387904,4,0]", "[4611686018427387904,8,0]", "[0,4611686018427387904]"}) {
     const auto refused = Read(WithHeader(
@@ -76,7 +76,7 @@ TEST(SafetensorsReaderTest, MarksMakeInt4OfI8) {
   const std::string tensor = R"("q":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})";
   const auto read = Read(WithHeader(R"({"__metadata__":{"q":"Int4","gone":"Int4"},)" + tensor, 2));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->table.arrays().front().dtype, DType::kInt4);
+  EXPECT_EQ(read->table->arrays().front().dtype, DType::kInt4);
   EXPECT_EQ(Read(WithHeader(R"({"__metadata__":{"q":"Int2"},)" + tensor, 2)).status().code(),
             StatusCode::kCorrupt);
 }
@@ -86,7 +86,7 @@ TEST(SafetensorsReaderTest, MetadataMayComeLast) {
                                     R"("__metadata__":{"q":"Int4"}})",
                                     1));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->table.arrays().front().dtype, DType::kInt4);
+  EXPECT_EQ(read->table->arrays().front().dtype, DType::kInt4);
 }
 
 TEST(SafetensorsReaderTest, RefusalsSayTensorAndValues) {
@@ -143,7 +143,7 @@ TEST(SafetensorsReaderTest, ReadsTheHeaderOnceInBlocks) {
   std::vector<ByteRange> reads;
   const auto read = Read(bytes, {}, &reads);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->table.arrays().size(), kTensors);
+  EXPECT_EQ(read->table->arrays().size(), kTensors);
   ASSERT_GE(reads.size(), 2U);
   uint64_t end = kHeaderPage;
   for (const ByteRange& range : reads) {

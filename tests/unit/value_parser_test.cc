@@ -119,6 +119,48 @@ TEST(ValueParserTest, HopsOverContentOfAnyLength) {
   }
 }
 
+// Values written as usual are read in one go where all of a header is at hand: the same comes of
+// them, and of all others, whatever part of the file that is.
+TEST(ValueParserTest, WindowsDoNotMatter) {
+  const std::string tensor = TensorMessage("Int8", {3}, "abc");
+  const std::vector<std::string> files = {
+      TensorValue("w", "Float32", {2, 3}, std::string(24, 'x')) +
+          TensorValue(std::string(300, 'n'), "Int64", {}, std::string(8, 'y')),
+      TensorValue("", "Int8", {int64_t{1} << 62, 0}, ""),
+      TensorValue("many", "Int8", std::vector<int64_t>(9, 1), "x"),
+      TensorValue("negative", "Int8", {-1}, "x"),
+      Value(BlockField(1, "w") + BlockField(2, tensor) + NumberField(9, 7)),
+      Value(BlockField(2, tensor) + BlockField(1, "w")),
+      Value(BlockField(1, "w") + BlockField(2, tensor) + BlockField(2, tensor)),
+      Value(BlockField(1, "w") + BlockField(2, tensor + NumberField(9, 7))),
+      Value(BlockField(1, "w") +
+            BlockField(2, BlockField(2, "Int8") + BlockField(3, "abc") + NumberField(1, 3))),
+      MapValue("m", {tensor, tensor, tensor})};
+  const std::string last = TensorValue("last", "Int8", {1}, "z");
+  for (size_t i = 0; i < files.size(); ++i) {
+    SCOPED_TRACE(i);
+    const std::string bytes = files[i] + last;
+    const auto bit_by_bit = Parse(bytes);
+    const auto at_once = ParseValues(bytes, [&] { return uint64_t{bytes.size()}; });
+    ASSERT_TRUE(bit_by_bit.ok()) << bit_by_bit.status().message();
+    ASSERT_TRUE(at_once.ok()) << at_once.status().message();
+    ASSERT_EQ(at_once->size(), bit_by_bit->size());
+    for (size_t v = 0; v < at_once->size(); ++v) {
+      const ParsedValue& a = (*at_once)[v];
+      const ParsedValue& b = (*bit_by_bit)[v];
+      EXPECT_EQ(a.message, b.message);
+      EXPECT_EQ(a.tag, b.tag);
+      EXPECT_EQ(a.is_map_tensor, b.is_map_tensor);
+      ASSERT_EQ(a.tensors.size(), b.tensors.size());
+      for (size_t t = 0; t < a.tensors.size(); ++t) {
+        EXPECT_EQ(a.tensors[t].dims, b.tensors[t].dims);
+        EXPECT_EQ(a.tensors[t].type, b.tensors[t].type);
+        EXPECT_EQ(a.tensors[t].content, b.tensors[t].content);
+      }
+    }
+  }
+}
+
 TEST(ValueParserTest, AsksForNoContentByte) {
   const std::string content(100, 'c');
   const std::string map =
