@@ -114,8 +114,9 @@ void LayoutTable::Replace(size_t place, const ParameterLayout& layout) {
 
 uint32_t LayoutTable::Intern(const ParameterLayout& layout) {
   // Those side by side are often equal.
-  if (!entries_.empty() && *layouts_[entries_.back().layout] == layout) {
-    return entries_.back().layout;
+  if (!entries_.empty()) {
+    const auto& last = layouts_[entries_.back().layout];
+    if (last.get() == &layout || *last == layout) return entries_.back().layout;
   }
   const auto known = by_value_.find(&layout);
   if (known != by_value_.end()) return known->second;

@@ -48,6 +48,9 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
                                    const MemoryCheck& memory) {
   StrategyFile file;
   file.path = path;
+  // Models repeat few layouts: the bytes of the one added last, and of the one being parsed.
+  std::string_view last;
+  std::string_view encoded;
   const StrategyItemVisitor visitor = {
       .on_strategy = [&](uint64_t, const ParallelStrategyItem& item) -> Status {
         if (!file.first_item_stage) file.first_item_stage = item.parallel_strategys().stage();
@@ -68,8 +71,21 @@ Result<StrategyFile> ParseProtobuf(const std::string& path, std::string_view byt
                           kMaxStrategyLayouts, offset));
         }
         file.layouts.push_back(LayoutEntry{item.param_name(), LayoutOf(layouts)});
+        last = std::exchange(encoded, {});
         return file.layouts.size() % kMemoryCheckInterval == 0 ? CheckMemory(memory) : Status();
-      }};
+      },
+      .on_encoded_layout =
+          [&](std::string_view name, std::string_view layouts) {
+            const size_t count = file.layouts.size();
+            // Where something is to be checked, on_layout does it.
+            if (layouts.empty() || layouts != last || count == kMaxStrategyLayouts ||
+                (count + 1) % kMemoryCheckInterval == 0) {
+              encoded = layouts;
+              return false;
+            }
+            file.layouts.push_back(LayoutEntry{name, file.layouts[count - 1].layout});
+            return true;
+          }};
   RESHARD_RETURN_IF_ERROR(VisitStrategyItems(path, bytes, visitor));
   return file;
 }

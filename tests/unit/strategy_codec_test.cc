@@ -121,6 +121,27 @@ TEST(StrategyCodecTest, ReadsProtobufOfAnyForm) {
   }
 }
 
+// Layouts that repeat the bytes of the one before are not parsed again.
+TEST(StrategyCodecTest, LayoutsMayRepeatOneAnother) {
+  const std::string a = Numbers(1, {2, 4}) + Numbers(2, {1, 0});
+  const std::string b = Numbers(1, {8}) + Numbers(2, {0});
+  const std::string of_unusual_form =
+      BlockField(3, BlockField(2, b) + BlockField(1, "unusual") + NumberField(90, 5));
+  const std::string bytes = Item("a1", a) + Item("a2", a) + Item(std::string(200, 'n'), a) +
+                            Item("b1", b) + Item("b2", b) + Item("a3", a) + of_unusual_form +
+                            Item("b3", b) + Item("a4", a) + Item("a5", a);
+  const ParameterLayout first = MakeLayout({2, 4}, {{1, 0}});
+  const ParameterLayout second = MakeLayout({8}, {{0}});
+  EXPECT_THAT(Parsed(bytes).layouts,
+              ElementsAre(NamedLayout{"a1", first}, NamedLayout{"a2", first},
+                          NamedLayout{std::string(200, 'n'), first}, NamedLayout{"b1", second},
+                          NamedLayout{"b2", second}, NamedLayout{"a3", first},
+                          NamedLayout{"unusual", second}, NamedLayout{"b3", second},
+                          NamedLayout{"a4", first}, NamedLayout{"a5", first}));
+  // One that says nothing is refused, also behind one of unusual form.
+  EXPECT_FALSE(ParseStrategy("s.ckpt", of_unusual_form + Item("w", "")).ok());
+}
+
 TEST(StrategyCodecTest, ReadsJsonOfAnyForm) {
   struct Row {
     const char* name;
