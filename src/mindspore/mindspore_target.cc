@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,11 @@
 
 namespace reshard {
 namespace {
+
+uint64_t NextRecipe() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
 
 PlanFindings::Parameter NoteOf(const SourceTensor& tensor, DType target_dtype) {
   return {tensor.name,
@@ -42,13 +48,13 @@ const ParameterLayout* FindLayout(const CheckedStrategy* strategy, int64_t stage
 }
 
 // Says that `array` is one box of its tensor.
-void SetBox(Box box, TargetArray& array) {
+void SetBox(const Box& box, TargetArray& array) {
   array.shape = box.extent;
   Piece& piece = std::get<Pieces>(array.content).pieces.front();
   piece.tensor = 0;
   piece.place.begin.assign(box.extent.size(), 0);
   piece.place.extent = box.extent;
-  piece.box = std::move(box);
+  piece.box = box;
 }
 
 std::string FillNames(std::string_view pattern, std::string_view prefix, int64_t rank,
@@ -104,12 +110,13 @@ Status CheckNamePattern(const std::string& pattern) {
 
 void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
                         const Shape& shard_shape) {
-  const Form& form =
-      *forms_
-           .insert({tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
-                    tensor.table, tensor.grid, tensor.rank, grid, shard_shape})
-           .first;
-  entries_.push_back({names_.Keep(tensor.name), &form, tensor.file,
+  const auto wanted =
+      std::tie(tensor.kind, tensor.dtype, tensor.full_shape, tensor.shard_shape, tensor.stage,
+               tensor.table, tensor.grid, tensor.rank, grid, shard_shape);
+  // Most are as one before, so that there is nothing to copy.
+  auto form = forms_.find(wanted);
+  if (form == forms_.end()) form = forms_.insert(Form(wanted)).first;
+  entries_.push_back({names_.Keep(tensor.name), &*form, tensor.file,
                       static_cast<uint32_t>(tensor.content.size()), ranges_.size()});
   ranges_.insert(ranges_.end(), tensor.content.begin(), tensor.content.end());
 }
@@ -143,10 +150,10 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
   if (file.arrays == 0) findings.empty_files.insert(file.path);
-  file.make = [this, rank, recipe = std::move(recipe), &findings](size_t number,
-                                                                  TargetArray& array) {
+  file.make = [this, rank, recipe = std::move(recipe), &findings, box = LastBox()](
+                  size_t number, TargetArray& array) mutable {
     const size_t converted = recipe->converted.size();
-    if (number < converted) return MakeConverted(*recipe, number, rank, findings, array);
+    if (number < converted) return MakeConverted(*recipe, number, rank, findings, box, array);
     return MakeCopied(*recipe, recipe->selection.copied[number - converted], rank, findings, array);
   };
   return file;
@@ -217,10 +224,13 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
                                                             PlanFindings& findings) const {
   const int64_t stage = rule_.TargetStage(rank);
   Recipe recipe;
+  recipe.number = NextRecipe();
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
   const std::vector<std::string> names = std::exchange(recipe.selection.converted, {});
+  size_t next = 0;
   for (const std::string& name : names) {
-    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source().Describe(name, rule_.CopyRank(rank)));
+    RESHARD_ASSIGN_OR_RETURN(const SourceTensor tensor,
+                             source().Describe(name, rule_.CopyRank(rank), next));
     // Before the target's layout is asked, whose words on another full shape would say less. What
     // is new is noted behind all these, so that findings and recipe do not lie in the same pages.
     std::string made;
@@ -253,6 +263,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
     recipe.converted.GetTensor(i, tensor);
     RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
   }
+  if (!findings.silent) findings.noted_list = recipe.number;
   return recipe;
 }
 
@@ -278,11 +289,12 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   std::string made;
   RESHARD_ASSIGN_OR_RETURN(const std::string* named, choice().TargetName(tensor.name, made));
   const std::string& target_name = *named;
-  const PlanFindings::Parameter* known = findings.Find(target_name);
-  if (known == nullptr) {
+  const auto make = [&]() -> Result<PlanFindings::Parameter> {
     RESHARD_ASSIGN_OR_RETURN(const DType target_dtype, TargetDTypeOf(tensor));
-    known = &findings.parameters.emplace(target_name, NoteOf(tensor, target_dtype)).first->second;
-  }
+    return NoteOf(tensor, target_dtype);
+  };
+  RESHARD_ASSIGN_OR_RETURN(const PlanFindings::Parameter* const known,
+                           findings.FindOrNote(target_name, make));
   if (container_ == Container::kSafetensors && target_name == "format") {
     findings.named_as_metadata.insert(Quote(target_name));
   }
@@ -312,10 +324,11 @@ Result<DType> MindSporeTarget::TargetDTypeOf(const SourceTensor& tensor) const {
 }
 
 Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,
-                                      PlanFindings& findings, TargetArray& array) const {
+                                      PlanFindings& findings, LastBox& box,
+                                      TargetArray& array) const {
   SourceTensor& tensor = OnePiece(array).tensors.front();
   recipe.converted.GetTensor(place, tensor);
-  RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
+  if (!findings.HasNoted(recipe.number)) RESHARD_RETURN_IF_ERROR(NoteConverted(tensor, findings));
   if (tensor.kind != ArrayKind::kTensor) {
     return MakeCopied(recipe, std::string(tensor.name), rank, findings, array);
   }
@@ -323,9 +336,12 @@ Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_
   RESHARD_ASSIGN_OR_RETURN(const std::string* target_name, choice().TargetName(tensor.name, made));
   array.name = *target_name;
   RESHARD_ASSIGN_OR_RETURN(array.dtype, TargetDTypeOf(tensor));
-  SetBox(recipe.converted.grid(place).BoxOf(rule_.TargetLocalRank(rank),
-                                            recipe.converted.shard_shape(place)),
-         array);
+  if (box.form != recipe.converted.form(place)) {
+    box.form = recipe.converted.form(place);
+    box.box = recipe.converted.grid(place).BoxOf(rule_.TargetLocalRank(rank),
+                                                 recipe.converted.shard_shape(place));
+  }
+  SetBox(box.box, array);
   return {};
 }
 
@@ -362,9 +378,7 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
   RESHARD_ASSIGN_OR_RETURN(array.dtype, TargetDTypeOf(tensor));
   if (!findings.silent) {
     RESHARD_RETURN_IF_ERROR(Note(tensor, findings).status());
-    PlanFindings::Parameter& noted = findings.parameters[array.name];
-    noted = NoteOf(tensor, array.dtype);
-    noted.copied = true;
+    findings.NoteCopied(array.name, NoteOf(tensor, array.dtype));
     RESHARD_RETURN_IF_ERROR(CheckCopied(tensor, findings));
   }
   if (tensor.kind != ArrayKind::kTensor) {
@@ -372,9 +386,9 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
     array.content = Opaque{*table->Find(name), tensor.file};
     return {};
   }
-  Box box = Box::Whole(tensor.full_shape);
+  const Box box = Box::Whole(tensor.full_shape);
   OnePiece(array).tensors.front() = std::move(tensor);
-  SetBox(std::move(box), array);
+  SetBox(box, array);
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,8 @@ class CutParameters {
   void GetTensor(size_t place, SourceTensor& tensor) const;
   const ShardGrid& grid(size_t place) const { return *std::get<8>(*entries_[place].form); }
   const Shape& shard_shape(size_t place) const { return std::get<9>(*entries_[place].form); }
+  // Says which parameters are equal but for their names and where they lie.
+  const void* form(size_t place) const { return entries_[place].form; }
 
  private:
   // What parameters have in common; the grids by where they are, as caches hold them once.
@@ -66,7 +69,7 @@ class CutParameters {
 
   std::vector<Entry> entries_;
   std::vector<ByteRange> ranges_;
-  std::set<Form> forms_;  // node-based: a form stays where it is
+  std::set<Form, std::less<>> forms_;  // node-based: a form stays where it is
   NameArena names_;
 };
 
@@ -115,6 +118,7 @@ class MindSporeTarget final : public Target {
  private:
   // What ranks of a target stage have in common whose source files hold the same.
   struct Recipe {
+    uint64_t number = 0;      // no other recipe has or had it
     Selection selection;      // without those that are converted
     CutParameters converted;  // in their order
     PlanFindings findings;
@@ -123,6 +127,12 @@ class MindSporeTarget final : public Target {
     RankLists needed;
     std::shared_ptr<const Recipe> recipe;  // for ranks of these tables; once there, it stays
     std::vector<uint64_t> tables;
+  };
+
+  // The box of the parameter that was asked for last: what has its form has its box.
+  struct LastBox {
+    const void* form = nullptr;
+    Box box;
   };
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
@@ -144,6 +154,10 @@ class MindSporeTarget final : public Target {
                                                                int64_t target_stage) const;
   // Fails where no file of a source stage is there that the target stage gets parameters from.
   Status CheckStages(int64_t target_stage) const;
+  // Notes what the strategies have, but none of the files, which have `names`. Fails where what the
+  // missing files have is wanted.
+  Status FindAbsent(const std::vector<std::string>& names, int64_t target_stage,
+                    PlanFindings& findings) const;
   Status CheckMissingRanks(int64_t target_stage,
                            const std::unordered_set<std::string_view>& seen) const;
   // Without a source strategy, of the ranks that by a list hold the same full tensors.
@@ -158,7 +172,7 @@ class MindSporeTarget final : public Target {
   Result<DType> TargetDTypeOf(const SourceTensor& tensor) const;
   // Fill in an array of a rank's file.
   Status MakeConverted(const Recipe& recipe, size_t place, int64_t rank, PlanFindings& findings,
-                       TargetArray& array) const;
+                       LastBox& box, TargetArray& array) const;
   Status MakeCopied(const Recipe& recipe, const std::string& name, int64_t rank,
                     PlanFindings& findings, TargetArray& array) const;
   // Whether an array is a text that files of the target's container cannot hold.

@@ -40,7 +40,8 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
   if (!rule_.stage_alone()) std::reverse(stages.begin(), stages.end());
 
   std::vector<std::string> names;
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::vector<std::string>> of_stages;  // that `seen` refers to
   for (const int64_t stage : stages) {
     std::vector<int64_t> of_stage;  // local ranks
     for (const RankLists::Source& source : sources) {
@@ -52,8 +53,10 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
       RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(stage));
       found = census->names;
     }
-    for (std::string& name : *found) {
-      if (seen.insert(name).second) names.push_back(std::move(name));
+    if (stages.size() == 1) return *std::move(found);
+    of_stages.push_back(*std::move(found));
+    for (const std::string& name : of_stages.back()) {
+      if (seen.insert(name).second) names.push_back(name);
     }
   }
   return names;
@@ -91,18 +94,19 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
 Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
                                                            PlanFindings& findings) const {
   const int64_t stage = rule_.TargetStage(rank);
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesInOrder(rank));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesInOrder(rank));
   RESHARD_RETURN_IF_ERROR(CheckStages(stage));
   Selection selection;
   selection.stages = rule_.NeededSourceStages(stage);
   std::set<std::string> refused;
   std::set<std::string> texts;
+  std::vector<size_t> converted;  // places in `names`
   for (const std::string& name : names) {
     const Fate fate = rule_.FateOf(name, stage);
     if (fate != Fate::kDrop && !choice().Takes(name)) {
       findings.left_out.insert(name);
     } else if (fate == Fate::kConvert) {
-      selection.converted.push_back(name);
+      converted.push_back(static_cast<size_t>(&name - names.data()));
     } else if (fate == Fate::kCopy) {
       RESHARD_ASSIGN_OR_RETURN(const bool text, IsTextLeftOut(name, selection.stages, rank));
       if (text && unmatched_ == UnmatchedPolicy::kError) texts.insert(Quote(name));
@@ -133,10 +137,18 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
         refused.size(), FirstOf({refused.begin(), refused.end()})));
   }
 
+  // The other stages' parameters are absent by design.
+  if (!rule_.stage_alone()) RESHARD_RETURN_IF_ERROR(FindAbsent(names, stage, findings));
+  selection.converted.reserve(converted.size());
+  for (const size_t place : converted) selection.converted.push_back(std::move(names[place]));
   if (source().placement().IsFolder() && rule_.target() != nullptr) {
     PutInOrderOf(rule_.target()->stages()[static_cast<size_t>(stage)], selection.converted);
   }
-  if (rule_.stage_alone()) return selection;  // the other stages' parameters are absent by design
+  return selection;
+}
+
+Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_t stage,
+                                   PlanFindings& findings) const {
   const std::unordered_set<std::string_view> seen(names.begin(), names.end());
   RESHARD_RETURN_IF_ERROR(CheckMissingRanks(stage, seen));
   std::vector<std::string_view> absent;
@@ -157,7 +169,7 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   // The caller's findings are going to hold them, too.
   RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), absent.size() * sizeof(std::string_view)));
   findings.AddAbsent(std::move(absent));
-  return selection;
+  return {};
 }
 
 Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,

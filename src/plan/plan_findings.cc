@@ -21,13 +21,20 @@ bool PlanFindings::Append(const PlanFindings& next) {
     Parameter& known = parameters.try_emplace(target_name, parameter).first->second;
     if (known.source_name != parameter.source_name) return false;
     if (parameter.copied) {
-      known = parameter;
+      NoteCopied(target_name, parameter);
     } else if (known.dtype != parameter.dtype || known.full_shape != parameter.full_shape) {
       return false;
     }
   }
   AddFindings(next);
   return true;
+}
+
+void PlanFindings::NoteCopied(const std::string& target_name, Parameter parameter) {
+  Parameter& known = parameters[target_name];
+  if (known.dtype != parameter.dtype || known.full_shape != parameter.full_shape) noted_list = 0;
+  known = std::move(parameter);
+  known.copied = true;
 }
 
 void PlanFindings::AddFindings(const PlanFindings& other) {

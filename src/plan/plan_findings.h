@@ -4,12 +4,15 @@
 #ifndef RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
 #define RESHARD_SRC_PLAN_PLAN_FINDINGS_H_
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
 #include "src/source/placement.h"
@@ -30,6 +33,9 @@ struct PlanFindings {
     friend bool operator==(const Parameter&, const Parameter&) = default;
   };
   std::map<std::string, Parameter> parameters;  // everything written, by its name in the target
+  // Of a list that several target ranks share, by a number of its own: all that it has is among
+  // `parameters`, as it says, so that no rank has to note it again. 0: of none.
+  uint64_t noted_list = 0;
 
   // What was found of target ranks before, or null; not owned. What it says of parameters that are
   // cut anew, and its findings, are not said again. Whoever adds to these findings reads it: it
@@ -59,6 +65,24 @@ struct PlanFindings {
 
   // Returns what was found of a parameter, here or earlier; null for nothing.
   const Parameter* Find(const std::string& target_name) const;
+  // Whether all of a list is noted, here or earlier.
+  bool HasNoted(uint64_t list) const {
+    return noted_list == list || (earlier != nullptr && earlier->HasNoted(list));
+  }
+  // Returns what was found of a parameter; where that is nothing, notes what `make` returns, or
+  // returns its error.
+  template <typename Make>
+  Result<const Parameter*> FindOrNote(const std::string& target_name, const Make& make) {
+    const auto place = parameters.lower_bound(target_name);
+    if (place != parameters.end() && place->first == target_name) return &place->second;
+    const Parameter* const known = earlier == nullptr ? nullptr : earlier->Find(target_name);
+    if (known != nullptr) return known;
+    Result<Parameter> made = make();
+    if (!made.ok()) return made.status();
+    return &parameters.emplace_hint(place, target_name, *std::move(made))->second;
+  }
+  // Notes what is copied, in the place of what was found before.
+  void NoteCopied(const std::string& target_name, Parameter parameter);
 
   // Adds a tensor that is only read, in full and under its own name.
   void Add(const SourceTensor& tensor);

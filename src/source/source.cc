@@ -148,10 +148,10 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
   return &census_.emplace(stage, std::move(census)).first->second;
 }
 
-Result<SourceTensor> Source::Describe(std::string_view name, int64_t near) const {
+Result<SourceTensor> Source::Describe(std::string_view name, int64_t near, size_t& next) const {
   auto [stage, local] = placement_.TellerOf(name, near);
   RESHARD_ASSIGN_OR_RETURN(TableHandle index, TableOf(stage, local));
-  const StoredArray* parameter = index ? index->Find(name) : nullptr;
+  const StoredArray* parameter = index ? index->table().Find(name, next) : nullptr;
   if (parameter == nullptr) {
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
     const auto holders = census->holders.find(std::string(name));

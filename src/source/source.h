@@ -80,7 +80,12 @@ class Source {
 
   // Returns the tensor `name`, which is placed, as a shard that is there tells it, that of local
   // rank `near` if it can be. Errors: kMismatch, and those of opening a file.
-  Result<SourceTensor> Describe(std::string_view name, int64_t near) const;
+  Result<SourceTensor> Describe(std::string_view name, int64_t near) const {
+    size_t next = 0;
+    return Describe(name, near, next);
+  }
+  // As above, for one who asks in the order of a file, with FileTable::Find's `next`.
+  Result<SourceTensor> Describe(std::string_view name, int64_t near, size_t& next) const;
   // Returns the tensor `name`, or a text or a MapTensor, as it stands in one file of the stages
   // `stages`, ascending: in that of local rank `near`, or else of one that by a list holds the
   // same, of the lowest stage that has it there; else, where it is placed, in that of the lowest
