@@ -90,9 +90,9 @@ struct FileMetadata {
 using ArrayHeaderAt = std::function<Result<ArrayHeader>(size_t array)>;
 // Takes what comes next in the file: bytes that are no array's.
 using TakeLiteral = std::function<Status(std::string literal)>;
-// Takes what comes next in the file. Contents are those of the array that was asked for last, and
-// all of it.
-using TakeFrames = std::function<Status(std::vector<Frame> frames)>;
+// Takes what comes next in the file, literals with their memory. Contents are those of the array
+// that was asked for last, and all of it.
+using TakeFrames = std::function<Status(std::span<Frame> frames)>;
 
 }  // namespace reshard
 

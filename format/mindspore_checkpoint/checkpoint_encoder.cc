@@ -32,13 +32,17 @@ uint64_t FieldBytes(uint64_t length) {
   return kKeyBytes + CodedOutputStream::VarintSize64(length) + length;
 }
 
-void AppendNumber(char key, uint64_t number, std::string* out) {
-  std::array<uint8_t, 10> varint;
-  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(number, varint.data());
-  out->push_back(key);
-  out->append(reinterpret_cast<const char*>(varint.data()),
-              static_cast<size_t>(end - varint.data()));
+// These write a field, or what is before its bytes, and return the end.
+uint8_t* WriteNumber(char key, uint64_t number, uint8_t* to) {
+  *to++ = static_cast<uint8_t>(key);
+  return CodedOutputStream::WriteVarint64ToArray(number, to);
 }
+
+uint8_t* WriteText(char key, std::string_view text, uint8_t* to) {
+  return std::copy(text.begin(), text.end(), WriteNumber(key, text.size(), to));
+}
+
+uint8_t* BytesOf(std::string& text) { return reinterpret_cast<uint8_t*>(text.data()); }
 
 // The size of a TensorProto.
 uint64_t TensorMessageBytes(std::string_view type, const Shape& dims, uint64_t content_bytes) {
@@ -49,13 +53,11 @@ uint64_t TensorMessageBytes(std::string_view type, const Shape& dims, uint64_t c
   return bytes;
 }
 
-// Appends a TensorProto up to its first content byte.
-void AppendTensorHeader(std::string_view type, const Shape& dims, uint64_t content_bytes,
-                        std::string* out) {
-  for (const int64_t dim : dims) AppendNumber(kTensorDims, static_cast<uint64_t>(dim), out);
-  AppendNumber(kTensorType, type.size(), out);
-  *out += type;
-  AppendNumber(kTensorContent, content_bytes, out);
+// Writes a TensorProto up to its first content byte.
+uint8_t* WriteTensorHeader(std::string_view type, const Shape& dims, uint64_t content_bytes,
+                           uint8_t* to) {
+  for (const int64_t dim : dims) to = WriteNumber(kTensorDims, static_cast<uint64_t>(dim), to);
+  return WriteNumber(kTensorContent, content_bytes, WriteText(kTensorType, type, to));
 }
 
 }  // namespace
@@ -75,13 +77,10 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
   const uint64_t tensor_bytes = TensorMessageBytes(type, dims, content_bytes);
   const uint64_t value_bytes = FieldBytes(tag.size()) + FieldBytes(tensor_bytes);
 
-  std::string out;
-  out.reserve(FieldBytes(value_bytes) - content_bytes);
-  AppendNumber(kCheckpointValue, value_bytes, &out);
-  AppendNumber(kValueTag, tag.size(), &out);
-  out += tag;
-  AppendNumber(kValueTensor, tensor_bytes, &out);
-  AppendTensorHeader(type, dims, content_bytes, &out);
+  std::string out(FieldBytes(value_bytes) - content_bytes, '\0');
+  uint8_t* to = WriteNumber(kCheckpointValue, value_bytes, BytesOf(out));
+  to = WriteNumber(kValueTensor, tensor_bytes, WriteText(kValueTag, tag, to));
+  WriteTensorHeader(type, dims, content_bytes, to);
   return out;
 }
 
@@ -94,21 +93,24 @@ std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
     map_bytes += FieldBytes(tensor_bytes[i]);
   }
   std::array<std::string, kMapTensors> out;
-  AppendNumber(kCheckpointValue, FieldBytes(tag.size()) + FieldBytes(map_bytes), &out[0]);
-  AppendNumber(kValueTag, tag.size(), &out[0]);
-  out[0] += tag;
-  AppendNumber(kValueMap, map_bytes, &out[0]);
+  const uint64_t value_bytes = FieldBytes(tag.size()) + FieldBytes(map_bytes);
   for (size_t i = 0; i < kMapTensors; ++i) {
-    AppendNumber(kMapTensor, tensor_bytes[i], &out[i]);
-    AppendTensorHeader(parts[i].type, parts[i].shape, parts[i].content.length, &out[i]);
+    const uint64_t before = i == 0 ? FieldBytes(value_bytes) - map_bytes : 0;
+    out[i].resize(before + FieldBytes(tensor_bytes[i]) - parts[i].content.length);
+    uint8_t* to = BytesOf(out[i]);
+    if (i == 0) {
+      to = WriteText(kValueTag, tag, WriteNumber(kCheckpointValue, value_bytes, to));
+      to = WriteNumber(kValueMap, map_bytes, to);
+    }
+    to = WriteNumber(kMapTensor, tensor_bytes[i], to);
+    WriteTensorHeader(parts[i].type, parts[i].shape, parts[i].content.length, to);
   }
   return out;
 }
 
 namespace {
 
-std::vector<Frame> FramesOfTensor(const ArrayHeader& tensor) {
-  std::vector<Frame> frames;
+void AddFramesOfTensor(const ArrayHeader& tensor, std::vector<Frame>& frames) {
   uint64_t begin = 0;
   do {
     const uint64_t length = std::min(tensor.bytes - begin, kValueContentBytes);
@@ -116,11 +118,10 @@ std::vector<Frame> FramesOfTensor(const ArrayHeader& tensor) {
         {EncodeValueHeader(tensor.name, tensor.dtype, *tensor.shape, length), {begin, length}});
     begin += length;
   } while (begin < tensor.bytes);
-  return frames;
 }
 
-std::vector<Frame> RenamedFrames(const StoredArray& stored, std::string_view name) {
-  std::vector<Frame> frames;
+void AddRenamedFrames(const StoredArray& stored, std::string_view name,
+                      std::vector<Frame>& frames) {
   if (stored.kind == ArrayKind::kMapTensor) {
     const std::span<const MapTensorPart> parts(stored.map_tensor);
     frames.reserve(parts.size());
@@ -131,14 +132,13 @@ std::vector<Frame> RenamedFrames(const StoredArray& stored, std::string_view nam
         frames.push_back({std::move(headers[i]), value[i].content});
       }
     }
-    return frames;
+    return;
   }
   frames.reserve(stored.content.size());
   for (const ByteRange& content : stored.content) {
     frames.push_back(
         {EncodeValueHeader(name, stored.dtype, stored.shape, content.length), content});
   }
-  return frames;
 }
 
 Status CheckType(const ArrayHeader& array) {
@@ -150,22 +150,23 @@ Status CheckType(const ArrayHeader& array) {
                   Quote(array.name), DTypeName(dtype)));
 }
 
-std::vector<Frame> FramesOf(const ArrayHeader& array) {
-  if (array.opaque == nullptr) return FramesOfTensor(array);
-  if (array.opaque->name != array.name) return RenamedFrames(*array.opaque, array.name);
-  std::vector<Frame> frames;
+void AddFrames(const ArrayHeader& array, std::vector<Frame>& frames) {
+  if (array.opaque == nullptr) return AddFramesOfTensor(array, frames);
+  if (array.opaque->name != array.name) return AddRenamedFrames(*array.opaque, array.name, frames);
   frames.reserve(array.opaque->framed.size());
   for (const ByteRange& value : array.opaque->framed) frames.push_back({"", value});
-  return frames;
 }
 
 }  // namespace
 
 Status EncodeMindSpore(size_t arrays, const ArrayHeaderAt& header_at, const TakeFrames& take) {
+  std::vector<Frame> frames;
   for (size_t i = 0; i < arrays; ++i) {
     RESHARD_ASSIGN_OR_RETURN(const ArrayHeader array, header_at(i));
     RESHARD_RETURN_IF_ERROR(CheckType(array));
-    RESHARD_RETURN_IF_ERROR(take(FramesOf(array)));
+    frames.clear();
+    AddFrames(array, frames);
+    RESHARD_RETURN_IF_ERROR(take(frames));
   }
   return {};
 }

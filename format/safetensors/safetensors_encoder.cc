@@ -176,7 +176,7 @@ Status EncodeSafetensors(const FileMetadata& metadata, size_t arrays,
     } else {
       for (const ByteRange& content : array.opaque->content) frames.push_back({"", content});
     }
-    RESHARD_RETURN_IF_ERROR(take(std::move(frames)));
+    RESHARD_RETURN_IF_ERROR(take(frames));
   }
   return {};
 }

@@ -41,6 +41,7 @@ struct PlanSums {
   uint64_t shortest_run = 0;
   uint64_t longest_run = 0;
   uint64_t plan_bytes = 0;
+  std::optional<TargetPlan> plan;  // where it is whole
 };
 
 void AddTo(PlanSums& sums, const Segment& segment) {
@@ -59,18 +60,22 @@ void AddTo(PlanSums& sums, const Segment& segment) {
   }
 }
 
-// Plans a rank for its sums only, so that its segments are not held together, or for `visit` too.
+// Plans a rank for its sums, so that its segments are not held together where they take more than
+// `most_kept` bytes, or for `visit` too.
 Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& visit,
-                        PlanFindings& findings) {
+                        uint64_t most_kept, PlanFindings& findings) {
   PlanSums sums;
   SegmentVisitor add;
   if (!visit) add = [&sums](const Segment& segment) { AddTo(sums, segment); };
-  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings, add));
-  for (const Segment& segment : plan.segments) AddTo(sums, segment);
+  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(rank, findings, add, most_kept));
+  if (visit) {
+    for (const Segment& segment : plan.segments) AddTo(sums, segment);
+  }
   sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
   if (visit) visit(plan);
-  sums.sources = std::move(plan.sources);
+  sums.sources = plan.sources;
+  if (!visit && plan.is_whole) sums.plan = std::move(plan);
   return sums;
 }
 
@@ -78,14 +83,15 @@ class TargetPlanning {
  public:
   TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
                  const std::stop_token& stop, const PlanVisitor& visit, PlanFindings& findings,
-                 WorkList& work)
+                 WorkList& work, KeptPlans& kept)
       : source_(source),
         target_(target),
         budget_(budget),
         stop_(stop),
         visit_(visit),
         findings_(findings),
-        work_(work) {
+        work_(work),
+        kept_(kept) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
@@ -128,6 +134,11 @@ class TargetPlanning {
            std::max<uint64_t>(work_.largest_plan_bytes, 1);
   }
 
+  // So many bytes of each of `plans` plans may be kept.
+  uint64_t MostKept(size_t plans) const {
+    return (budget_.kept_plan_bytes - std::min(budget_.kept_plan_bytes, kept_bytes_)) / plans;
+  }
+
   // How many threads may index files at a time: what each is at work on stays, whatever the budget.
   // Where servers are asked, mostly they wait.
   size_t Indexers() const {
@@ -148,7 +159,7 @@ class TargetPlanning {
   Status PlanOne(int64_t rank) {
     target_.IndexSources(rank, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, findings_));
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, MostKept(1), findings_));
     Add(std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
@@ -160,9 +171,10 @@ class TargetPlanning {
       std::optional<PlanSums> sums;
     };
     std::vector<Planned> all(ranks.size());
+    const uint64_t most_kept = MostKept(ranks.size());
     const auto plan = [&](size_t i, const std::stop_token& /*stop*/) {
       all[i].findings.earlier = &findings_;
-      Result<PlanSums> made = SumsOf(target_, ranks[i], {}, all[i].findings);
+      Result<PlanSums> made = SumsOf(target_, ranks[i], {}, most_kept, all[i].findings);
       if (made.ok()) all[i].sums = *std::move(made);
       return Status();
     };
@@ -194,6 +206,10 @@ class TargetPlanning {
     work_.bytes_read += sums.bytes_read;
     work_.bytes_written += sums.target.size;
     work_.largest_plan_bytes = std::max(work_.largest_plan_bytes, sums.plan_bytes);
+    if (sums.plan) {
+      kept_bytes_ += sums.plan_bytes;
+      kept_.Add(sums.target.rank, *std::move(sums.plan));
+    }
     work_.targets.push_back(std::move(sums.target));
   }
 
@@ -204,6 +220,8 @@ class TargetPlanning {
   const PlanVisitor& visit_;
   PlanFindings& findings_;
   WorkList& work_;
+  KeptPlans& kept_;
+  uint64_t kept_bytes_ = 0;
   std::map<FileId, const OpenedSource::File*> chosen_;
   std::map<int64_t, const OpenedSource::File*> used_;  // by rank
 };
@@ -258,13 +276,13 @@ UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
   return source.index() && source.IsBeside(name) ? UnifiedPlace::kHyperParam : UnifiedPlace::kPart;
 }
 
-// Plans `ranks`, ascending, and adds what the plans come to to `work`, and what was found to
+// Plans `ranks`, ascending, and adds what the plans come to to `plan`, and what was found to
 // `findings`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
 // `visit`, which may be empty, with each plan; then one is made after the other.
 Status PlanTargets(const OpenedSource& source, const Target& target, std::span<const int64_t> ranks,
                    const MemoryBudget& budget, const std::stop_token& stop,
-                   const PlanVisitor& visit, PlanFindings& findings, WorkList& work) {
-  TargetPlanning planning(source, target, budget, stop, visit, findings, work);
+                   const PlanVisitor& visit, PlanFindings& findings, ConversionPlan& plan) {
+  TargetPlanning planning(source, target, budget, stop, visit, findings, plan.work, *plan.kept);
   RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
   planning.AddSources();
   return {};
@@ -282,6 +300,18 @@ SourceAccess AccessOf(SourceIo io) {
       break;
   }
   return SourceAccess::kAuto;
+}
+
+void KeptPlans::Add(int64_t file, TargetPlan plan) {
+  const std::lock_guard lock(mutex_);
+  plans_.insert_or_assign(file, std::move(plan));
+}
+
+std::optional<TargetPlan> KeptPlans::Take(int64_t file) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = plans_.extract(file);
+  if (kept.empty()) return std::nullopt;
+  return std::move(kept.mapped());
 }
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
@@ -361,8 +391,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   ConversionPlan plan;
-  RESHARD_RETURN_IF_ERROR(
-      PlanTargets(source, target, ranks, budget, stop, visit, findings, plan.work));
+  RESHARD_RETURN_IF_ERROR(PlanTargets(source, target, ranks, budget, stop, visit, findings, plan));
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(target.choice(), source.rule(), findings));

@@ -1,11 +1,13 @@
-// The first pass of a conversion: every target rank is planned once, several at a time, and only
-// the sums are kept, added up in the order of the ranks.
+// The first pass of a conversion: every target rank is planned once, several at a time. The sums
+// are kept, added up in the order of the ranks, and small plans, where there is memory for them.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -45,9 +47,22 @@ struct ConversionFindings {
   std::optional<ReplicaSample> sample;
 };
 
+// Plans that are kept, whole, until files are written. Thread-safe.
+class KeptPlans {
+ public:
+  void Add(int64_t file, TargetPlan plan);
+  // Returns the plan of a file, which it is kept for no longer, if it was.
+  std::optional<TargetPlan> Take(int64_t file);
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, TargetPlan> plans_;  // guarded by mutex_
+};
+
 struct ConversionPlan {
   WorkList work;
   ConversionFindings findings;
+  std::shared_ptr<KeptPlans> kept = std::make_shared<KeptPlans>();
 };
 
 // Opens the source of a conversion. Errors: those of OpenSource.

@@ -214,8 +214,9 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   MarkTime(conversion);
   count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
-      done.written, WriteTargets(source, target, list, share.parts, job.sink(), job.storage(),
-                                 job.spec().fingerprint, options, budget, count.work(), timeline));
+      done.written,
+      WriteTargets(source, target, list, *plan.kept, share.parts, job.sink(), job.storage(),
+                   job.spec().fingerprint, options, budget, count.work(), timeline));
   return done;
 }
 
@@ -236,7 +237,8 @@ Status WithHint(Status status, const Job& job) {
 
 ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work done,
                          PublishReport published) {
-  const auto& [list, findings] = conversion.plan;
+  const WorkList& list = conversion.plan.work;
+  const ConversionFindings& findings = conversion.plan.findings;
   ConvertReport report;
   report.warnings = findings.warnings;
   report.notes = findings.notes;

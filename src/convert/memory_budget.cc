@@ -101,6 +101,7 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   budget.write_back_bytes = std::min(quarter, kMostWriteBack) - budget.lanes * budget.chunk_bytes;
   budget.index_bytes = quarter / 2;
   budget.plan_bytes = quarter / 2;
+  if (!budget.asked_for) budget.kept_plan_bytes = quarter / 8;
   return budget;
 }
 

@@ -44,7 +44,10 @@ struct MemoryBudget {
   uint64_t window_bytes = 0;      // source windows and what is read ahead
   uint64_t write_back_bytes = 0;  // target pages on their way to the disk
   uint64_t index_bytes = 0;
-  uint64_t plan_bytes = 0;    // plans of the files that are open at a time
+  uint64_t plan_bytes = 0;  // plans of the files that are open at a time
+  // The same of those that are planned, which need not be made again to be written; none where a
+  // limit was asked for.
+  uint64_t kept_plan_bytes = 0;
   uint64_t planned_peak = 0;  // what a run holds at the most; DivideRest says it
   std::shared_ptr<MeasuredMemory> measured = std::make_shared<MeasuredMemory>();
 };

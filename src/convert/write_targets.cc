@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -69,10 +70,11 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
 }
 
 Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
-                             const std::vector<TargetShare>& parts, const PartSink& sink,
-                             StorageKind storage, const std::string& fingerprint,
-                             const ConvertOptions& options, const MemoryBudget& budget,
-                             const SharedWork& shared, TimelineRecorder& timeline) {
+                             KeptPlans& plans, const std::vector<TargetShare>& parts,
+                             const PartSink& sink, StorageKind storage,
+                             const std::string& fingerprint, const ConvertOptions& options,
+                             const MemoryBudget& budget, const SharedWork& shared,
+                             TimelineRecorder& timeline) {
   if (parts.empty()) return Written{};
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
@@ -91,6 +93,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
   }
   work.plan = [&](size_t file) -> Result<TargetPlan> {
     const TargetFileSummary& expected = list.targets[targets[file]];
+    if (std::optional<TargetPlan> known = plans.Take(expected.rank)) return *std::move(known);
     PlanFindings findings;
     findings.silent = true;  // all has been said by the first pass
     RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, findings));

@@ -9,6 +9,7 @@
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
@@ -49,15 +50,16 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Writes `parts` of the files of `list` to `sink`, on several threads; files are planned when their
-// turn comes, so that few plans are in memory at a time. Of `shared` only progress and
-// stop count; `timeline` is told what was done. Errors: those of
+// Writes `parts` of the files of `list` to `sink`, on several threads; files whose plans are not
+// among `plans` are planned when their turn comes, so that few plans are in memory at a time. Of
+// `shared` only progress and stop count; `timeline` is told what was done. Errors: those of
 // planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
 Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
-                             const std::vector<TargetShare>& parts, const PartSink& sink,
-                             StorageKind storage, const std::string& fingerprint,
-                             const ConvertOptions& options, const MemoryBudget& budget,
-                             const SharedWork& shared, TimelineRecorder& timeline);
+                             KeptPlans& plans, const std::vector<TargetShare>& parts,
+                             const PartSink& sink, StorageKind storage,
+                             const std::string& fingerprint, const ConvertOptions& options,
+                             const MemoryBudget& budget, const SharedWork& shared,
+                             TimelineRecorder& timeline);
 
 // Reads the files of `list` that an interrupted publication left, and compares them with the
 // digests of its manifest; several at a time. Errors: kCorrupt, naming one

@@ -74,9 +74,8 @@ struct CutKey {
 // How a tensor in one Value was cut for a Value of the target. Models repeat these in every layer.
 struct KnownCut {
   CutKey key;
-  uint64_t source_offset = 0;  // of the tensor's content
-  std::vector<FileId> sources;
-  Content content;  // without names
+  uint64_t source_offset = 0;  // of the content of the tensor that was cut so last
+  Segment segment;             // its content in the target
 };
 
 // So many are remembered, of so many copies each at most.
@@ -94,13 +93,15 @@ bool Follows(const Piece& piece, const TargetArray& array, ByteRange range) {
 
 class PlanMaker {
  public:
-  PlanMaker(const Source& source, const TargetFile& file, const SegmentVisitor& visit)
-      : source_(source), file_(file), visit_(visit) {
+  PlanMaker(const Source& source, const TargetFile& file, const SegmentVisitor& visit,
+            uint64_t most_kept)
+      : source_(source), file_(file), visit_(visit), most_kept_(most_kept), keeps_(!visit) {
     plan_.rank = file.rank;
     plan_.path = file.path;
     plan_.parameters = file.arrays;
     if (file.metadata.states_crc && file.literal.empty()) plan_.crc = CrcPlaceOf(file.container);
-    if (!visit_) plan_.segments.reserve(2 * file.arrays);  // mostly a header and a content each
+    if (most_kept > file.arrays * sizeof(Segment) * 2) keeps_ = true;
+    if (keeps_) plan_.segments.reserve(2 * file.arrays);  // mostly a header and a content each
   }
 
   // What the encoder asks.
@@ -118,7 +119,7 @@ class PlanMaker {
   }
 
   // Adds what the encoder says of an array.
-  Status Add(std::vector<Frame> frames) {
+  Status Add(std::span<Frame> frames) {
     if (const auto* const opaque = std::get_if<Opaque>(&array_.content)) {
       RESHARD_RETURN_IF_ERROR(AddOpaque(*opaque, frames));
     } else {
@@ -128,9 +129,10 @@ class PlanMaker {
   }
 
   TargetPlan Take() {
+    plan_.is_whole = keeps_;
     KeepEachOnce(plan_.sources);
     for (const KnownCut& cut : cuts_) {
-      plan_.making_bytes += sizeof(KnownCut) + MemoryBytes(Segment(cut.content));
+      plan_.making_bytes += sizeof(KnownCut) + MemoryBytes(cut.segment);
     }
     return std::move(plan_);
   }
@@ -204,7 +206,7 @@ class PlanMaker {
   }
 
   Status AddTensors(const Pieces& pieces, std::span<Frame> frames) {
-    if (const KnownCut* const cut = FindCut(pieces, frames)) {
+    if (KnownCut* const cut = FindCut(pieces, frames)) {
       return AddAlike(*cut, pieces.tensors.front(), frames.front());
     }
     RESHARD_ASSIGN_OR_RETURN(const std::vector<CoveredPiece> covered, Cover(pieces));
@@ -234,7 +236,7 @@ class PlanMaker {
            pieces.pieces.front().box.extent == array_.shape;
   }
 
-  const KnownCut* FindCut(const Pieces& pieces, std::span<const Frame> frames) const {
+  KnownCut* FindCut(const Pieces& pieces, std::span<const Frame> frames) {
     if (cuts_.empty() || !IsSimple(pieces, frames)) return nullptr;
     const SourceTensor& tensor = pieces.tensors.front();
     const auto found = std::find_if(cuts_.begin(), cuts_.end(), [&](const KnownCut& cut) {
@@ -257,31 +259,37 @@ class PlanMaker {
     cut.key = {tensor.rank,  tensor.file,  tensor.table,      tensor.stage,       tensor.grid,
                tensor.dtype, array_.dtype, tensor.full_shape, tensor.shard_shape, piece.box};
     cut.source_offset = tensor.content.front().offset;
-    cut.sources.clear();
-    for (const PlacedPiece& shard : piece.shards) cut.sources.push_back(shard.file);
-    cut.content = content;
-    cut.content.source_name = cut.content.target_name = {};
+    cut.segment = content;
   }
 
-  // Adds a tensor that is cut as another one was, which has been proved.
-  Status AddAlike(const KnownCut& cut, const SourceTensor& tensor, Frame& frame) {
+  // Adds a tensor that is cut as another one was, which has been proved, from the same files.
+  Status AddAlike(KnownCut& cut, const SourceTensor& tensor, Frame& frame) {
     RESHARD_RETURN_IF_ERROR(AddLiteral(tensor.name, frame.literal));
     const uint64_t offset = plan_.size;
     RESHARD_RETURN_IF_ERROR(Extend(tensor.name, frame.content.length));
-    const KeptNames names = KeepNames(tensor.name);
-    auto& content = std::get<Content>(plan_.segments.emplace_back(cut.content));
-    content.source_name = names.source;
-    content.target_name = names.target;
+    auto& content = std::get<Content>(cut.segment);
     // Unsigned numbers wrap around: both may move to and fro.
-    const uint64_t in_source = tensor.content.front().offset - cut.source_offset;
-    const uint64_t in_target = offset - cut.content.target.offset;
+    const uint64_t in_source = tensor.content.front().offset -
+                               std::exchange(cut.source_offset, tensor.content.front().offset);
+    const uint64_t in_target = offset - content.target.offset;
     content.geometry.MoveShards(static_cast<int64_t>(in_source));
     content.target.offset += in_target;
     for (BlockCopy& copy : content.copies) {
       copy.source_offset += in_source;
       copy.target_offset += in_target;
     }
-    plan_.sources.insert(plan_.sources.end(), cut.sources.begin(), cut.sources.end());
+    if (!keeps_) {
+      RESHARD_RETURN_IF_ERROR(Flush());
+      content.source_name = tensor.name;
+      content.target_name = array_.name;
+      made_ += content.copies.size();
+      visit_(cut.segment);
+      return {};
+    }
+    const KeptNames names = KeepNames(tensor.name);
+    content.source_name = names.source;
+    content.target_name = names.target;
+    plan_.segments.push_back(cut.segment);
     return {};
   }
 
@@ -347,9 +355,15 @@ class PlanMaker {
     for (; seen_ < plan_.segments.size(); ++seen_) {
       const auto* const content = std::get_if<Content>(&plan_.segments[seen_]);
       made_ += content == nullptr ? 1 : content->copies.size();
-      if (visit_) visit_(plan_.segments[seen_]);
+      if (!visit_) continue;
+      visit_(plan_.segments[seen_]);
+      if (keeps_) kept_ += MemoryBytes(plan_.segments[seen_]);
     }
-    if (visit_) {
+    if (visit_ && keeps_ && kept_ > most_kept_) {
+      keeps_ = false;
+      std::vector<Segment>().swap(plan_.segments);
+    }
+    if (!keeps_) {
       plan_.segments.clear();
       plan_.names.Clear();
       seen_ = 0;
@@ -366,6 +380,9 @@ class PlanMaker {
   const Source& source_;
   const TargetFile& file_;
   const SegmentVisitor& visit_;
+  const uint64_t most_kept_;  // bytes, where there is a visitor
+  bool keeps_;                // segments, up to now
+  uint64_t kept_ = 0;         // bytes of them
   TargetPlan plan_;
   TargetArray array_;  // that the encoder asked for last
   std::vector<KnownCut> cuts_;
@@ -379,8 +396,8 @@ class PlanMaker {
 }  // namespace
 
 Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
-                            const SegmentVisitor& visit) {
-  PlanMaker maker(source, file, visit);
+                            const SegmentVisitor& visit, uint64_t most_kept) {
+  PlanMaker maker(source, file, visit, most_kept);
   if (!file.literal.empty()) {
     RESHARD_RETURN_IF_ERROR(maker.AddHeader(file.literal));
     return maker.Take();
@@ -389,7 +406,7 @@ Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
       file.container, file.metadata, file.arrays,
       [&](size_t array) { return maker.HeaderOf(array); },
       [&](std::string literal) { return maker.AddHeader(std::move(literal)); },
-      [&](std::vector<Frame> frames) { return maker.Add(std::move(frames)); }));
+      [&](std::span<Frame> frames) { return maker.Add(frames); }));
   return maker.Take();
 }
 

@@ -16,11 +16,12 @@ using SegmentVisitor = std::function<void(const Segment& segment)>;
 // Plans a file: its headers, as its container encodes them, and the copies of what they announce.
 // The plan is proved: the pieces of each array fill it, and the copies of each content write each
 // of its bytes exactly once. Where `visit` is not empty, it is called with each segment, in file
-// order, and the plan that is returned has none: very many need not be in memory together. Opens
-// no file but to learn its table. Errors: kMismatch when source and target do not fit, a byte stays
-// uncovered, or no file can be so large; those of `file.make`, Source::Cover and Source::memory.
+// order, and the plan that is returned has none when they take more than `most_kept` bytes: very
+// many need not be in memory together. Opens no file but to learn its table. Errors: kMismatch when
+// source and target do not fit, a byte stays uncovered, or no file can be so large; those of
+// `file.make`, Source::Cover and Source::memory.
 Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
-                            const SegmentVisitor& visit = {});
+                            const SegmentVisitor& visit = {}, uint64_t most_kept = 0);
 
 }  // namespace reshard
 

@@ -54,11 +54,11 @@ class Target {
   void set_states_crc(bool states) { states_crc_ = states; }
 
   // Makes the file and plans it (MakePlan).
-  Result<TargetPlan> Plan(int64_t file, PlanFindings& findings,
-                          const SegmentVisitor& visit = {}) const {
+  Result<TargetPlan> Plan(int64_t file, PlanFindings& findings, const SegmentVisitor& visit = {},
+                          uint64_t most_kept = 0) const {
     RESHARD_ASSIGN_OR_RETURN(TargetFile made, MakeFile(file, findings));
     made.metadata.states_crc = states_crc_;
-    return MakePlan(source_, made, visit);
+    return MakePlan(source_, made, visit, most_kept);
   }
 
  protected:

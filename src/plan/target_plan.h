@@ -59,6 +59,7 @@ struct TargetPlan {
   std::string path;  // relative to the target folder: "rank_3/checkpoint_3.ckpt"
   uint64_t size = 0;
   std::vector<Segment> segments;  // in file order, without gaps
+  bool is_whole = true;           // false: they were given to a visitor, one after the other
   uint64_t parameters = 0;
   std::vector<FileId> sources;       // files whose bytes it reads, ascending
   NameArena names;                   // that contents refer to

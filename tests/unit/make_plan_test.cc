@@ -76,6 +76,35 @@ class MakePlanTest : public testing::Test {
     return plan.ok() ? BytesOf(*plan) : "";
   }
 
+  // Where segments lie, what they are called, and where their bytes come from.
+  static std::string Described(const Segment& segment) {
+    const ByteRange range = TargetRange(segment);
+    std::string text = fmt::format("{}+{}", range.offset, range.length);
+    const auto* const content = std::get_if<Content>(&segment);
+    if (content == nullptr) return text + std::get<Literal>(segment).bytes;
+    text += fmt::format(" {} {}", content->source_name, content->target_name);
+    for (size_t i = 0; i < content->copies.size(); ++i) {
+      text += fmt::format(" {}:{} {}", content->copies[i].source, content->copies[i].source_offset,
+                          content->geometry.shard(i).offset);
+    }
+    return text;
+  }
+
+  // Expects that a visitor sees the segments of the plan; returns the plan that is made then.
+  static TargetPlan CheckVisited(const Source& source, const std::vector<TargetArray>& arrays,
+                                 uint64_t most_kept) {
+    const auto plan = MakePlan(source, FileOf(arrays));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    std::vector<std::string> expected;
+    for (const Segment& segment : plan->segments) expected.push_back(Described(segment));
+    std::vector<std::string> visited;
+    const auto visit = [&](const Segment& segment) { visited.push_back(Described(segment)); };
+    auto made = MakePlan(source, FileOf(arrays), visit, most_kept);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(visited, expected);
+    return *std::move(made);
+  }
+
   std::string BytesOf(const TargetPlan& plan) {
     std::string bytes(plan.size, '?');
     const Status filled =
@@ -114,17 +143,12 @@ TEST_F(MakePlanTest, SegmentsThatAreVisitedAreThoseOfThePlan) {
   const std::vector<TargetArray> arrays = {
       ArrayOf({2, 4}, {{0, {{0, 0}, {2, 4}}, {{0, 0}, {2, 4}}}}), TextAs("u")};
   const auto kept = MakePlan(source_, FileOf(arrays));
-  std::vector<ByteRange> visited;
-  const auto streamed = MakePlan(source_, FileOf(arrays), [&](const Segment& segment) {
-    visited.push_back(TargetRange(segment));
-  });
-  ASSERT_TRUE(kept.ok() && streamed.ok());
-  EXPECT_TRUE(streamed->segments.empty());
-  std::vector<ByteRange> ranges;
-  for (const Segment& segment : kept->segments) ranges.push_back(TargetRange(segment));
-  EXPECT_EQ(visited, ranges);
-  EXPECT_EQ(streamed->size, kept->size);
-  EXPECT_EQ(streamed->sources, kept->sources);
+  const auto streamed = CheckVisited(source_, arrays, 0);
+  EXPECT_TRUE(streamed.segments.empty());
+  ASSERT_TRUE(kept.ok());
+  EXPECT_TRUE(kept->is_whole);
+  EXPECT_EQ(streamed.size, kept->size);
+  EXPECT_EQ(streamed.sources, kept->sources);
 }
 
 // The second of two tensors that are cut alike is not planned from scratch.
@@ -151,6 +175,21 @@ TEST_F(MakePlanTest, TensorsCutAlikeAreTakenFromWhereEachLies) {
   const auto plan = MakePlan(source, FileOf(arrays));
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(BytesOf(*plan), expected);
+  // The same is visited, and written, whatever is kept of it: nothing, a part up to some array, or
+  // all.
+  bool ends_early = false;
+  const uint64_t least = 2 * arrays.size() * sizeof(Segment);
+  for (uint64_t most_kept = 0; most_kept < 2 * least; most_kept += 64) {
+    const TargetPlan visited = CheckVisited(source, arrays, most_kept);
+    if (visited.is_whole) {
+      EXPECT_EQ(BytesOf(visited), expected);
+    } else {
+      EXPECT_TRUE(visited.segments.empty());
+      ends_early = ends_early || most_kept > least;
+    }
+  }
+  EXPECT_TRUE(ends_early);
+  EXPECT_TRUE(CheckVisited(source, arrays, uint64_t{1} << 20).is_whole);
 }
 
 TEST_F(MakePlanTest, RefusesPiecesThatDoNotFillTheirArray) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ Result<Encoded> Encode(const std::vector<Tensor>& tensors, const FileMetadata& m
         encoded.header = literal.substr(8);
         return {};
       },
-      [&](const std::vector<Frame>& frames) -> Status {
+      [&](std::span<const Frame> frames) -> Status {
         EXPECT_EQ(frames.size(), 1U);
         EXPECT_EQ(frames.front().content.length, tensors[asked].bytes);
         encoded.order.push_back(asked);
