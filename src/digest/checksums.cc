@@ -47,6 +47,21 @@ std::span<const Xxh3Kernel* const> Xxh3Kernels() {
   return kAvailable.span();
 }
 
+namespace {
+
+// Writes 8 digits, all at once: each in a byte of a number.
+void PutHex(uint32_t number, char* out) {
+  uint64_t digits = number;
+  digits = (digits | digits << 16) & 0x0000ffff0000ffff;
+  digits = (digits | digits << 8) & 0x00ff00ff00ff00ff;
+  digits = (digits | digits << 4) & 0x0f0f0f0f0f0f0f0f;
+  const uint64_t is_letter = (digits + 0x0606060606060606) >> 4 & 0x0101010101010101;
+  digits += 0x3030303030303030 + is_letter * ('a' - '0' - 10);
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<char>(digits >> (56 - 8 * i) & 0xff);
+}
+
+}  // namespace
+
 std::string ToHex(const Digest128& digest) {
   std::string hex;
   SetHex(digest, hex);
@@ -54,11 +69,10 @@ std::string ToHex(const Digest128& digest) {
 }
 
 void SetHex(const Digest128& digest, std::string& hex) {
-  constexpr char kDigits[] = "0123456789abcdef";
   hex.resize(32);
-  for (size_t i = 0; i < 16; ++i) {
-    hex[15 - i] = kDigits[digest.high >> (4 * i) & 0xf];
-    hex[31 - i] = kDigits[digest.low >> (4 * i) & 0xf];
+  for (size_t i = 0; i < 4; ++i) {
+    const uint64_t half = i < 2 ? digest.high : digest.low;
+    PutHex(static_cast<uint32_t>(i % 2 == 0 ? half >> 32 : half), hex.data() + 8 * i);
   }
 }
 

@@ -260,9 +260,10 @@ void SetTakenParameter(std::string_view name, DType dtype, const Shape& full_sha
 }
 
 void SourceDigest::Add(std::string_view parameter, std::string_view digest) {
-  lines_.Update(parameter);
-  lines_.Update(digest);
-  lines_.Update("\n");
+  line_.assign(parameter);
+  line_ += digest;
+  line_ += '\n';
+  lines_.Update(line_);
 }
 
 Status SourceSummary::Add(const PartRecordHead& head) {

@@ -189,6 +189,7 @@ class SourceDigest {
 
  private:
   Xxh3 lines_;
+  std::string line_;  // one place for all parameters
 };
 
 // The digests of what all target files of a manifest took from each source file.

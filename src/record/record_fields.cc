@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <utility>
 
-#include "src/base/append_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/strict_json.h"
@@ -228,32 +228,51 @@ Status ReadWithAdvice(std::string_view text, const std::string& where, const Jso
 void AppendValueAsJson(const RecordedValue& value, std::string& json) {
   json += R"({"name":)";
   AppendBytesAsJson(value.name, json);
-  json += R"(,"dtype":")";
-  json += DTypeName(value.dtype);
-  json += R"(","full_shape":[)";
-  AppendNumbers(json, value.full_shape);
-  json += R"(],"box":{"begin":[)";
-  AppendNumbers(json, value.box.begin);
-  json += R"(],"extent":[)";
-  AppendNumbers(json, value.box.extent);
-  json += R"(]},"offset":)";
-  AppendNumber(json, value.offset);
-  json += R"(,"length":)";
-  AppendNumber(json, value.length);
-  json += R"(,"digest":)";
+  // Room for all that follows, so that each piece is but copied.
+  constexpr size_t kMostWords = 256;
+  constexpr size_t kMostOfNumber = std::numeric_limits<uint64_t>::digits10 + 2;  // and a comma
+  const Box& box = value.box;
+  const size_t numbers = value.full_shape.size() + box.begin.size() + box.extent.size() + 2;
+  const size_t begin = json.size();
+  json.resize(begin + kMostWords + numbers * kMostOfNumber + value.digest.size());
+  char* to = json.data() + begin;
+  const auto put = [&to](std::string_view text) { to = std::copy(text.begin(), text.end(), to); };
+  const auto put_number = [&to](auto number) {
+    to = std::to_chars(to, to + kMostOfNumber, number).ptr;
+  };
+  const auto put_numbers = [&](const std::vector<int64_t>& list) {
+    for (const int64_t& number : list) {
+      if (&number != list.data()) *to++ = ',';
+      put_number(number);
+    }
+  };
+  put(R"(,"dtype":")");
+  put(DTypeName(value.dtype));
+  put(R"(","full_shape":[)");
+  put_numbers(value.full_shape);
+  put(R"(],"box":{"begin":[)");
+  put_numbers(box.begin);
+  put(R"(],"extent":[)");
+  put_numbers(box.extent);
+  put(R"(]},"offset":)");
+  put_number(value.offset);
+  put(R"(,"length":)");
+  put_number(value.length);
+  put(R"(,"digest":)");
   if (value.digest.empty()) {
-    json += "null";
+    put("null");
   } else {
-    json += '"';
-    json += value.digest;
-    json += '"';
+    *to++ = '"';
+    put(value.digest);
+    *to++ = '"';
   }
   if (value.cast_from) {
-    json += R"(,"cast_from":")";
-    json += DTypeName(*value.cast_from);
-    json += '"';
+    put(R"(,"cast_from":")");
+    put(DTypeName(*value.cast_from));
+    *to++ = '"';
   }
-  json += '}';
+  *to++ = '}';
+  json.resize(static_cast<size_t>(to - json.data()));
 }
 
 std::string DigestOrNull(const std::string& digest) {
