@@ -81,7 +81,7 @@ size_t AllocationsOf(int64_t parameters) {
 
 TEST(ConvertAllocations, AreFewForEachParameterOfATargetFile) {
   // Each is in two source files and in two plans, and has a line in a record.
-  constexpr double kMost = 45;
+  constexpr double kMost = 20;
   constexpr int64_t kFew = 100;
   constexpr int64_t kMany = 500;
   const size_t more = AllocationsOf(kMany) - AllocationsOf(kFew);
