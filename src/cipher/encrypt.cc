@@ -16,8 +16,8 @@ static_assert(kPlainBytesOfBlock == kPlainBlockBytes);
 Result<std::string> EncryptBlock(const EncryptionKey& key, EncryptionMode mode,
                                  std::span<const std::byte> plain) {
   if (plain.empty() || plain.size() > kPlainBytesOfBlock) {
-    return InvalidArgumentError(
-        fmt::format("plain bytes: expected 1 to {} bytes, found {}", kPlainBytesOfBlock, plain.size()));
+    return InvalidArgumentError(fmt::format("plain bytes: expected 1 to {} bytes, found {}",
+                                            kPlainBytesOfBlock, plain.size()));
   }
   RESHARD_ASSIGN_OR_RETURN(BlockEncryption encryption, BlockEncryption::Begin(key, mode));
   const size_t rest = mode == EncryptionMode::kAesGcm ? 0 : plain.size() % kCipherUnit;
