@@ -23,7 +23,7 @@ packages=(
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
   libdeflate-dev zlib1g-dev libssl-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev liburing-dev xxhash
-  strace e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
+  strace openssl e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
   zsh fish man-db mandoc
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )

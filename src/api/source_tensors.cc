@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -9,11 +10,16 @@
 #include "src/base/status_macros.h"
 #include "src/convert/strategy_check.h"
 #include "src/mindspore/unmatched_names.h"
+#include "src/os/memory_usage.h"
 #include "src/plan/make_copies.h"
 #include "src/plan/plan_findings.h"
 
 namespace reshard {
 namespace {
+
+// Where headers lie densely, indexing brings all of a file into the page cache; as much of that is
+// kept for the contents, which are read behind it.
+constexpr uint64_t kMostPages = uint64_t{256} << 20;
 
 // Returns the ranks from whose files one replica of each shard is taken.
 Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
@@ -55,8 +61,13 @@ Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
 Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, size_t workers,
                                   const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
+  const SourceLimits usual;
   SourceTensors opened;
-  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenSource(spec, {}, {.stop = stop}));
+  RESHARD_ASSIGN_OR_RETURN(
+      opened.source,
+      OpenSource(spec, {},
+                 {.window_bytes = std::clamp(MemoryOfHost() / 8, usual.window_bytes, kMostPages),
+                  .stop = stop}));
   OpenedSource& source = *opened.source;
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
@@ -67,6 +78,8 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
       const StrategyFindings of_strategy,
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
+  // Those of files that are read take memory of their own.
+  if (source.files().HasReadFiles()) source.files().SetWindowBudget(usual.window_bytes);
   opened.warnings = source.warnings();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const Warning& warning : warnings) {

@@ -1,6 +1,7 @@
 #include "src/cipher/encrypted_block.h"
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -14,6 +15,13 @@
 #include "src/base/status_macros.h"
 
 namespace reshard {
+
+// Named, for BlockEncryption::State has one.
+struct FreeCipherContext {
+  void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
+};
+using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, FreeCipherContext>;
+
 namespace {
 
 struct ModeFormat {
@@ -61,10 +69,50 @@ Status WrongKeyOrDamaged(std::string_view what) {
       "{}: the key is not the one that the file was encrypted with, or the file is damaged", what));
 }
 
+// Some of what GCM computes with: a polynomial over GF(2), the coefficient of x^0 first.
+using GcmUnit = std::array<std::byte, kCipherUnit>;
+
+// The product in GCM's field. Takes as long for any factors: one is a secret.
+GcmUnit Multiply(const GcmUnit& left, const GcmUnit& right) {
+  const auto half = [](const GcmUnit& unit, size_t at) {
+    uint64_t number = 0;
+    for (size_t i = 0; i < sizeof(number); ++i) {
+      number = number << 8 | std::to_integer<uint64_t>(unit[at + i]);
+    }
+    return number;
+  };
+  constexpr uint64_t kReduction = uint64_t{0xe1} << 56;              // x^128 is 1 + x + x^2 + x^7
+  std::array<uint64_t, 2> power = {half(right, 0), half(right, 8)};  // right * x^i
+  std::array<uint64_t, 2> sum{};
+  for (size_t i = 0; i < 8 * kCipherUnit; ++i) {
+    const uint64_t bit = std::to_integer<uint64_t>(left[i / 8]) >> (7 - i % 8) & 1;
+    sum[0] ^= -bit & power[0];
+    sum[1] ^= -bit & power[1];
+    const uint64_t carry = power[1] & 1;
+    power[1] = power[0] << 63 | power[1] >> 1;
+    power[0] = power[0] >> 1 ^ (-carry & kReduction);
+  }
+  GcmUnit product;
+  for (size_t i = 0; i < product.size(); ++i) {
+    product[i] = static_cast<std::byte>(sum[i / 8] >> (56 - 8 * (i % 8)));
+  }
+  return product;
+}
+
+// GCM's last unit: the bits of what is only authenticated, and those of the cipher text.
+GcmUnit GcmLengths(uint64_t additional_bytes, uint64_t cipher_bytes) {
+  GcmUnit lengths;
+  for (size_t i = 0; i < 8; ++i) {
+    lengths[i] = static_cast<std::byte>(8 * additional_bytes >> (56 - 8 * i));
+    lengths[8 + i] = static_cast<std::byte>(8 * cipher_bytes >> (56 - 8 * i));
+  }
+  return lengths;
+}
+
 // One decryption, from one of a block's units on. Its copy of the key goes with it.
 class Decryption {
  public:
-  // A `nonce` of 12 bytes for GCM, else of 16.
+  // `nonce`: 16 bytes.
   static Result<Decryption> Begin(const EVP_CIPHER* algorithm, const EncryptionKey& key,
                                   const std::byte* nonce) {
     Decryption made;
@@ -88,25 +136,63 @@ class Decryption {
     return {};
   }
 
-  // Whether the tag of all that was decrypted is `tag`.
-  Result<bool> HasTag(std::array<std::byte, kTagBytes> tag) {
-    if (EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) != 1) {
+ private:
+  Decryption() : context_(EVP_CIPHER_CTX_new()) {}
+
+  CipherContext context_;
+};
+
+// The tag of a GCM block, of its cipher bytes alone: without AES for each of them, which takes
+// longer than the rest. OpenSSL is given them as what is only authenticated, and multiplies the
+// same units, but for the lengths in the last one: tags are
+//     (sum + lengths) * H + E,
+// where `sum` is of the cipher bytes, H is how zeros are encrypted, and E depends on the nonce. So
+// both tags differ by (lengths + other lengths) * H.
+class TagOfCipher {
+ public:
+  static Result<TagOfCipher> Begin(const EVP_CIPHER* gcm, const EncryptionKey& key,
+                                   const std::byte* nonce) {
+    TagOfCipher made;
+    if (made.context_ == nullptr ||
+        EVP_EncryptInit_ex2(made.context_.get(), gcm, Unsigned(key.bytes().data()), Unsigned(nonce),
+                            nullptr) != 1) {
       return OpenSslError();
     }
-    std::array<unsigned char, kCipherUnit> none;
+    return made;
+  }
+
+  // At most kStepBytes; whole units but for the last.
+  Status Update(std::span<const std::byte> bytes) {
     int length = 0;
-    const bool has = EVP_DecryptFinal_ex(context_.get(), none.data(), &length) == 1;
-    ERR_clear_error();
-    return has;
+    if (EVP_EncryptUpdate(context_.get(), nullptr, &length, Unsigned(bytes.data()),
+                          static_cast<int>(bytes.size())) != 1) {
+      return OpenSslError();
+    }
+    bytes_ += bytes.size();
+    return {};
+  }
+
+  // `zeros`: a unit of zeros, encrypted with the key.
+  Result<GcmUnit> Finish(const GcmUnit& zeros) {
+    int none = 0;
+    GcmUnit tag;
+    if (EVP_EncryptFinal_ex(context_.get(), Unsigned(tag.data()), &none) != 1 ||
+        EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) != 1) {
+      return OpenSslError();
+    }
+    GcmUnit difference = GcmLengths(bytes_, 0);
+    const GcmUnit lengths = GcmLengths(0, bytes_);
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] ^= lengths[i];
+    const GcmUnit mend = Multiply(difference, zeros);
+    for (size_t i = 0; i < tag.size(); ++i) tag[i] ^= mend[i];
+    return tag;
   }
 
  private:
-  struct Free {
-    void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-  };
-  Decryption() : context_(EVP_CIPHER_CTX_new()) {}
+  TagOfCipher() : context_(EVP_CIPHER_CTX_new()) {}
 
-  std::unique_ptr<EVP_CIPHER_CTX, Free> context_;
+  CipherContext context_;
+  uint64_t bytes_ = 0;
 };
 
 // Returns null where OpenSSL does not have it.
@@ -144,7 +230,7 @@ Status NoAlgorithm(EncryptionMode mode) {
 }  // namespace
 
 struct BlockCipher::Algorithms {
-  std::shared_ptr<EVP_CIPHER> whole;  // GCM only: decrypts a block from its first byte on
+  std::shared_ptr<EVP_CIPHER> whole;  // GCM only: for tags
   // Decrypts from any unit on: of GCM CTR, which it is but for the tag.
   std::shared_ptr<EVP_CIPHER> part;
 };
@@ -278,17 +364,25 @@ Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
 
 Status BlockCipher::Authenticate(const EncryptedBlock& block, const ReadCipherBytes& read) const {
   if (mode_ != EncryptionMode::kAesGcm) return {};
-  static_assert(kGcmNonceBytes <= kIvBytes);
-  RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
-                           Decryption::Begin(algorithms_->whole.get(), *key_, block.iv.data()));
+  static_assert(kGcmNonceBytes <= kIvBytes && kTagBytes == kCipherUnit);
+  RESHARD_ASSIGN_OR_RETURN(TagOfCipher tag,
+                           TagOfCipher::Begin(algorithms_->whole.get(), *key_, block.iv.data()));
   const size_t step = std::min<size_t>(block.cipher_bytes, kStepBytes);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(step);
   for (size_t at = 0; at < block.cipher_bytes; at += step) {
     const std::span bytes(buffer.get(), std::min(step, block.cipher_bytes - at));
     RESHARD_RETURN_IF_ERROR(read(at, bytes));
-    RESHARD_RETURN_IF_ERROR(decryption.Update(bytes));
+    RESHARD_RETURN_IF_ERROR(tag.Update(bytes));
   }
-  RESHARD_ASSIGN_OR_RETURN(const bool has_tag, decryption.HasTag(block.tag));
+  constexpr GcmUnit kZeros{};
+  GcmUnit zeros{};
+  RESHARD_ASSIGN_OR_RETURN(Decryption encryption,  // CTR is its own inverse
+                           Decryption::Begin(algorithms_->part.get(), *key_, kZeros.data()));
+  RESHARD_RETURN_IF_ERROR(encryption.Update(zeros));
+  const Result<GcmUnit> found = tag.Finish(zeros);
+  OPENSSL_cleanse(zeros.data(), zeros.size());
+  RESHARD_RETURN_IF_ERROR(found.status());
+  const bool has_tag = CRYPTO_memcmp(found->data(), block.tag.data(), found->size()) == 0;
   return has_tag ? Status() : WrongKeyOrDamaged("the block's tag does not fit its bytes");
 }
 
@@ -336,14 +430,10 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
 }
 
 struct BlockEncryption::State {
-  struct Free {
-    void operator()(EVP_CIPHER_CTX* held) const { EVP_CIPHER_CTX_free(held); }
-  };
-
   EncryptionMode mode = EncryptionMode::kAesGcm;
   std::array<std::byte, kIvBytes> iv{};
   uint32_t bytes = 0;  // so far
-  std::unique_ptr<EVP_CIPHER_CTX, Free> context;
+  CipherContext context;
 };
 
 Status CheckKey(const EncryptionKey& key, EncryptionMode mode) {

@@ -8,11 +8,13 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "reshard/parameters.h"
+#include "reshard/tensor.h"
 #include "src/base/memory_check.h"
 #include "src/base/status_macros.h"
 #include "src/convert/source_checks.h"
@@ -33,6 +35,10 @@ constexpr size_t kMostAsking = 16;
 // What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
 constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
+// About what the table of a written file holds of an array with this name, while it is read back
+// for the file's CRC.
+size_t TableBytes(std::string_view name) { return 3 * sizeof(StoredArray) + name.size(); }
+
 // What is kept of the plan of one target rank.
 struct PlanSums {
   TargetFileSummary target;
@@ -41,6 +47,7 @@ struct PlanSums {
   uint64_t shortest_run = 0;
   uint64_t longest_run = 0;
   uint64_t plan_bytes = 0;
+  uint64_t table_bytes = 0;
   std::optional<TargetPlan> plan;  // where it is whole
 };
 
@@ -49,6 +56,7 @@ void AddTo(PlanSums& sums, const Segment& segment) {
   sums.plan_bytes += MemoryBytes(segment) + kDigestOfSegment;
   const auto* content = std::get_if<Content>(&segment);
   if (content == nullptr) return;
+  sums.table_bytes += TableBytes(content->target_name);
   sums.plan_bytes += content->source_name.size() + content->copies.size() * sizeof(Digest128);
   if (content->target_name != content->source_name) sums.plan_bytes += content->target_name.size();
   for (const BlockCopy& copy : content->copies) {
@@ -72,6 +80,8 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
     for (const Segment& segment : plan.segments) AddTo(sums, segment);
   }
   sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
+  // Both are held until the file is finished.
+  if (plan.crc == CrcPlace::kInHeader) sums.plan_bytes += sums.table_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
   if (visit) visit(plan);
   sums.sources = plan.sources;

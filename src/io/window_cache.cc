@@ -23,6 +23,10 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 // What file systems ask a server for in one request, past the page cache.
 constexpr uint64_t kWorthARequest = uint64_t{1} << 20;
 
+// Fills of at least as much take the buffer of a window that goes, with its pages, which the kernel
+// would have to clear otherwise; they count as a whole window.
+constexpr uint64_t kWorthReuse = uint64_t{1} << 20;
+
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
 
@@ -51,6 +55,8 @@ Granules Lowest(Granules granules, uint64_t count) {
 uint64_t BytesIn(Granules granules) {
   return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
 }
+
+bool IsWorthReuse(Granules granules) { return BytesIn(granules) >= kWorthReuse; }
 
 // Calls visit(i) for each granule, ascending.
 template <typename Visit>
@@ -200,13 +206,19 @@ void WindowCache::ReadWanted() {
       ++entry->pins;
       wanted = std::exchange(entry->wanted, 0);
     });
+    ReservedMemory reuse;
     // Never instead of what is awaited: somebody would have to read that again.
-    while (held_ + BytesIn(wanted & ~entry->held) > budget_ && !idle_.empty()) EvictOldest(lock);
+    while (held_ + BytesIn(wanted & ~entry->held) > budget_ && !idle_.empty()) {
+      EvictOldest(lock, &reuse);
+    }
     // Somebody may be at some of them by now.
     const Granules todo = wanted & ~entry->present & ~entry->busy;
     if (held_ + BytesIn(todo & ~entry->held) > budget_) {
       EndReadAhead(*entry, todo);
     } else if (todo != 0) {
+      if (IsWorthReuse(todo) && held_ + BytesIn(~entry->held) <= budget_) {
+        entry->file->ReuseBuffer(*entry, std::move(reuse));
+      }
       // There is room: Fill does not wait for others that read ahead.
       ++reading_;
       // Who holds them reads them again if it fails, and is told why.
@@ -253,10 +265,10 @@ void WindowCache::Unpin(Place entry) {
   stayed_.erase(gone);
 }
 
-void WindowCache::MakeRoom(Lock& lock) {
+void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
   while (held_ > budget_) {
     if (AnyIdle()) {
-      EvictOldest(lock);
+      EvictOldest(lock, reuse);
     } else if (evicting_ > 0 || reading_ > 0) {
       changed_.wait(lock);
     } else {
@@ -266,7 +278,7 @@ void WindowCache::MakeRoom(Lock& lock) {
   held_peak_ = std::max(held_peak_, held_);
 }
 
-void WindowCache::EvictOldest(Lock& lock) {
+void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   std::list<Entry>& list = idle_.empty() ? awaited_ : idle_;
   const Place entry = list.begin();
   Move(entry, [&] { ++entry->pins; });
@@ -275,7 +287,12 @@ void WindowCache::EvictOldest(Lock& lock) {
   entry->asked = entry->present = 0;
   lock.unlock();
   entry->own = entry->file->Drop(entry->number, entry->held, entry->own);
-  entry->buffer = ReservedMemory();
+  ReservedMemory buffer = std::move(entry->buffer);
+  // One of which every page is there: only then it counts as many bytes for who takes it.
+  if (reuse != nullptr && reuse->data() == nullptr && entry->held == ~Granules{0}) {
+    *reuse = std::move(buffer);
+  }
+  buffer = ReservedMemory();
   lock.lock();
   --evicting_;
   held_ -= BytesIn(entry->held);
@@ -431,6 +448,9 @@ void FileWindows::Unpin(Place entry) {
 Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   cache_.Hold(entry, granules);
+  ReservedMemory reuse;
+  cache_.MakeRoom(lock, !is_mapped_ && IsWorthReuse(granules) ? &reuse : nullptr);
+  ReuseBuffer(entry, std::move(reuse));
   cache_.MakeRoom(lock);
   Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
@@ -459,6 +479,12 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
     cache_.filled_ += BytesIn(granules);
   }
   return status;
+}
+
+void FileWindows::ReuseBuffer(Entry& entry, ReservedMemory reuse) {
+  if (is_mapped_ || reuse.data() == nullptr || entry.buffer.data() != nullptr) return;
+  entry.buffer = std::move(reuse);
+  cache_.Hold(entry, ~Granules{0});
 }
 
 Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {

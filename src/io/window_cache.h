@@ -113,11 +113,11 @@ class WindowCache {
   void Hold(Entry& entry, Granules granules);
   void EndReadAhead(Entry& entry, Granules granules);
   // Lets windows go until the budget is kept, those that are awaited last; gives up the lock
-  // meanwhile.
-  void MakeRoom(Lock& lock);
+  // meanwhile. A buffer of a whole window that goes is kept in `reuse`, unless that is null.
+  void MakeRoom(Lock& lock, ReservedMemory* reuse = nullptr);
   // Whether there is a window to let go.
   bool AnyIdle() const { return !idle_.empty() || !awaited_.empty(); }
-  void EvictOldest(Lock& lock);
+  void EvictOldest(Lock& lock, ReservedMemory* reuse = nullptr);
 
   mutable std::mutex mutex_;  // guards what follows, and the entries of each FileWindows
   uint64_t budget_;
@@ -208,6 +208,8 @@ class FileWindows {
   // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
   // present; ReadAhead starts reading those that are not in the page cache.
   Status Fill(Lock& lock, Entry& entry, Granules granules);
+  // Gives the entry `reuse`, if it wants a buffer and this is one.
+  void ReuseBuffer(Entry& entry, ReservedMemory reuse);
   Status ReserveBuffer(Lock& lock, Entry& entry);
   void ReadAhead(Lock& lock, Entry& entry, Granules granules);
   // Ends a thread's work at granules, where it found the pages `own` to be our own.

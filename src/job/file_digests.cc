@@ -18,6 +18,9 @@
 namespace reshard {
 namespace {
 
+// Files are read in their order: what was read is of no use any more.
+SourceFiles::Options InOrderOnly() { return {.max_open = 1, .window_budget = 2 * kWindowBytes}; }
+
 // Hands the bytes `range` of a file to `take`, in order, under the fault guard; after each call to
 // it comes one of `taken`, with the end of what was taken.
 template <typename Take, typename Taken>
@@ -152,7 +155,9 @@ Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
                           const std::string& expected_digest,
                           const std::shared_ptr<const EncryptionKey>& key,
                           const std::stop_token& stop) {
-  SourceFiles files({.max_open = 1, .key = key});
+  SourceFiles::Options options = InOrderOnly();
+  options.key = key;
+  SourceFiles files(options);
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   if (size != expected_size) return false;
@@ -164,7 +169,7 @@ Result<bool> IsAsRecorded(const std::string& path, uint64_t expected_size,
 }
 
 Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& stop) {
-  SourceFiles files(1);
+  SourceFiles files(InOrderOnly());
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   DigestsInOrder digests(size);
@@ -175,7 +180,7 @@ Result<FileDigests> DigestFile(const std::string& path, const std::stop_token& s
 }
 
 Result<CrcOfFile> FindCrc(const std::string& path, const std::stop_token& stop) {
-  SourceFiles files(1);
+  SourceFiles files(InOrderOnly());
   const FileId file = files.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   std::vector<std::byte> head(std::min<uint64_t>(size, kCrcHeadBytes));

@@ -239,16 +239,19 @@ std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const
 
 Status DigestRankFiles(const Source& source, std::span<const RankFileOfStage> ranks,
                        const DigestUse& use, const SharedWork& work, uint64_t piece_bytes) {
-  std::vector<uint64_t> sizes(ranks.size());
+  // The last file comes first: of those that were indexed in their order it is the one of which
+  // most is still cached.
+  const std::vector<RankFileOfStage> last_first(ranks.rbegin(), ranks.rend());
+  std::vector<uint64_t> sizes(last_first.size());
   const auto look = [&](size_t i, const std::stop_token&) -> Status {
-    RESHARD_ASSIGN_OR_RETURN(sizes[i], source.files().Size(ranks[i].file));
+    RESHARD_ASSIGN_OR_RETURN(sizes[i], source.files().Size(last_first[i].file));
     return {};
   };
-  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, ranks.size(), look, work.stop));
+  RESHARD_RETURN_IF_ERROR(RunWorkers(work.workers, last_first.size(), look, work.stop));
   PieceReader reader(source, use, work);
   return ForEachPiece(sizes, piece_bytes, work,
                       [&](size_t index, ByteRange piece, const std::stop_token& stop) {
-                        return reader.Read(ranks[index], piece, stop);
+                        return reader.Read(last_first[index], piece, stop);
                       });
 }
 

@@ -110,5 +110,18 @@ TEST_F(ConvertMemoryTest, SaysWhatIsEnough) {
               4.0 * kMebi);
 }
 
+// For the CRC of a safetensors file its table is read back.
+TEST_F(ConvertMemoryTest, CountsTheTableThatACrcTakes) {
+  constexpr size_t kCount = 20'000;
+  ConvertOptions options = Make(kCount);
+  options.target.format = TargetFormat::kSafetensors;
+  const auto plain = Plan(options);
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  options.target.states_crc = true;
+  const auto plan = Plan(options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_GE(plan->memory_bytes, plain->memory_bytes + kCount * sizeof(StoredArray));
+}
+
 }  // namespace
 }  // namespace reshard

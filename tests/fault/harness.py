@@ -125,6 +125,10 @@ class Job:
     def command(self, target, *more):
         return [self.reshard, self.command_name, str(self.source), str(target), *self.options, "-q", *more]
 
+    def snapshot(self, folder):
+        """What runs of the job have in common of a folder: as the function of this name."""
+        return snapshot(folder)
+
 
 def can_mount_fuse(part, fault_fs):
     """Enters a mount namespace; where there can be no `fault_fs` says why and returns False."""
@@ -169,6 +173,76 @@ def from_hugging_face_job(reshard, case):
     return Job(reshard, folder / description["src"], None, folder / description["dst_strategy"],
                "--format", description["format"], "--names", description["names"], "--name-map",
                str(folder / description["name_map"]), "--jobs", "1")
+
+
+class EncryptedJob(Job):
+    """A golden job with encrypted outputs, which are other bytes each time but decrypt to the same.
+
+    What they decrypt to is OpenSSL's word, not reshard's; AES-GCM is AES-CTR but for its tag.
+    """
+
+    MAGIC = 0x7F3A5ED8.to_bytes(4, "little")  # of a block of AES-GCM
+    KEY = b"0123456789abcdef"
+    WINDOW = 16  # so many plain bytes are taken for no coincidence
+
+    def __init__(self, reshard, case, folder):
+        self.key, self.other_key = folder / "key", folder / "other_key"
+        self.key.write_bytes(self.KEY)
+        self.other_key.write_bytes(self.KEY[::-1])
+        plain = golden_job(reshard, case)
+        super().__init__(reshard, plain.source, None, None, *plain.options, "--encrypt", "AES-GCM")
+        self.plain = {
+            content[at:at + self.WINDOW] for content in golden_outputs(case).values()
+            for at in range(len(content) - self.WINDOW)
+            # What names and structure are made of is no secret: part records have it, too.
+            if len(set(content[at:at + self.WINDOW])) > self.WINDOW // 2
+            and max(content[at:at + self.WINDOW]) >= 0x80}
+        assert len(self.plain) > 1000, "too few bytes to look for"
+        assert all(self.has_plain(content) for content in golden_outputs(case).values())
+
+    def command(self, target, *more, key=None):
+        return [*super().command(target, *more), "--encrypt-key-file", str(key or self.key)]
+
+    def has_plain(self, content):
+        return any(content[at:at + self.WINDOW] in self.plain for at in range(len(content)))
+
+    def snapshot(self, folder):
+        return {name: self.decrypted(content) if content.startswith(self.MAGIC) else content
+                for name, content in snapshot(folder).items()}
+
+    def decrypted(self, content):
+        """The plain bytes of all blocks: magic, tag (16), rest (4), 16 (4), vector (16), length (4)."""
+        plain = b""
+        while content:
+            assert content.startswith(self.MAGIC), "no block"
+            vector, length = content[28:44], int.from_bytes(content[44:48], "little")
+            counter = vector[:12] + (2).to_bytes(4, "big")
+            plain += subprocess.run(
+                ["openssl", "enc", "-d", "-aes-128-ctr", "-K", self.KEY.hex(), "-iv", counter.hex()],
+                input=content[48:48 + length], stdout=subprocess.PIPE, check=True).stdout
+            content = content[48 + length:]
+        return plain
+
+    def check_left(self, target, where):
+        """No plain bytes are in any file that is left, whatever it is called, and no key."""
+        for path in pathlib.Path(target).rglob("*"):
+            content = path.read_bytes() if path.is_file() else b""
+            assert not self.has_plain(content), f"{where}: plain bytes in {path}"
+            assert self.KEY not in content, f"{where}: the key in {path}"
+
+    def check_other_key(self, target, where):
+        """A run with another key does not take up what is left of a job, and changes nothing."""
+        def everything():
+            return {path: path.is_file() and path.read_bytes()
+                    for path in pathlib.Path(target).rglob("*") if path.name != "lock"}
+        before = everything()
+        if not any(path.name == "job" for path in before):
+            return False  # a run with that key would be the first
+        done = run(self.command(target, "--resume", key=self.other_key))
+        assert done.returncode == 3 and b"another key" in done.stderr, \
+            f"{where}: with another key: exit {done.returncode}: {done.stderr.decode()}"
+        assert everything() == before, f"{where}: a run with another key changed what was left"
+        return True
 
 
 class RecodeJob(Job):
@@ -263,16 +337,16 @@ def undisturbed(job, target, *more):
     """Runs the job into `target` and returns what it must look like."""
     done = run(job.command(target, *more))
     assert done.returncode == 0, done.stderr.decode()
-    return snapshot(target)
+    return job.snapshot(target)
 
 
-def check_nothing_looks_finished(target, finished, before, where, prunes=False):
+def check_nothing_looks_finished(target, finished, before, where, prunes=False, look=snapshot):
     """A set is whole and new, or as it was before, or has no manifest and no half of a file.
 
     `finished` and `before` are snapshots; `prunes`: what was there before goes only after the new
-    set is in place. Returns whether the new set is there.
+    set is in place. `look` takes them. Returns whether the new set is there.
     """
-    now = snapshot(target) if os.path.isdir(target) else {}
+    now = look(target) if os.path.isdir(target) else {}
     if prunes and os.path.lexists(os.path.join(target, WORK_FOLDER)) \
             and now.get(CHECKSUMS) == finished.get(CHECKSUMS):
         now = {name: content for name, content in now.items()
@@ -291,9 +365,9 @@ def check_nothing_looks_finished(target, finished, before, where, prunes=False):
     return False
 
 
-def check_finished(target, finished, where):
+def check_finished(target, finished, where, look=snapshot):
     """The whole set is there and nothing of reshard's own besides."""
-    now = snapshot(target)
+    now = look(target)
     assert now == finished, f"{where}: {difference(now, finished)}"
     assert not os.path.lexists(os.path.join(target, WORK_FOLDER)), f"{where}: {WORK_FOLDER} stays"
     assert not list(pathlib.Path(target).rglob(PROBE)), f"{where}: {PROBE} stays"
@@ -320,7 +394,7 @@ def complete(job, target, finished, where, *more):
     published = again.returncode == 6 and os.path.exists(os.path.join(target, MANIFEST))
     assert again.returncode == 0 or published, \
         f"{where}: again: exit {again.returncode}: {again.stderr.decode()}"
-    check_finished(target, finished, f"{where}: again")
+    check_finished(target, finished, f"{where}: again", job.snapshot)
 
 
 class Stopped:

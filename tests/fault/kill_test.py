@@ -4,6 +4,9 @@
 Whatever the moment: there is no manifest without all files, every file under a target name is
 whole, and the same command, with or without --resume, ends with MindSpore's bytes and nothing of
 its own left over. The run that takes a killed one up is killed in the same way.
+
+Where the outputs are encrypted, plain bytes are looked for in everything that a killed run leaves,
+and a run with another key does not take it up.
 """
 
 import pathlib
@@ -34,6 +37,8 @@ class Scenario:
         self.job = job
         self.folder = folder
         self.more = more
+        self.is_encrypted = isinstance(job, harness.EncryptedJob)
+        self.refused = 0  # runs with another key
         self.before_folder = before_folder or folder / "nothing"
         self.before = harness.snapshot(self.before_folder)
         folder.mkdir()
@@ -50,7 +55,9 @@ class Scenario:
             f"inject={call}:signal=KILL:when={when}"))
         assert done.returncode in (-9, 0, 6), f"{where}: {done.returncode}: {done.stderr.decode()}"
         harness.check_nothing_looks_finished(target, self.finished, self.before, where,
-                                             "--prune" in self.more)
+                                             "--prune" in self.more, self.job.snapshot)
+        if self.is_encrypted:
+            self.job.check_left(target, where)
         return done.returncode == -9
 
     def kill_twice(self, number, point):
@@ -60,6 +67,8 @@ class Scenario:
         copy(self.before_folder, state)
         where = f"{self.job.source.parent.name}, killed at {point}"
         kills = int(self.kill(state, point, (), where))
+        if self.is_encrypted:
+            self.refused += self.job.check_other_key(state, where)
         how = harness.AGAIN[number % len(harness.AGAIN)]
         copy(state, target)
         points = kill_points.of(self.job.command(target, *self.more, *how),
@@ -78,7 +87,7 @@ class Scenario:
 
 def main():
     options = harness.arguments("reshard", every=True)
-    harness.need_programs("strace")
+    harness.need_programs("openssl", "strace")
     with harness.scratch_in_memory() as folder:
         folder = pathlib.Path(folder)
         job = harness.golden_job(options.reshard, CASE)
@@ -96,12 +105,16 @@ def main():
                               folder / "from_hugging_face"),
                      Scenario(harness.RecodeJob(options.reshard, RECODED), folder / "recode"),
                      # Each file is written to once more when its CRC is known.
-                     Scenario(job, folder / "crc", more=("--crc", "--format", "safetensors")))
+                     Scenario(job, folder / "crc", more=("--crc", "--format", "safetensors")),
+                     # Each block is written to once more when its tag is known.
+                     Scenario(harness.EncryptedJob(options.reshard, CASE, folder),
+                              folder / "encrypted"))
         expected = (*[harness.golden_outputs(CASE)] * 3,
                     harness.safetensors_outputs("unified", UNIFIED),
                     harness.safetensors_outputs("hf", HUGGING_FACE),
                     harness.safetensors_outputs("hf", FROM_HUGGING_FACE),
-                    harness.safetensors_outputs("recode", RECODED), {})
+                    harness.safetensors_outputs("recode", RECODED), {},
+                    harness.golden_outputs(CASE))
         for scenario, outputs in zip(scenarios, expected):
             for name, content in outputs.items():
                 assert scenario.finished[name] == content, f"{name} is not what MindSpore wrote"
@@ -112,6 +125,7 @@ def main():
             print(f"{scenario.folder.name}: {len(chosen)} points of {len(scenario.points)}, "
                   f"{total} kills survived", flush=True)
             assert total > 10 * len(chosen), "few kills: has strace stopped working?"
+            assert not scenario.is_encrypted or scenario.refused > 0, "no other key was tried"
 
 
 main()

@@ -16,4 +16,14 @@ uint64_t BytesRead() {
   return bytes;
 }
 
+uint64_t BytesFromDisk() {
+  std::ifstream io("/proc/self/io");
+  uint64_t bytes = 0;
+  for (std::string name; io >> name >> bytes;) {
+    if (name == "read_bytes:") return bytes;
+  }
+  ADD_FAILURE() << "no read_bytes in /proc/self/io";
+  return 0;
+}
+
 }  // namespace reshard

@@ -37,6 +37,14 @@ bool KernelTellsOfPagesBeingRead() {
   return syscall(kCachestat, -1, nullptr, nullptr, 0) != 0 && errno == EBADF;
 }
 
+void DropPages(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
+  const bool done = fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0;
+  close(fd);
+  if (!done) throw std::system_error(errno, std::generic_category(), path);
+}
+
 size_t CachedPages(const std::string& path) {
   const std::vector<bool> cached = PagesInCache(path);
   return static_cast<size_t>(std::count(cached.begin(), cached.end(), true));

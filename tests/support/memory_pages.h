@@ -18,6 +18,10 @@ bool KernelTellsOfPagesBeingRead();
 // Returns the number of a file's pages in the page cache.
 size_t CachedPages(const std::string& path);
 
+// Takes a file's pages out of memory, where its file system has a disk to read them from again.
+// Throws.
+void DropPages(const std::string& path);
+
 // Returns the number of pages present in this process's maps of a file.
 size_t MappedPages(const std::string& path);
 

@@ -1,6 +1,5 @@
 // Indexing brings header pages into memory, and next to nothing else.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,15 +15,6 @@
 
 namespace reshard {
 namespace {
-
-// Takes a file's pages out of memory, where the file system has a disk to read them from again.
-void DropPages(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  EXPECT_EQ(fsync(fd), 0);
-  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-  close(fd);
-}
 
 struct Placed {
   uint64_t offset;

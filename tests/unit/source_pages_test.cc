@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <random>
@@ -20,6 +19,7 @@
 #include "src/io/byte_source.h"
 #include "src/io/source_files.h"
 #include "src/os/file_pages.h"
+#include "tests/support/bytes_read.h"
 #include "tests/support/mapped_source.h"
 #include "tests/support/memory_pages.h"
 #include "tests/support/source_content.h"
@@ -31,15 +31,6 @@ namespace {
 constexpr uint64_t kFileBytes = 6 * kWindowBytes + 12345;
 constexpr uint64_t kBudget = 2 * kWindowBytes;
 
-// Takes a file's pages out of memory.
-void DropPages(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  EXPECT_EQ(fsync(fd), 0);
-  EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-  close(fd);
-}
-
 // Brings the page at `offset` into the page cache, and none beside it.
 void CachePage(const std::string& path, uint64_t offset) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -48,17 +39,6 @@ void CachePage(const std::string& path, uint64_t offset) {
   char byte = 0;
   EXPECT_EQ(pread(fd, &byte, 1, static_cast<off_t>(offset)), 1);
   close(fd);
-}
-
-// Bytes that this process had read from disks so far.
-uint64_t BytesFromDisk() {
-  std::ifstream counts("/proc/self/io");
-  uint64_t bytes = 0;
-  for (std::string name; counts >> name >> bytes;) {
-    if (name == "read_bytes:") return bytes;
-  }
-  ADD_FAILURE() << "no read_bytes in /proc/self/io";
-  return 0;
 }
 
 class SourcePages : public testing::TestWithParam<SourceAccess> {

@@ -71,8 +71,18 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
 
 int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
+  UsedPaths used = Paths();
+  for (const char* name : {"--key-file", "--encrypt-key-file"}) {
+    const CLI::Option* const option = app_.get_option_no_throw(name);
+    if (option == nullptr || option->count() == 0) continue;
+    // It is not among the library's options, which cannot know that an output would replace it.
+    const std::string& file = option->results().back();
+    const Status stays = CheckOutput(file, {.targets = used.targets, .outputs = used.outputs});
+    if (!stays.ok()) return Fail(Status(stays.code(), fmt::format("{} {}", name, stays.message())));
+    used.files.push_back(file);
+  }
   if (FindOption(app_, "--log-file")->count() > 0) {
-    const Status unused = CheckOutput(log_file_, Paths());
+    const Status unused = CheckOutput(log_file_, used);
     if (!unused.ok()) return Fail(Status(unused.code(), "--log-file " + unused.message()));
     const Status opened = AlsoLogTo(log_file_);
     if (!opened.ok()) return Fail(opened);

@@ -24,8 +24,8 @@ class Command {
 
   bool chosen() const { return app_.parsed(); }
 
-  // Opens the log where one is asked for and destroys nothing, then does the command's work.
-  // Returns the exit code.
+  // Refuses to write over a key's file, opens the log where one is asked for and destroys nothing,
+  // then does the command's work. Returns the exit code.
   int Start();
 
   // Prints data, words, warnings and errors. Returns the exit code. Called by Start.
