@@ -29,10 +29,6 @@ namespace {
 
 constexpr size_t kMostNamed = 20;
 
-// Of a file, before its part record is parsed; half of the windows that there are for each worker.
-constexpr uint64_t kReadBesideRecord = 2 * kWindowBytes;
-constexpr uint64_t kWindowsOfWorker = 4;
-
 // A target file of which something is bad, and its part record, which is whole.
 struct DamagedFile {
   FileId file = 0;
@@ -179,16 +175,11 @@ class FileComparison {
   Status Compare() {
     const ManifestFile& file = *task_.file;
     Damage damage;
+    RESHARD_ASSIGN_OR_RETURN(const std::optional<StoredRecord> record,
+                             ReadStoredRecord(folder_, *task_.plan, file, stop_, damage));
+    if (!record) task_.damages.push_back(std::exchange(damage, {}));
     RESHARD_ASSIGN_OR_RETURN(const std::optional<FileId> id,
                              OpenStored(folder_, file.path, damage));
-    // The disk is at the file while its record is parsed, which has a line for each parameter.
-    if (id && !file.digest.empty()) {
-      RESHARD_RETURN_IF_ERROR(folder_.files.Prefetch(*id, 0, kReadBesideRecord));
-    }
-    Damage of_record;
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<StoredRecord> record,
-                             ReadStoredRecord(folder_, *task_.plan, file, stop_, of_record));
-    if (!record) task_.damages.push_back(std::move(of_record));
     if (id) {
       RESHARD_RETURN_IF_ERROR(CompareBytes(*id, record, damage));
       RESHARD_RETURN_IF_ERROR(folder_.files.VerifyUnchanged(std::span(&*id, 1)));
@@ -278,7 +269,7 @@ Result<DamageReport> FindDamage(const ManifestSet& set,
   // For each worker a target file, and the part record that names its parameters. Each byte is read
   // once; a window that is read ahead may lie in two.
   SourceFiles files({.max_open = 2 * work.workers,
-                     .window_budget = kWindowsOfWorker * work.workers * kWindowBytes,
+                     .window_budget = 4 * work.workers * kWindowBytes,
                      .stop = work.stop,
                      .key = key});
   const StoredFolder folder{set.root, files};
