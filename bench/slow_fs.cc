@@ -5,9 +5,11 @@
 //
 // Serves up to REQUESTS reads at a time. Each of them waits MICROSECONDS, of a disk only one that
 // does not begin where the last one of any file ended; then its bytes take their turn on a line of
-// MIB_PER_SECOND. LOG gets "ARRIVED LENGTH BUSY" for each read: microseconds since the start,
-// bytes, and the reads that had arrived and were not answered. Stays in the foreground until it is
-// unmounted or gets SIGTERM.
+// MIB_PER_SECOND. Folders, attributes and openings do not wait. LOG gets a line for each request,
+// when it is answered: "ARRIVED ANSWERED LENGTH BUSY WHAT OFFSET PATH": microseconds since the
+// start, bytes, the reads that had arrived and were not answered; WHAT is read, open, stat or list,
+// of which only a read has LENGTH, BUSY and OFFSET. Stays in the foreground until it is unmounted
+// or gets SIGTERM.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fuse.h>
@@ -47,6 +49,17 @@ Clock::time_point line_free = start;
 std::string last_path;
 off_t last_end = 0;
 
+long long Now() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
+}
+
+// A request that does not wait.
+void LogAtOnce(const char* what, const char* path) {
+  const long long now = Now();
+  const std::scoped_lock lock(mutex);
+  std::fprintf(log_file, "%lld %lld 0 0 %s 0 %s\n", now, now, what, path);
+}
+
 std::string Below(const char* path) { return source + path; }
 
 void* Begin(fuse_conn_info* connection, fuse_config* /*configuration*/) {
@@ -57,11 +70,13 @@ void* Begin(fuse_conn_info* connection, fuse_config* /*configuration*/) {
 }
 
 int GetAttributes(const char* path, struct stat* status, fuse_file_info* /*file*/) {
+  LogAtOnce("stat", path);
   return stat(Below(path).c_str(), status) == 0 ? 0 : -errno;
 }
 
 int ReadFolder(const char* path, void* names, fuse_fill_dir_t add, off_t /*offset*/,
                fuse_file_info* /*file*/, fuse_readdir_flags /*flags*/) {
+  LogAtOnce("list", path);
   DIR* const folder = opendir(Below(path).c_str());
   if (folder == nullptr) return -errno;
   while (const dirent* const entry = readdir(folder)) {
@@ -72,6 +87,7 @@ int ReadFolder(const char* path, void* names, fuse_fill_dir_t add, off_t /*offse
 }
 
 int Open(const char* path, fuse_file_info* file) {
+  LogAtOnce("open", path);
   const int descriptor = open(Below(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return -errno;
   file->fh = static_cast<uint64_t>(descriptor);
@@ -86,11 +102,9 @@ int Release(const char* /*path*/, fuse_file_info* file) {
 
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* file) {
   const int now_busy = ++busy;
-  const auto arrived =
-      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
+  const long long arrived = Now();
   const ssize_t got = pread(static_cast<int>(file->fh), bytes, size, offset);
   std::unique_lock lock(mutex);
-  std::fprintf(log_file, "%lld %zu %d\n", static_cast<long long>(arrived), size, now_busy);
   changed.wait(lock, [] { return served < most_served; });
   ++served;
   const bool waits = !is_disk || last_path != path || last_end != offset;
@@ -109,6 +123,8 @@ int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_inf
   lock.lock();
   --served;
   --busy;
+  std::fprintf(log_file, "%lld %lld %zu %d read %lld %s\n", arrived, Now(), size, now_busy,
+               static_cast<long long>(offset), path);
   changed.notify_one();
   return got < 0 ? -EIO : static_cast<int>(got);
 }

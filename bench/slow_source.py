@@ -22,6 +22,10 @@ from measure import MIB, Failure, files_of
 
 WINDOW = 4 * MIB
 
+# Answers that any program has to wait for one after the other before it can ask for contents: a
+# file's first header, and then the others, of which it says where the next one lies.
+SERIAL = 2
+
 # Threads of the bare reader.
 READERS = 8
 
@@ -43,6 +47,10 @@ class Device:
         waits = max(files, -(-size // WINDOW)) if self.kind == "network" else files
         return size / MIB / self.bandwidth + self.milliseconds / 1000 * waits / self.requests
 
+    def serial(self):
+        """The seconds of the answers that nobody can wait for side by side."""
+        return SERIAL * self.milliseconds / 1000
+
     @contextlib.contextmanager
     def mounted(self, binaries, source, scratch):
         """The files of `source` at the path that is yielded, with the path of the log."""
@@ -60,6 +68,24 @@ class Device:
             finally:
                 server.terminate()
                 server.wait()
+
+
+class Request:
+    """A line of the log."""
+
+    def __init__(self, line):
+        arrived, answered, size, busy, self.what, offset, self.path = line.split(" ", 6)
+        self.arrived, self.answered, self.size = int(arrived), int(answered), int(size)
+        self.busy, self.offset = int(busy), int(offset)
+
+
+def longest_chain(reads):
+    """The most reads of which each came when the last one was answered."""
+    count, end = 0, -1
+    for read in sorted(reads, key=lambda request: request.answered):
+        if read.arrived >= end:
+            count, end = count + 1, read.answered
+    return count
 
 
 def run(command, **options):
@@ -126,7 +152,7 @@ def measure(options, device, sample, call, target):
             begin = time.monotonic()
             call(place)
             seconds.append(time.monotonic() - begin)
-        log = [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+        log = [Request(line) for line in path.read_text().splitlines()]
     shutil.rmtree(target, ignore_errors=True)
     return statistics.median(seconds), log
 
@@ -148,9 +174,10 @@ def main():
     devices = options.device or [Device(text) for text in (
         "network:1:1000:16", "network:5:1000:16", "network:20:1000:16", "disk:8:200:1")]
     options.scratch.mkdir(parents=True, exist_ok=True)
-    print("| case | device | limit, s | what | s | ratio | requests | mean, KiB "
-          "| in flight, mean and most |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| case | device | limit, s | what | s | ratio "
+          f"| to the limit and {SERIAL} round trips | requests | mean, KiB "
+          "| in flight, mean and most | one after the other | other requests |")
+    print("|" + " --- |" * 12)
     for case in bench_cases.CASES:
         if case.name not in (options.case or ["rows"]):
             continue
@@ -160,11 +187,14 @@ def main():
             limit = device.limit(len(sample.files), sample.bytes)
             for name, call in contenders(options, case, sample, options.scratch / "target"):
                 seconds, log = measure(options, device, sample, call, options.scratch / "target")
-                busy = [line[2] for line in log]
-                size = sum(line[1] for line in log) / len(log) / 1024
+                reads = [request for request in log if request.what == "read"]
+                busy = [read.busy for read in reads]
+                size = statistics.mean(read.size for read in reads) / 1024
                 print(f"| {case.name} | {device} | {limit:.2f} | {name} | {seconds:.2f} | "
-                      f"{seconds / limit:.2f} | {len(log)} | {size:.0f} | "
-                      f"{statistics.mean(busy):.0f}, {max(busy)} |", flush=True)
+                      f"{seconds / limit:.2f} | {seconds / (limit + device.serial()):.2f} | "
+                      f"{len(reads)} | {size:.0f} | "
+                      f"{statistics.mean(busy):.0f}, {max(busy)} | {longest_chain(reads)} | "
+                      f"{len(log) - len(reads)} |", flush=True)
         shutil.rmtree(options.scratch / "sample")
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -122,6 +123,102 @@ class HeaderReadAhead {
   uint64_t ahead_ = 0;  // the end of what is read ahead
 };
 
+// Guesses where the next headers lie, and has a server send them before they are wanted: what waits
+// for one answer after the other waits for as many at a time. Values repeat the lengths of those
+// before them, as the layers of a model do.
+class HeaderGuess {
+ public:
+  explicit HeaderGuess(const FileBytes& file) : file_(file) {}
+
+  // A Value of `length` bytes ends at `end`, where the next one begins.
+  void Pass(uint64_t end, uint64_t length) {
+    if (!lengths_.empty() && length == Next(0)) {
+      credit_ = std::min(credit_ + 1, kMostHeadersAhead);
+    }
+    if (!asked_.empty() && asked_.front() == end) {
+      asked_.pop_front();
+    } else {
+      GiveUp(0);
+    }
+    if (lengths_.size() == 2 * kRemembered) {
+      lengths_.erase(lengths_.begin(), lengths_.begin() + kRemembered);
+    }
+    lengths_.push_back(length);
+    period_ = Period();
+    end_ = end;
+  }
+
+  // Before the header at `offset` is read.
+  Status Reach(uint64_t offset) {
+    if (lengths_.empty() || offset != end_) return {};
+    for (size_t i = 0; i < credit_; ++i) {
+      offset += Next(i);
+      if (offset >= file_.size) break;
+      if (i < asked_.size() && asked_[i] == offset) continue;
+      GiveUp(i);
+      if (i >= credit_) break;
+      asked_.push_back(offset);
+      RESHARD_RETURN_IF_ERROR(Ask(offset));
+    }
+    return {};
+  }
+
+  // Returns the end of what was asked for around `offset`, `offset` where that was not.
+  uint64_t AskedFrom(uint64_t offset) const {
+    const auto part = std::find(parts_.begin(), parts_.end(), offset / kPart + 1);
+    return part == parts_.end() ? offset : std::min(*part * kPart, file_.size);
+  }
+
+ private:
+  static constexpr size_t kRemembered =
+      1024;  // lengths, which one that repeats is looked for among
+  // A server answers for so much as fast as for a page; the next header may lie in it, too.
+  static constexpr uint64_t kPart = uint64_t{64} << 10;
+
+  // Returns the length that the Value number `i` from here on ought to have.
+  uint64_t Next(size_t i) const { return lengths_[lengths_.size() - period_ + i % period_]; }
+
+  // Returns how many Values ago what the last two did was done before, or what the last one did.
+  size_t Period() const {
+    const size_t last = lengths_.size() - 1;
+    size_t single = 0;
+    for (size_t ago = 1; ago <= std::min(last, kRemembered); ++ago) {
+      if (lengths_[last - ago] != lengths_[last]) continue;
+      if (ago == last || lengths_[last - ago - 1] == lengths_[last - 1]) return ago;
+      if (single == 0) single = ago;
+    }
+    return std::max<size_t>(single, 1);
+  }
+
+  // What was asked for from number `first` on was asked for in vain.
+  void GiveUp(size_t first) {
+    if (first >= asked_.size()) return;
+    credit_ -= std::min(credit_, asked_.size() - first);
+    asked_.resize(first);
+  }
+
+  Status Ask(uint64_t offset) {
+    const uint64_t end = std::min(file_.size, offset + kHeaderPage);
+    for (uint64_t part = offset / kPart; part * kPart < end; ++part) {
+      if (AskedFrom(part * kPart) != part * kPart) continue;
+      parts_[next_part_++ % parts_.size()] = part + 1;
+      RESHARD_RETURN_IF_ERROR(
+          file_.prefetch({part * kPart, std::min(kPart, file_.size - part * kPart)}));
+    }
+    return {};
+  }
+
+  const FileBytes& file_;
+  std::vector<uint64_t> lengths_;  // of the last Values
+  size_t period_ = 1;
+  uint64_t end_ = 0;
+  size_t credit_ = kMostHeadersAhead;
+  std::deque<uint64_t> asked_;  // where the next Values ought to begin
+  // Numbers of the parts of the file that were asked for last, and 1; 0: none.
+  std::array<uint64_t, 4 * kMostHeadersAhead> parts_{};
+  size_t next_part_ = 0;
+};
+
 // The header bytes that are being parsed; the file's first ones to begin with. What it reads is
 // stated in checkpoint_reader.h.
 class HeaderWindow {
@@ -132,6 +229,7 @@ class HeaderWindow {
         dense_(near_),
         close_(kReadAheadDistance),
         ahead_(file),
+        guess_(file),
         buffer_(std::move(head)),
         bytes_(buffer_) {}
 
@@ -145,6 +243,7 @@ class HeaderWindow {
     close_.Pass(message.end(), message.length);
     const uint64_t content = value.tensors.front().content.offset;
     if (content >= message.offset) longest_ = std::max(longest_, content - message.offset);
+    if (file_.is_remote) guess_.Pass(message.end(), message.length);
   }
 
   // Covers `needed`, which lies in the file, in or behind the message of the Value at hand.
@@ -157,7 +256,10 @@ class HeaderWindow {
     const bool is_within = needed.offset < message.end();
     const uint64_t value = is_within ? message.offset : needed.offset;
     const uint64_t span = needed.offset < offset_ ? 0 : dense_.SpanTo(value);
-    const uint64_t block = span == 0 ? 0 : std::clamp(span, near_, kMostHeaderBlock);
+    if (file_.is_remote && span == 0) RESHARD_RETURN_IF_ERROR(guess_.Reach(needed.offset));
+    const uint64_t asked = guess_.AskedFrom(needed.offset);
+    const bool is_asked = asked >= needed.end();
+    const uint64_t block = span == 0 || is_asked ? 0 : std::clamp(span, near_, kMostHeaderBlock);
     // What was read already of a header that goes on behind the window is read again with it: its
     // strings are read last.
     const bool is_whole = needed.offset - value < std::max(block, kHeaderPage);
@@ -167,7 +269,8 @@ class HeaderWindow {
     // As much as the longest header so far, so that one that crosses a page takes no second read.
     const uint64_t header = std::min(longest_, kHeaderPage);
     const uint64_t left = file_.size - begin;
-    const uint64_t length = std::min(left, std::max({needed.end() - begin, header, block}));
+    const uint64_t length = std::min(
+        left, std::max({needed.end() - begin, header, block, is_asked ? asked - begin : 0}));
     const uint64_t page_left = kHeaderPage - 1 - (begin + length - 1) % kHeaderPage;
     const uint64_t end = begin + length + std::min(page_left, left - length);
     if (!file_.is_remote) {
@@ -195,6 +298,7 @@ class HeaderWindow {
   CloseHeaders dense_;  // are read in blocks
   CloseHeaders close_;  // are read ahead of
   HeaderReadAhead ahead_;
+  HeaderGuess guess_;
   uint64_t longest_ = 0;  // header of a Value, up to its content
   uint64_t offset_ = 0;
   std::vector<std::byte> buffer_;

@@ -25,6 +25,9 @@ inline constexpr uint64_t kRemoteHeaderDistance = uint64_t{256} << 10;
 // The most bytes of a block of close headers: about what file systems ask a server for at a time.
 inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 
+// The most headers that are asked for ahead, where a request waits for a server.
+inline constexpr size_t kMostHeadersAhead = 15;
+
 // Reads the table of the file that begins with `head`, its first page or all of a smaller one.
 //
 // Besides `head` and the last 17 bytes it reads, each up to the end of a page,
@@ -33,9 +36,13 @@ inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 //   take, but no fewer than the distance above and no more than kMostHeaderBlock, from the begin
 //   of a page on. So the first block takes one distance, and each takes at most twice as many as
 //   the one before it.
-// A header that goes on behind what was read, because it is longer than all before it or crosses
-// the end of a block, is read once more, whole. A block that cannot be read is no error while the
-// bytes can that are needed.
+// On a network or FUSE file system, where headers are not close, those of as many as
+// kMostHeadersAhead of the next Values are asked for before they are wanted, 64 KiB each, where
+// they lie if lengths repeat as they did before. No more are asked for in vain than there were
+// headers that lay where they were guessed, and kMostHeadersAhead; and what was asked for is read
+// up to its end, whatever is close. A header that goes on behind what was read, because it is
+// longer than all before it or crosses the end of a block, is read once more, whole. A block that
+// cannot be read is no error while the bytes can that are needed.
 //
 // Errors: kCorrupt (path, parameter, offset, expected, found), kResourceExhausted beyond
 // kMaxTableBytes, and those of `file` and of `memory`, which is asked now and then.

@@ -29,9 +29,6 @@ namespace {
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
 
-// Threads that index files which a server has to be asked for, whatever the number of lanes.
-constexpr size_t kMostAsking = 16;
-
 // What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
 constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
 
@@ -101,7 +98,10 @@ class TargetPlanning {
         visit_(visit),
         findings_(findings),
         work_(work),
-        kept_(kept) {
+        kept_(kept),
+        askers_(source.chosen().empty()
+                    ? budget.lanes
+                    : Askers(source.path(source.chosen().front()), budget.lanes)) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
@@ -121,7 +121,7 @@ class TargetPlanning {
         count = OfStage(next_stage,
                         ranks.first(std::min({ranks.size(), room, workers * kRanksOfWorker})));
       }
-      RESHARD_RETURN_IF_ERROR(count == 1 ? PlanOne(ranks.front())
+      RESHARD_RETURN_IF_ERROR(count == 1 ? PlanOne(ranks)
                                          : PlanTogether(ranks.first(count), workers));
       stage = next_stage;
       ranks = ranks.subspan(count);
@@ -153,10 +153,7 @@ class TargetPlanning {
   // Where servers are asked, mostly they wait.
   size_t Indexers() const {
     const uint64_t most = budget_.index_bytes / 2;
-    const size_t threads = source_.tensors().files().HasReadFiles()
-                               ? std::max(budget_.lanes, kMostAsking)
-                               : budget_.lanes;
-    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1, threads);
+    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1, askers_);
   }
 
   // How many of `ranks`, from the first on, are of target stage `stage`.
@@ -166,10 +163,12 @@ class TargetPlanning {
     return static_cast<size_t>(end - ranks.begin());
   }
 
-  Status PlanOne(int64_t rank) {
-    target_.IndexSources(rank, Indexers(), stop_);
+  // Plans the first of `ranks`; the others are going to be.
+  Status PlanOne(std::span<const int64_t> ranks) {
+    target_.IndexSources(ranks, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(PlanSums sums, SumsOf(target_, rank, visit_, MostKept(1), findings_));
+    RESHARD_ASSIGN_OR_RETURN(PlanSums sums,
+                             SumsOf(target_, ranks.front(), visit_, MostKept(1), findings_));
     Add(std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
@@ -194,7 +193,7 @@ class TargetPlanning {
       if (all[i].sums && findings_.Append(all[i].findings)) {
         Add(*std::move(all[i].sums));
       } else {
-        RESHARD_RETURN_IF_ERROR(PlanOne(ranks[i]));
+        RESHARD_RETURN_IF_ERROR(PlanOne(ranks.subspan(i)));
       }
     }
     return CheckMemory(source_.tensors().memory());
@@ -232,6 +231,7 @@ class TargetPlanning {
   WorkList& work_;
   KeptPlans& kept_;
   uint64_t kept_bytes_ = 0;
+  const size_t askers_;
   std::map<FileId, const OpenedSource::File*> chosen_;
   std::map<int64_t, const OpenedSource::File*> used_;  // by rank
 };

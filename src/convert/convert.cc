@@ -323,8 +323,9 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
 Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, ConversionPlan plan,
                                const ConvertOptions& options, const MemoryBudget& first,
                                TimelineRecorder& timeline) {
-  RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, FitMemory(first, source.files().HeldPeak(),
-                                                                plan.work, plan.findings.warnings));
+  RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                           FitMemory(first, source.files().HeldPeak(), source.files().Buffered(),
+                                     plan.work, plan.findings.warnings));
   source.files().SetWindowBudget(budget.window_bytes);
   RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                            MakeJobSpec(source, plan.work, options, OthersRead(options)));
@@ -396,6 +397,12 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
                              PlanConversion(*source, target, options.selection,
                                             options.checks.reference, first, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, options.checks, options.run, plan));
+    // A job that goes on, or that others have a share in, may not need what comes first; and where
+    // everything is compared before, it would not stay.
+    if (options.resume == Resume::kNo && !options.shard &&
+        options.checks.replicas != CheckReplicas::kAll) {
+      BeginReading(*source, target, plan.work, first);
+    }
     return CarryOut(*source, target, std::move(plan), options, first, timeline);
   });
 }
@@ -416,7 +423,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
     RESHARD_ASSIGN_OR_RETURN(
         const MemoryBudget budget,
-        FitMemory(first, source->files().HeldPeak(), plan.work, plan.findings.warnings));
+        FitMemory(first, source->files().HeldPeak(), 0, plan.work, plan.findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                              MakeJobSpec(*source, plan.work, options, OthersRead(options)));
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));

@@ -182,13 +182,15 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   return rest;
 }
 
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
-                               std::vector<Warning>& warnings) {
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, uint64_t windows,
+                               const WorkList& work, std::vector<Warning>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
   meter.Look();
   budget.measured->Note(meter.peak() + pages);
   ReturnFreeMemory();
-  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest, DivideRest(budget, work, meter.Look()));
+  const uint64_t held = meter.Look();
+  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest,
+                           DivideRest(budget, work, held - std::min(held, windows)));
   rest.planned_peak = std::max(rest.planned_peak, meter.peak() + pages);
   if (rest.limit > budget.limit) {
     warnings.push_back(

@@ -67,10 +67,11 @@ MemoryCheck CheckOf(const MemoryBudget& budget);
 // limit is enough.
 Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held);
 
-// As DivideRest, of what is held now; `pages` of sources were held at the most. Adds a warning to
-// `plan` when the limit was raised. From now on nothing is refused.
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, const WorkList& work,
-                               std::vector<Warning>& warnings);
+// As DivideRest, of what is held now, without `windows` bytes of anonymous memory for what is read
+// ahead; `pages` of sources were held at the most. Adds a warning to `warnings` when the limit was
+// raised. From now on nothing is refused.
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, uint64_t windows,
+                               const WorkList& work, std::vector<Warning>& warnings);
 
 // Returns how many files may be open at a time, one at least, for their plans and at all.
 size_t MostOpen(const MemoryBudget& budget, const WorkList& work);

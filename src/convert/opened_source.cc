@@ -21,6 +21,7 @@
 #include "src/mindspore/rank_pattern.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"
+#include "src/os/threads.h"
 #include "src/source/listed_placement.h"
 
 namespace reshard {
@@ -129,7 +130,9 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
               .stop = limits.stop,
               .key = std::move(key)}),
       memory_([this, memory = limits.memory](uint64_t more) {
-        return CheckMemory(memory, more + files_.Held());
+        // Anonymous memory is measured.
+        const uint64_t held = files_.Held();
+        return CheckMemory(memory, more + held - std::min(held, files_.Buffered()));
       }),
       tables_(
           [this](FileId file, const std::shared_ptr<const FileTable>& like) {
@@ -298,10 +301,13 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
 }
 
 Status OpenedSource::CheckFolder() {
-  for (const File& file : chosen_) {
-    RESHARD_RETURN_IF_ERROR(tables_.Get(file.id).status());
-    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
-  }
+  const auto look = [this](size_t i, const std::stop_token& /*stop*/) -> Status {
+    RESHARD_RETURN_IF_ERROR(tables_.Get(chosen_[i].id).status());
+    return CheckMemory(memory_);
+  };
+  // Where no server has to be asked, threads would only take more memory.
+  RESHARD_RETURN_IF_ERROR(
+      RunWorkers(Askers(path(chosen_.front()), 1), chosen_.size(), look, std::stop_token()));
   for (Warning& warning : folder_->Warnings()) warnings_.push_back(std::move(warning));
   return {};
 }
@@ -342,10 +348,17 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
       extra.Add(file.rank);
       continue;
     }
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.path));
     step_ = file.step;
-    chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path, identity), identity});
+    chosen_.push_back({file.rank, file.relative_path, files_.Add(file.path), {}});
   }
+  const auto pin = [this](size_t i, const std::stop_token& /*stop*/) -> Status {
+    File& file = chosen_[i];
+    RESHARD_ASSIGN_OR_RETURN(file.identity, IdentityOf(path(file)));
+    files_.Add(path(file), file.identity);
+    return {};
+  };
+  const size_t askers = chosen_.empty() ? 1 : Askers(path(chosen_.front()), 1);
+  RESHARD_RETURN_IF_ERROR(RunWorkers(askers, chosen_.size(), pin, std::stop_token()));
   const NumberRanges missing = MissingRanks(chosen_, first, end, *rule_, target_ranks);
 
   NumberRanges known;

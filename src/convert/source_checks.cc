@@ -79,7 +79,7 @@ Status NotExpected(const ParameterTotals& totals, const RoundedCount& expected) 
 Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ranks) {
   CrcFiles found;
   for (const OpenedSource::File& file : source.chosen()) {
-    if (!ranks.contains(file.rank)) continue;
+    if (!ranks.contains(file.rank) || source.tensors().IsKnownWithoutCrc(file.rank)) continue;
     RESHARD_ASSIGN_OR_RETURN(const auto covered,
                              CoveredByCrc(source.files(), file.id, source.container()));
     if (!covered) continue;

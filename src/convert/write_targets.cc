@@ -13,6 +13,7 @@
 #include "src/os/memory_usage.h"
 #include "src/os/staged_file.h"
 #include "src/os/threads.h"
+#include "src/write/gather.h"
 #include "src/write/part_writer.h"
 
 namespace reshard {
@@ -67,6 +68,35 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
     groups[found->second].push_back(i);
   }
   return groups;
+}
+
+void BeginReading(OpenedSource& source, const Target& target, const WorkList& list,
+                  const MemoryBudget& budget) {
+  SourceFiles& files = source.files();
+  if (!files.HasReadFiles()) return;
+  const auto rest = DivideRest(budget, list, budget.measured->meter.Look());
+  if (!rest.ok()) return;  // FitMemory says so
+  files.SetWindowBudget(rest->window_bytes);
+  std::vector<TargetShare> parts;
+  parts.reserve(list.targets.size());
+  for (size_t i = 0; i < list.targets.size(); ++i)
+    parts.push_back({i, {i, {0, list.targets[i].size}}});
+  uint64_t room = rest->window_bytes / 4 * 3;
+  for (const std::vector<size_t>& group : GroupParts(list, parts, MaxGroup(*rest, list))) {
+    // As ChunkFeed asks for them.
+    const uint64_t share = group.size() == 1 ? room : std::min(room, rest->window_bytes / 2);
+    for (const size_t part : group) {
+      const TargetFileSummary& file = list.targets[part];
+      PlanFindings findings;
+      findings.silent = true;
+      const auto plan = target.Plan(file.rank, findings);
+      if (!plan.ok()) return;
+      const uint64_t length = std::min(file.size, share / group.size());
+      if (!PrefetchTarget(files, *plan, {0, length}).ok()) return;
+      room -= std::min(room, length);
+    }
+    if (room < kWindowBytes) return;
+  }
 }
 
 Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,

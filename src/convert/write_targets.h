@@ -50,6 +50,12 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
+// Starts reading what the first files of `list` take, where a server has to be asked for it: as
+// much as there is room for once all is planned, which it gives the source's windows. WriteTargets
+// finds it there. Does not wait; what fails is said by who reads it.
+void BeginReading(OpenedSource& source, const Target& target, const WorkList& list,
+                  const MemoryBudget& budget);
+
 // Writes `parts` of the files of `list` to `sink`, on several threads; files whose plans are not
 // among `plans` are planned when their turn comes, so that few plans are in memory at a time. Of
 // `shared` only progress and stop count; `timeline` is told what was done. Errors: those of

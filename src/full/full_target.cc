@@ -148,7 +148,8 @@ std::string FullTarget::PathOf(int64_t file) const {
   return std::string(family_ == FolderFamily::kUnified ? kParamNameMap : kHuggingFaceIndex);
 }
 
-void FullTarget::IndexSources(int64_t /*file*/, size_t workers, const std::stop_token& stop) const {
+void FullTarget::IndexSources(std::span<const int64_t> /*files*/, size_t workers,
+                              const std::stop_token& stop) const {
   whole_.IndexSources(0, workers, stop);
 }
 

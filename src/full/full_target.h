@@ -55,7 +55,8 @@ class FullTarget final : public Target {
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
   int64_t RankOf(int64_t /*file*/) const override { return 0; }
-  void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const override;
+  void IndexSources(std::span<const int64_t> files, size_t workers,
+                    const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 
  private:

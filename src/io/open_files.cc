@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
+#include <stop_token>
 #include <vector>
 
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {
@@ -37,6 +40,11 @@ Result<FileIdentity> IdentityIn(const Result<LocalFile>& source) {
 }
 
 }  // namespace
+
+size_t Askers(const std::string& path, size_t workers) {
+  const Result<LocalFile> file = LocalFile::Open(path);
+  return file.ok() && file->IsRemote() ? std::max(workers, kMostAsking) : workers;
+}
 
 OpenFiles::~OpenFiles() {
   for ([[maybe_unused]] const Entry& entry : entries_) assert(entry.leases == 0);
@@ -206,12 +214,17 @@ Status OpenFiles::VerifyUnchanged(std::span<const FileId> ids) const {
 }
 
 Status OpenFiles::VerifyUnchanged(const std::vector<const Entry*>& used) const {
-  FirstFew changed;
-  for (const Entry* entry : used) {
+  std::vector<std::optional<std::string>> changes(used.size());
+  const auto compare = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
     // Of a file that was used, neither path nor identity is ever written again: no lock.
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
-                             Compare(*entry->pinned, IdentityOf(entry->path)));
-    if (change) changed.Add(fmt::format("{}: {}", Escape(entry->path), *change));
+    RESHARD_ASSIGN_OR_RETURN(changes[i], Compare(*used[i]->pinned, IdentityOf(used[i]->path)));
+    return {};
+  };
+  const size_t workers = used.empty() ? 1 : Askers(used.front()->path, 1);
+  RESHARD_RETURN_IF_ERROR(RunWorkers(workers, used.size(), compare, std::stop_token()));
+  FirstFew changed;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (changes[i]) changed.Add(fmt::format("{}: {}", Escape(used[i]->path), *changes[i]));
   }
   if (changed.count() == 0) return {};
   return ChangedError(fmt::format("{} of {} source files changed while they were in use; {}:{}",

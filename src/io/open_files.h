@@ -56,6 +56,13 @@ struct OpenFile {
   FileWindows windows;
 };
 
+// Threads that ask a server for small things side by side: mostly they wait.
+inline constexpr size_t kMostAsking = 16;
+// Returns how many threads are to read headers and other small pieces of files like the one at
+// `path`, which it opens for a moment: `workers`, or kMostAsking where that is more and the file
+// lies on a network or FUSE file system.
+size_t Askers(const std::string& path, size_t workers);
+
 class OpenFiles {
  public:
   // Keeps one file open. Move-only.

@@ -124,6 +124,11 @@ Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destin
   return file.Read(offset, destination);
 }
 
+Status SourceFiles::PrefetchPages(FileId id, ByteRange range) {
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader file, OpenReader(id));
+  return file.Prefetch(range);
+}
+
 Status SourceFiles::Prefetch(FileId id, uint64_t offset, uint64_t length) {
   RESHARD_ASSIGN_OR_RETURN(const OpenFiles::Lease file, Acquire(id));
   const uint64_t size = file->source.size();

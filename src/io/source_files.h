@@ -156,6 +156,9 @@ class SourceFiles {
   // As SourceReader::Read, of a file that is open only for that. Errors: as Size and there.
   Status Read(FileId id, uint64_t offset, std::span<std::byte> destination);
 
+  // As SourceReader::Prefetch, of a file that is open only for that. Errors: as Size and there.
+  Status PrefetchPages(FileId id, ByteRange range);
+
   // Returns a window of `length` <= kWindowBytes bytes at `offset`, its pages present. Cheapest
   // where it does not cross a multiple of kWindowBytes.
   // Errors: as Read.
@@ -180,6 +183,8 @@ class SourceFiles {
   // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }
+  // As WindowCache::Buffered.
+  uint64_t Buffered() const { return windows_.Buffered(); }
   // The bytes that were brought into windows so far.
   uint64_t FilledBytes() const { return windows_.Filled(); }
   // How the files that were opened are reached.

@@ -42,6 +42,21 @@ Granules GranulesOf(ByteRange range) {
   return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
 }
 
+// Returns the granules that lie between those of `granules`, few side by side.
+Granules ShortGaps(Granules granules) {
+  constexpr uint64_t kFew = 4;
+  Granules gaps = 0;
+  if (granules == 0) return gaps;
+  for (uint64_t i = static_cast<uint64_t>(std::countr_zero(granules)), last = i; i < 64; ++i) {
+    if ((granules >> i & 1) == 0) continue;
+    if (i - last - 1 <= kFew) {
+      for (uint64_t gap = last + 1; gap < i; ++gap) gaps |= Granules{1} << gap;
+    }
+    last = i;
+  }
+  return gaps;
+}
+
 // Returns the lowest `count` of `granules`.
 Granules Lowest(Granules granules, uint64_t count) {
   Granules lowest = 0;
@@ -168,6 +183,17 @@ uint64_t WindowCache::Filled() const {
   return filled_;
 }
 
+uint64_t WindowCache::Buffered() const {
+  const std::scoped_lock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto* list : {&wanted_, &pinned_, &idle_, &awaited_}) {
+    for (const Entry& entry : *list) {
+      if (entry.buffer.data() != nullptr) bytes += BytesIn(entry.held);
+    }
+  }
+  return bytes;
+}
+
 void WindowCache::Hold(Entry& entry, Granules granules) {
   held_ += BytesIn(granules & ~entry.held);
   entry.held |= granules;
@@ -278,26 +304,51 @@ void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
   held_peak_ = std::max(held_peak_, held_);
 }
 
+Granules WindowCache::UsedOf(const Entry& entry) {
+  // Who reads on begins within the last granule that was used.
+  return entry.held & ~entry.ahead & ~(entry.ahead >> 1);
+}
+
 void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
-  std::list<Entry>& list = idle_.empty() ? awaited_ : idle_;
-  const Place entry = list.begin();
+  Place entry = idle_.empty() ? awaited_.begin() : idle_.begin();
+  Granules gone = ~Granules{0};
+  if (idle_.empty()) {
+    const auto used = std::find_if(awaited_.begin(), awaited_.end(),
+                                   [](const Entry& candidate) { return UsedOf(candidate) != 0; });
+    if (used != awaited_.end()) {
+      entry = used;
+      gone = UsedOf(*used);
+    }
+  }
   Move(entry, [&] { ++entry->pins; });
   ++evicting_;
-  entry->busy = ~Granules{0};
-  entry->asked = entry->present = 0;
+  // Others may be at the rest of it meanwhile.
+  entry->busy |= gone;
+  entry->asked &= ~gone;
+  entry->present &= ~gone;
+  const Granules held = entry->held & gone;
+  GranulePages own{};
+  ForEachGranule(gone, [&](size_t i) { own[i] = std::exchange(entry->own[i], 0); });
+  ReservedMemory buffer;
+  if (gone == ~Granules{0}) buffer = std::move(entry->buffer);
+  std::byte* const kept = entry->buffer.data();
   lock.unlock();
-  entry->own = entry->file->Drop(entry->number, entry->held, entry->own);
-  ReservedMemory buffer = std::move(entry->buffer);
+  const GranulePages stayed = entry->file->Drop(entry->number, held, own);
   // One of which every page is there: only then it counts as many bytes for who takes it.
-  if (reuse != nullptr && reuse->data() == nullptr && entry->held == ~Granules{0}) {
+  if (reuse != nullptr && reuse->data() == nullptr && held == ~Granules{0}) {
     *reuse = std::move(buffer);
   }
   buffer = ReservedMemory();
+  if (kept != nullptr) {
+    ForEachRun(0, held, [kept](ByteRange run) { DropPages(kept + run.offset, run.length); });
+  }
   lock.lock();
   --evicting_;
-  held_ -= BytesIn(entry->held);
-  EndReadAhead(*entry, entry->ahead);
-  entry->busy = entry->held = 0;
+  ForEachGranule(gone, [&](size_t i) { entry->own[i] |= stayed[i]; });
+  held_ -= BytesIn(held);
+  EndReadAhead(*entry, gone);
+  entry->held &= ~gone;
+  entry->busy &= ~gone;
   Unpin(entry);
   changed_.notify_all();
 }
@@ -462,7 +513,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
       const Granules uncached = FindOwn(entry.number, unasked, own);
       // What somebody asked about before, he brought into the page cache.
       const Granules done =
-          is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached) : Granules{0};
+          is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached, granules) : Granules{0};
       StartReading(entry.number, (to_read | uncached) & ~done);
       return is_mapped_ ? Populate(entry.number, granules)
                         : ReadInto(entry.buffer, entry.number, granules & ~done);
@@ -569,8 +620,10 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
   return status;
 }
 
-Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules) {
+Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
+                                    Granules between) {
   Granules done = 0;
+  granules |= ShortGaps(granules) & between;
   ForEachRun(number, granules, [&](ByteRange run) {
     if (run.length <= kPrefetchBytes || past_cache_failed_) return;
     std::call_once(opening_past_cache_, [this] { past_cache_ = source_.OpenPastCache(); });

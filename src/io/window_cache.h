@@ -3,8 +3,9 @@
 //
 // A file is divided into windows of kWindowBytes, and these into granules, which become present as
 // somebody asks for them and stay until the budget is needed for others: the window not used for
-// longest goes first, those with bytes that are read ahead for somebody after all others, one that
-// is pinned never. What goes is unmapped, and those pages that were
+// longest goes first, those with bytes that are read ahead for somebody after all others, and of
+// these before anything else what has been used of them, one that is pinned never. What goes is
+// unmapped, and those pages that were
 // not in the page cache before leave it again; the pages of others stay. Where the kernel does not
 // tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is to
 // leave, because the kernel is using it for a moment or a process has mapped it, remains our own
@@ -67,6 +68,8 @@ class WindowCache {
   // The most bytes that were held at a time, and those that are now.
   uint64_t HeldPeak() const;
   uint64_t Held() const;
+  // Those of them that are anonymous memory: of files that are not mapped.
+  uint64_t Buffered() const;
   // The bytes of all granules that were made present, as often as they were.
   uint64_t Filled() const;
   // Whether a file was opened of which windows are read ahead by threads: then it pays to ask for
@@ -117,7 +120,10 @@ class WindowCache {
   void MakeRoom(Lock& lock, ReservedMemory* reuse = nullptr);
   // Whether there is a window to let go.
   bool AnyIdle() const { return !idle_.empty() || !awaited_.empty(); }
+  // Lets a window go, or, of one that is awaited, only what has been used of it, as long as there
+  // is such a one: who reads several files side by side is in the midst of a window of each.
   void EvictOldest(Lock& lock, ReservedMemory* reuse = nullptr);
+  static Granules UsedOf(const Entry& entry);
 
   mutable std::mutex mutex_;  // guards what follows, and the entries of each FileWindows
   uint64_t budget_;
@@ -224,9 +230,11 @@ class FileWindows {
   void StartReading(uint64_t number, Granules granules) const;
   Status Populate(uint64_t number, Granules granules) const;
   Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
-  // Reads those of `granules` past the page cache for which that takes fewer requests. Returns
-  // which.
-  Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules);
+  // Reads those of `granules` past the page cache for which that takes fewer requests, and few
+  // others of `between` that lie between them: two answers would be waited for one after the other.
+  // Returns which.
+  Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
+                         Granules between);
   // Asks for the bytes ahead, window by window; ask(lock, entry, granules) is to do it.
   template <typename Ask>
   void AskAhead(ByteRange range, const Ask& ask);

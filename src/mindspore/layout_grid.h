@@ -3,6 +3,8 @@
 #ifndef RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 #define RESHARD_SRC_MINDSPORE_LAYOUT_GRID_H_
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -21,17 +23,24 @@ namespace reshard {
 // optimizer sharding cannot be placed.
 Result<ShardGrid> MakeGrid(const ParameterLayout& layout, size_t dims, std::string_view where);
 
-// Grids of the layouts of a strategy, each held once for all parameters that have it. Thread-safe.
-// Layouts are told apart by where they lie, as a LayoutTable holds equal ones once; they must
-// outlive it.
+// Grids of the layouts of a strategy, each held once for all parameters that have it. Thread-safe;
+// threads that ask for what was asked for before do not wait for each other. Layouts are told apart
+// by where they lie, as a LayoutTable holds equal ones once; they must outlive it.
 class GridCache {
  public:
   // Returns the grid; arguments and errors: as MakeGrid.
   Result<SharedGrid> Get(const ParameterLayout& layout, size_t dims, std::string_view where);
 
  private:
-  std::mutex mutex_;  // guards what follows
-  std::map<std::pair<const ParameterLayout*, size_t>, SharedGrid> grids_;
+  using Grids = std::map<std::pair<const ParameterLayout*, size_t>, SharedGrid>;
+  using Slot = std::atomic<const Grids::value_type*>;
+
+  Slot& SlotOf(const ParameterLayout& layout, size_t dims);
+
+  std::mutex mutex_;  // guards grids_, whose entries never change or go
+  Grids grids_;
+  // Those that were asked for last, by a hash; models have few layouts.
+  std::array<Slot, 256> slots_{};
 };
 
 }  // namespace reshard

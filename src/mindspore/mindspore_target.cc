@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -159,15 +160,20 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   return file;
 }
 
-void MindSporeTarget::IndexSources(int64_t rank, size_t workers,
+void MindSporeTarget::IndexSources(std::span<const int64_t> ranks, size_t workers,
                                    const std::stop_token& stop) const {
   if (workers == 1) return;  // MakeFile does as much
-  const auto stage = FindStage(rank);
-  if (!stage.ok()) return;
-  std::vector<RankLists::Source> sources = (*stage)->needed.SourcesOf(rank);
-  std::erase_if(sources, [this](const RankLists::Source& needed) {
-    return !source().HasNewFile(needed.stage, needed.local);
-  });
+  std::vector<RankLists::Source> sources;
+  std::set<RankLists::Source> seen;
+  for (const int64_t rank : ranks.first(std::min(ranks.size(), workers))) {
+    const auto stage = FindStage(rank);
+    if (!stage.ok()) break;
+    for (const RankLists::Source& needed : (*stage)->needed.SourcesOf(rank)) {
+      const bool is_new = source().HasNewFile(needed.stage, needed.local);
+      if (is_new && seen.insert(needed).second) sources.push_back(needed);
+    }
+    if (sources.size() >= workers) break;
+  }
   if (sources.size() < 2) return;
   const auto index = [&](size_t task, const std::stop_token& /*stop*/) {
     return source().TableIdOf(sources[task].stage, sources[task].local).status();

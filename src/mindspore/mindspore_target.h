@@ -96,7 +96,9 @@ class MindSporeTarget final : public Target {
   int64_t files() const override { return rule_.target_ranks(); }
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
-  void IndexSources(int64_t rank, size_t workers, const std::stop_token& stop) const override;
+  using Target::IndexSources;
+  void IndexSources(std::span<const int64_t> ranks, size_t workers,
+                    const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t rank, PlanFindings& findings) const override;
 
   // Returns the names of the parameters in the files that a target rank needs, in the order in

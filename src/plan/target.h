@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -40,10 +41,15 @@ class Target {
   virtual int64_t StageOf(int64_t file) const = 0;
   // Returns the rank that gets what a file holds: its number, where files are ranks'.
   virtual int64_t RankOf(int64_t file) const { return file; }
-  // Opens and indexes the source files that a file needs and that were not yet, several at a time,
-  // for MakeFile to find them there; on at most `workers` threads, the calling one included. What
+  // Opens and indexes the source files that the first of `files` needs and that were not yet,
+  // several at a time, for MakeFile to find them there; on at most `workers` threads, the calling
+  // one included. As long as they are fewer than threads, those of the next of `files`, too. What
   // fails is tried again by MakeFile, which says so.
-  virtual void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const = 0;
+  virtual void IndexSources(std::span<const int64_t> files, size_t workers,
+                            const std::stop_token& stop) const = 0;
+  void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const {
+    IndexSources(std::span(&file, 1), workers, stop);
+  }
   // Returns what a file holds. What there is to say is added to `findings` now and when arrays are
   // asked for; this and `findings` must outlive what is returned. Errors, of both: kInvalidArgument
   // when there is no such file; kMismatch when source and target do not fit, or two parameters

@@ -19,9 +19,16 @@
 namespace reshard {
 namespace {
 
+// At the end of a file, where it may state its CRC.
+constexpr uint64_t kTailBytes = 32;
+
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
                               const std::shared_ptr<const FileTable>& like) {
   std::vector<std::byte> head(std::min(bytes.size, kHeaderPage));
+  // Its end, too, is looked at: one answer to wait for in place of two.
+  if (bytes.is_remote && bytes.size > kHeaderPage) {
+    RESHARD_RETURN_IF_ERROR(bytes.prefetch({bytes.size - kTailBytes, kTailBytes}));
+  }
   if (!head.empty()) RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
   const Result<Container> container = ContainerOf(head, bytes.size);
   RESHARD_RETURN_IF_ERROR(InFile(bytes.path, container.status()));

@@ -76,6 +76,7 @@ Result<TableHandle> Source::Open(RankEntry& entry) const {
   RESHARD_ASSIGN_OR_RETURN(TableHandle index, tables_.Get(entry.file));
   if (entry.table != index->table().id()) {
     placement_.Saw(entry.rank, entry.file, index->table());
+    entry.no_crc = !index->crc();
     entry.table = index->table().id();
   }
   return index;
@@ -84,6 +85,11 @@ Result<TableHandle> Source::Open(RankEntry& entry) const {
 uint64_t Source::KnownTableId(int64_t stage, int64_t local) const {
   const RankEntry* const entry = Find(RankOf(stage, local));
   return entry == nullptr ? 0 : entry->table.load();
+}
+
+bool Source::IsKnownWithoutCrc(int64_t rank) const {
+  const RankEntry* const entry = Find(rank);
+  return entry != nullptr && entry->no_crc;
 }
 
 bool Source::HasNewFile(int64_t stage, int64_t local) const {

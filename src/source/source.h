@@ -52,6 +52,8 @@ class Source {
   bool HasNewFile(int64_t stage, int64_t local) const;
   // Returns the FileTable::id() of that file, 0 where it is not there or was never opened.
   uint64_t KnownTableId(int64_t stage, int64_t local) const;
+  // Returns whether the file of `rank` was opened and states no CRC of itself.
+  bool IsKnownWithoutCrc(int64_t rank) const;
   // Returns the index of that file, null where there is none.
   Result<TableHandle> TableOf(int64_t stage, int64_t local) const;
   // Returns the index of the file that tells of `tensor`.
@@ -116,7 +118,8 @@ class Source {
     RankEntry(int64_t r, FileId f) : rank(r), file(f) {}
     int64_t rank;
     FileId file;
-    std::atomic<uint64_t> table = 0;  // 0: not yet opened
+    std::atomic<uint64_t> table = 0;   // 0: not yet opened
+    std::atomic<bool> no_crc = false;  // it was, and states no CRC
   };
 
   // Returns the entry of a rank, or null. Costs the same for any number of ranks, where none is

@@ -16,8 +16,10 @@
 namespace reshard {
 namespace {
 
-// Files that only the sample opens are read header by header: windows of them are not kept.
+// Files that only the sample opens are read header by header: windows of them are not kept. Where
+// a server is asked, what it sends before it is wanted takes room.
 constexpr uint64_t kOtherWindows = uint64_t{1} << 20;
+constexpr uint64_t kRemoteWindows = uint64_t{4} << 20;
 
 // What a rank holds has to agree in so many bytes with what it should not hold to be remarkable.
 constexpr uint64_t kRemarkable = 1024;
@@ -116,8 +118,12 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
   ShardSample sample;
   if (strategy == nullptr) return sample;
   const auto start = std::chrono::steady_clock::now();
-  SourceFiles others({.max_open = std::max<size_t>(work.workers, 1),
-                      .window_budget = kOtherWindows,
+  const size_t workers = std::max<size_t>(work.workers, 1);
+  const auto& placed = source.placement().files();
+  const size_t askers =
+      placed.empty() ? workers : Askers(source.PathOf(placed.begin()->second), workers);
+  SourceFiles others({.max_open = askers,
+                      .window_budget = askers > workers ? kRemoteWindows : kOtherWindows,
                       .stop = work.stop,
                       .key = source.files().key()});
   SampleBudget budget{.reads = static_cast<int64_t>(limits.reads),
@@ -130,7 +136,7 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
         stage.Choose(std::max<int64_t>(budget.reads, 0) / static_cast<int64_t>(left),
                      std::max<int64_t>(budget.files, 0) / static_cast<int64_t>(left)));
     RESHARD_RETURN_IF_ERROR(RunWorkers(
-        work.workers, stage.ranks().size(),
+        askers, stage.ranks().size(),
         [&](size_t task, const std::stop_token& /*stop*/) { return stage.Read(task); }, work.stop));
     sample.any_cut = sample.any_cut || stage.any_cut();
     for (const SampledRank& rank : stage.ranks()) {

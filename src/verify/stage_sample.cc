@@ -83,6 +83,16 @@ bool IsConstant(const StoredArray& info, const std::vector<std::string>& bytes) 
   });
 }
 
+// Has a server send the bytes of a parameter. What fails is said by who reads them.
+void AskForPlaces(SourceFiles& files, FileId file,
+                  const std::vector<SampledParameter::Place>& places) {
+  for (const SampledParameter::Place& place : places) {
+    const ByteRange range{place.content.offset - place.head.length,
+                          place.head.length + place.content.length};
+    static_cast<void>(files.PrefetchPages(file, range));
+  }
+}
+
 }  // namespace
 
 Status StageSample::Choose(int64_t reads, int64_t files) {
@@ -95,6 +105,9 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   reference_local_ = opened == present_.end() ? present_.front() : *opened;
   RESHARD_ASSIGN_OR_RETURN(reference_, source_.TableOf(stage_, reference_local_));
   reference_size_ = reference_->file_size();
+  RESHARD_ASSIGN_OR_RETURN(const SourceReader reader,
+                           source_.files().OpenReader(reference_->file()));
+  is_remote_ = reader.IsRemote();
   RESHARD_RETURN_IF_ERROR(ListGroups());
   if (groups_.empty() || reads < kLeastReads) return {};
 
@@ -111,6 +124,7 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
       std::clamp<size_t>(of_rank / (3 * groups_.size()), 1, kParametersOfLayout);
   const auto groups = std::min(groups_.size(), std::max<size_t>(of_rank, 1));
   const int64_t least = budget_.reads - reads / 4;
+  AskAhead(locals, groups, of_group, all_places);
   for (size_t i = 0; i < groups; ++i) {
     RESHARD_RETURN_IF_ERROR(ChooseParameters(groups_[i], of_group, all_places, least));
   }
@@ -213,6 +227,35 @@ std::vector<int64_t> StageSample::ChooseRanks(size_t most) const {
   return order;
 }
 
+// Large ones, and of those that remain one here and there.
+const StoredArray* StageSample::InTurn(const Group& group, size_t i) {
+  const auto& all = group.parameters;
+  const bool in_turn = i < 2 || all.size() <= kTries;
+  return in_turn ? all[i] : all[i * (all.size() - 1) / (kTries - 1)];
+}
+
+void StageSample::AskAhead(const std::vector<int64_t>& locals, size_t groups, size_t count,
+                           bool all_places) {
+  if (!is_remote_) return;
+  for (size_t g = 0; g < groups; ++g) {
+    for (size_t i = 0; i < std::min(count, groups_[g].parameters.size()); ++i) {
+      const auto places = PlacesOf(*InTurn(groups_[g], i), all_places);
+      for (const int64_t local : locals) {
+        if (source_.KnownTableId(stage_, local) != reference_->table().id()) continue;
+        const int64_t rank = source_.RankOf(stage_, local);
+        AskForPlaces(source_.files(), source_.placement().files().at(rank), places);
+      }
+    }
+  }
+}
+
+void StageSample::AskAhead(SourceFiles& files, FileId file) const {
+  if (!is_remote_) return;
+  for (const SampledParameter& parameter : parameters_) {
+    AskForPlaces(files, file, parameter.places);
+  }
+}
+
 Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_places,
                                      int64_t least) {
   std::vector<std::pair<SampledParameter, SampledShard>> constant;
@@ -225,9 +268,7 @@ Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_
   const auto& all = group.parameters;
   for (size_t i = 0; i < std::min(all.size(), kTries) && chosen < count; ++i) {
     if (chosen + constant.size() >= count && budget_.reads <= least) break;
-    // Large ones, and of those that remain one here and there.
-    const bool in_turn = i < 2 || all.size() <= kTries;
-    const StoredArray* info = in_turn ? all[i] : all[i * (all.size() - 1) / (kTries - 1)];
+    const StoredArray* info = InTurn(group, i);
     const auto is_it = [&](const SampledParameter& other) { return other.info == info; };
     if (std::any_of(parameters_.begin(), parameters_.end(), is_it)) continue;
     SampledParameter parameter{info, &group.grid, group.cut, PlacesOf(*info, all_places)};
@@ -273,6 +314,8 @@ Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
   TableHandle index;
   if (source_.KnownTableId(stage_, rank.local) != reference_->table().id()) {
     RESHARD_ASSIGN_OR_RETURN(index, source_.TableOf(stage_, rank.local));
+  } else {
+    AskAhead(source_.files(), file);
   }
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const SampledParameter& parameter = parameters_[p];
@@ -291,6 +334,7 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
   const FileId file = others_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, others_.Size(file));
   bool alike = size == reference_size_;
+  if (alike) AskAhead(others_, file);
   for (size_t p = 0; alike && p < parameters_.size(); ++p) {
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }

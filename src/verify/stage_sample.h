@@ -75,8 +75,8 @@ class StageSample {
   StageSample& operator=(const StageSample&) = delete;
 
   // Chooses parameters and ranks, so that about `reads` are enough, and at most `files` files that
-  // nobody opened yet. Errors: those of reading a file of the stage; kMismatch where a layout does
-  // not fit.
+  // nobody opened yet. Errors: those of reading a file of
+  // the stage; kMismatch where a layout does not fit.
   Status Choose(int64_t reads, int64_t files);
 
   // Reads what rank number `index` of ranks() holds. Errors: those of reading, for a file that was
@@ -102,6 +102,14 @@ class StageSample {
   std::vector<int64_t> ChooseRanks(size_t most) const;
   // Puts the ranks first that hold the same as `base`, or that differ from it in one axis.
   void AddRelatives(int64_t base, std::vector<int64_t>& order) const;
+  // Returns the parameter of `group` that is looked at as number `i`.
+  static const StoredArray* InTurn(const Group& group, size_t i);
+  // Has a server send what is probably going to be read of the files of `locals` that have the
+  // table of the reference: the first `count` parameters of each of `groups` groups.
+  void AskAhead(const std::vector<int64_t>& locals, size_t groups, size_t count, bool all_places);
+  // The same for all that is going to be read of a file. Nothing happens where none is remote, or
+  // where it fails: who reads it says why.
+  void AskAhead(SourceFiles& files, FileId file) const;
   // Chooses up to `count` parameters of `group` whose bytes in the reference tell something; looks
   // at others as long as more than `least` reads are left.
   Status ChooseParameters(const Group& group, size_t count, bool all_places, int64_t least);
@@ -130,6 +138,7 @@ class StageSample {
   uint64_t reference_size_ = 0;
   std::vector<Group> groups_;
   bool any_cut_ = false;
+  bool is_remote_ = false;  // the reference: each request waits for a server
   std::vector<SampledParameter> parameters_;
   std::vector<SampledShard> reference_shards_;  // as parameters_
   std::vector<SampledRank> ranks_;

@@ -55,6 +55,10 @@ bool ChunkFeed::done() const {
 std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
   std::unique_lock lock(mutex_);
   while (true) {
+    if (MayOpenAhead()) {
+      OpenNext(lock);
+      continue;
+    }
     if (std::optional<Chunk> chunk = NextChunk()) return chunk;
     if (failed_) {
       if (!IsWantedBeingOpened()) return std::nullopt;
@@ -96,7 +100,12 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
     chunk.range_ = {part.offset + entry->next, length};
     entry->next += length;
     const ByteRange later = LaterBytes(*entry, group->entries.size());
-    if (later.length > 0) chunk.later_ = {part.offset + later.offset, later.length};
+    if (later.length > 0) {
+      chunk.later_ = {part.offset + later.offset, later.length};
+      chunk.later_part_ = entry->part;
+    } else if (files_.HasReadFiles() && IsAsked(*group)) {
+      AskBehind(*group, chunk);
+    }
     if (entry->next == part.length) group->entries.erase(behind);
     return chunk;
   }
@@ -108,13 +117,8 @@ ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
   uint64_t begin = 0;
   uint64_t end = 0;
   if (files_.HasReadFiles()) {
-    // What comes to the room for what is read ahead, without what lanes have taken and not used.
-    // Several parts come back to windows that they share: as many stay for them, and where there is
-    // little room, all.
-    const uint64_t room = parts == 1 ? options_.window_bytes / 4 * 3 : options_.window_bytes / 2;
-    const uint64_t taken = std::min(room, options_.lanes * options_.chunk_bytes);
     begin = std::max(entry.asked, entry.next);
-    end = entry.next + std::max((room - taken) / parts, parts == 1 ? entry.chunk_bytes : 0);
+    end = entry.next + std::max(RoomAhead(parts) / parts, parts == 1 ? entry.chunk_bytes : 0);
   } else {
     // As many chunks later as lanes come back to this part before this one does.
     begin = entry.next + (options_.lanes - 1) / parts * entry.chunk_bytes;
@@ -124,6 +128,55 @@ ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
   if (begin >= end) return {};
   entry.asked = end;
   return {begin, end - begin};
+}
+
+uint64_t ChunkFeed::RoomAhead(size_t parts) const {
+  // Several parts come back to windows that they share: as many stay for them, and where there is
+  // little room, all.
+  const uint64_t room = parts == 1 ? options_.window_bytes / 4 * 3 : options_.window_bytes / 2;
+  return room - std::min(room, options_.lanes * options_.chunk_bytes);
+}
+
+bool ChunkFeed::IsAsked(const Group& group) {
+  return group.missing == 0 &&
+         std::all_of(group.entries.begin(), group.entries.end(), [](const Entry* entry) {
+           return std::max(entry->asked, entry->next) == entry->part->range.length;
+         });
+}
+
+bool ChunkFeed::MayOpenAhead() const {
+  if (!files_.HasReadFiles() || failed_ || next_group_ == work_.groups.size() ||
+      alive_ >= options_.most_open) {
+    return false;
+  }
+  // One that was begun is opened to its end.
+  return std::all_of(groups_.begin(), groups_.end(),
+                     [](const Group& group) { return group.missing > 0 || IsAsked(group); });
+}
+
+void ChunkFeed::AskBehind(const Group& group, Chunk& chunk) {
+  uint64_t ahead = 0;  // asked for and not handed out
+  bool is_behind = false;
+  for (Group& next : groups_) {
+    if (next.missing > 0) continue;
+    is_behind = is_behind || &next == &group;
+    for (const Entry* entry : next.entries)
+      ahead += entry->asked - std::min(entry->asked, entry->next);
+    if (!is_behind || IsAsked(next)) continue;
+    Entry* const entry = *std::min_element(next.entries.begin(), next.entries.end(),
+                                           [](const Entry* a, const Entry* b) {
+                                             return PlaceOf(*a, a->asked) < PlaceOf(*b, b->asked);
+                                           });
+    const uint64_t room = RoomAhead(next.entries.size());
+    const ByteRange part = entry->part->range;
+    const uint64_t begin = std::max(entry->asked, entry->next);
+    const uint64_t length = std::min(room - std::min(room, ahead), part.length - begin);
+    if (length == 0) return;
+    chunk.later_ = {part.offset + begin, length};
+    chunk.later_part_ = entry->part;
+    entry->asked = begin + length;
+    return;
+  }
 }
 
 void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {

@@ -76,11 +76,13 @@ class ChunkFeed {
    public:
     TargetPart& part() const;
     ByteRange range() const { return range_; }
-    // Later bytes of the same part, to be read ahead: the chunk that some lane will take after
+    // Later bytes, to be read ahead: the chunk of the same part that some lane will take after
     // about as many others as there are lanes. Where servers have to be asked, as far ahead as
-    // there is room for: each answer takes a while, and many come at once. Empty at the end of the
-    // part.
+    // there is room for, of another part where all of this one was asked for: each answer takes a
+    // while, and many come at once. Empty where there is nothing, or no room.
     ByteRange later() const { return later_; }
+    // The plan that they are of; only where there are some.
+    const TargetPlan& later_plan() const { return later_part_->plan; }
 
    private:
     friend class ChunkFeed;
@@ -88,6 +90,7 @@ class ChunkFeed {
     uint64_t number_ = 0;  // within the part
     ByteRange range_;
     ByteRange later_;
+    std::shared_ptr<const TargetPart> later_part_;  // another lane may finish it meanwhile
   };
 
   // All must outlive the feed. `files` are asked whether sources have changed where the proof of a
@@ -125,7 +128,7 @@ class ChunkFeed {
   struct Entry {
     size_t number = 0;  // of the part
     size_t group = 0;
-    std::unique_ptr<TargetPart> part;
+    std::shared_ptr<TargetPart> part;
     uint64_t chunk_bytes = 0;
     uint64_t next = 0;      // offset of the next chunk, from the part's beginning
     uint64_t asked = 0;     // the end of what was handed out to be read ahead
@@ -147,6 +150,15 @@ class ChunkFeed {
   // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
   // its group have chunks to hand out.
   ByteRange LaterBytes(Entry& entry, size_t parts) const;
+  // What comes to the room for what is read ahead of a group of so many parts, without what lanes
+  // have taken and not used.
+  uint64_t RoomAhead(size_t parts) const;
+  // Has bytes of a group behind `group` read ahead with `chunk`, whose group has been asked for.
+  void AskBehind(const Group& group, Chunk& chunk);
+  // Whether all of `group` has been asked for.
+  static bool IsAsked(const Group& group);
+  // Whether all that is open has been asked for, and there is more: then it is time to open it.
+  bool MayOpenAhead() const;
   bool done() const;
   void OpenNext(std::unique_lock<std::mutex>& lock);
 

@@ -141,7 +141,7 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
   const uint64_t offset = chunk.range().offset;
   // The disk reads it while this one is dealt with, which tells what is wrong with a file.
   if (chunk.later().length > 0) {
-    static_cast<void>(PrefetchTarget(files_, part.plan, chunk.later()));
+    static_cast<void>(PrefetchTarget(files_, chunk.later_plan(), chunk.later()));
   }
   // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
   // disk.

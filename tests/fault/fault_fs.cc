@@ -1,11 +1,13 @@
 // A file system for tests: the files of a folder, read-only, of which a part cannot be read, or
 // which is slow.
 //
-//   fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG]
+//   fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG [rounds]]
 //
 // Reads that meet bytes BEGIN to END of any file fail with EIO. Each read takes MILLISECONDS
 // unless who waits for it gets a signal, and LOG gets a line "PATH OFFSET LENGTH BUSY" for it, with
-// the number of reads that are being served.
+// the number of reads that are being served. With `rounds` all reads are answered together,
+// MILLISECONDS after the last one of them came; then the line ends with the number of the round,
+// from 0 on: who waits for one answer before it asks for the next takes a round for each.
 // It stays in the foreground, serves one call at a time unless it is slow, and ends when it is
 // unmounted or gets SIGTERM.
 #include <dirent.h>
@@ -18,9 +20,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -33,10 +37,19 @@ std::chrono::milliseconds delay{0};
 std::FILE* log_file = nullptr;
 std::atomic<int> busy = 0;
 
+bool in_rounds = false;
+std::mutex mutex;  // guards what follows, and log_file
+std::condition_variable answered;
+int round_number = 0;
+std::chrono::steady_clock::time_point round_end;
+
 std::string Below(const char* path) { return source + path; }
 
-void* Begin(fuse_conn_info* /*connection*/, fuse_config* configuration) {
+void* Begin(fuse_conn_info* connection, fuse_config* configuration) {
   configuration->intr = 1;
+  // The kernel lets so many reads go out that it does not wait for; 12 unless told.
+  connection->max_background = 64;
+  connection->congestion_threshold = 64;
   return nullptr;
 }
 
@@ -67,10 +80,31 @@ bool Delay() {
   return false;
 }
 
+// Waits until the round ends in which this read came. Returns its number.
+int AwaitRound() {
+  std::unique_lock lock(mutex);
+  const int mine = round_number;
+  round_end = std::chrono::steady_clock::now() + delay;
+  while (mine == round_number) {
+    if (std::chrono::steady_clock::now() >= round_end) {
+      ++round_number;
+      answered.notify_all();
+    } else {
+      answered.wait_until(lock, round_end);
+    }
+  }
+  return mine;
+}
+
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* /*file*/) {
   const int now_busy = ++busy;
   bool interrupted = false;
-  if (log_file != nullptr) {
+  if (in_rounds) {
+    const int round = AwaitRound();
+    const std::scoped_lock lock(mutex);
+    std::fprintf(log_file, "%s %lld %zu %d\n", path, static_cast<long long>(offset), size, round);
+    std::fflush(log_file);
+  } else if (log_file != nullptr) {
     std::fprintf(log_file, "%s %lld %zu %d\n", path, static_cast<long long>(offset), size,
                  now_busy);
     std::fflush(log_file);
@@ -90,14 +124,15 @@ int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_inf
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 7) {
-    std::fputs("usage: fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG]\n", stderr);
+  if (argc != 5 && argc != 7 && (argc != 8 || std::string(argv[7]) != "rounds")) {
+    std::fputs("usage: fault_fs SOURCE MOUNTPOINT BEGIN END [MILLISECONDS LOG [rounds]]\n", stderr);
     return 2;
   }
   source = argv[1];
   bad_begin = std::atoll(argv[3]);
   bad_end = std::atoll(argv[4]);
-  if (argc == 7) {
+  in_rounds = argc == 8;
+  if (argc >= 7) {
     delay = std::chrono::milliseconds(std::atoi(argv[5]));
     log_file = std::fopen(argv[6], "we");
     if (log_file == nullptr) {
@@ -112,7 +147,12 @@ int main(int argc, char** argv) {
   operations.read = Read;
   char foreground[] = "-f";
   char single[] = "-s";
-  char* arguments[] = {argv[0], foreground, argv[2], log_file == nullptr ? single : nullptr,
-                       nullptr};
-  return fuse_main(log_file == nullptr ? 4 : 3, arguments, &operations, nullptr);
+  char option[] = "-o";
+  char threads[] = "max_threads=64,max_idle_threads=64";
+  if (log_file == nullptr) {
+    char* arguments[] = {argv[0], foreground, argv[2], single, nullptr};
+    return fuse_main(4, arguments, &operations, nullptr);
+  }
+  char* arguments[] = {argv[0], foreground, argv[2], option, threads, nullptr};
+  return fuse_main(5, arguments, &operations, nullptr);
 }

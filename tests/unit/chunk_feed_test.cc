@@ -76,6 +76,13 @@ class ChunkFeedTest : public testing::Test {
     feed_.emplace(files_, work_, sink_, options_, counts_);
   }
 
+  // Has files that are read and not mapped, as where a server has to be asked.
+  void ReadSources() {
+    const FileId id = files_.Add(folder_.Write("source", "x"));
+    ASSERT_TRUE(files_.Size(id).ok());
+    ASSERT_TRUE(files_.HasReadFiles());
+  }
+
   // The number of the chunk's file, and of the chunk in it.
   static std::pair<size_t, uint64_t> NameOf(const ChunkFeed::Chunk& chunk) {
     return {std::stoul(chunk.part().plan.path), chunk.range().offset / kChunk};
@@ -97,7 +104,7 @@ class ChunkFeedTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  SourceFiles files_{1};
+  SourceFiles files_{SourceFiles::Options{.max_open = 1, .access = SourceAccess::kPread}};
   LoggedSink sink_{(folder_.path() / "out").string()};
   std::vector<TargetPlan> plans_;
   PartWork work_;
@@ -146,6 +153,43 @@ TEST_F(ChunkFeedTest, AChunkTellsWhatComesLater) {
   EXPECT_EQ(later[0], (ByteRange{3 * kChunk, kChunk}));
   EXPECT_EQ(later[1], (ByteRange{4 * kChunk, kChunk}));
   for (size_t i = 2; i < later.size(); ++i) EXPECT_EQ(later[i].length, 0U);
+}
+
+// Where servers have to be asked, they are asked for the next group while the last chunks of the
+// one before it are dealt with: as much as there is room for, and once.
+TEST_F(ChunkFeedTest, TheNextGroupIsAskedForBeforeItsTurn) {
+  ReadSources();
+  options_.lanes = 1;
+  options_.window_bytes = 8 * kChunk;  // 6 for what is ahead, of which a lane has taken 1
+  SetUpWork({3, 9, 1}, {{0}, {1}, {2}});
+  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{0}));
+  EXPECT_EQ(taken_.back().later(), (ByteRange{kChunk, 2 * kChunk}));
+  EXPECT_THAT(sink_.opened, ElementsAre(0));
+  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{1}));
+  EXPECT_THAT(sink_.opened, ElementsAre(0, 1));
+  EXPECT_EQ(taken_.back().later_plan().path, "1");
+  EXPECT_EQ(taken_.back().later(), (ByteRange{0, 4 * kChunk}));  // one is asked for and not taken
+  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{2}));
+  EXPECT_EQ(taken_.back().later(), (ByteRange{4 * kChunk, kChunk}));
+  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{0}));
+  EXPECT_EQ(taken_.back().later_plan().path, "1");
+  EXPECT_EQ(taken_.back().later(), (ByteRange{5 * kChunk, kChunk}));
+  EXPECT_THAT(sink_.opened, ElementsAre(0, 1));
+  WriteTaken();
+  EXPECT_EQ(TakeAll().size(), 9U);
+  EXPECT_THAT(sink_.opened, ElementsAre(0, 1, 2));
+  WriteTaken();
+  EXPECT_EQ(done_, 3U);
+}
+
+TEST_F(ChunkFeedTest, NoMoreAreOpenedAheadThanMayBeOpen) {
+  ReadSources();
+  options_.most_open = 1;
+  SetUpWork({2, 2}, {{0}, {1}});
+  Take();
+  Take();
+  EXPECT_THAT(sink_.opened, ElementsAre(0));
+  EXPECT_EQ(taken_.back().later().length, 0U);
 }
 
 TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {

@@ -273,6 +273,34 @@ TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
   EXPECT_EQ(read, 6 * kWindowBytes);
 }
 
+// As when a target's rows are put together from several files: what was used of their windows makes
+// room, not what is awaited of them; and pieces that share a granule read it once.
+TEST_P(SourcePages, WindowsReadSideBySideAreReadOnce) {
+  constexpr uint64_t kWindows = 4;  // twice the budget
+  constexpr uint64_t kPiece = uint64_t{512} << 10;
+  constexpr uint64_t kShift = 1000;
+  const uint64_t read = LeastFromDisk([this] {
+    SourceFiles files(Options());
+    const FileId id = files.Add(path_);
+    for (uint64_t at = 0; at < kWindowBytes; at += kPiece) {
+      for (const bool ahead : {false, true}) {
+        for (uint64_t window = 0; window < kWindows; ++window) {
+          const uint64_t offset = window * kWindowBytes + at + kShift;
+          if (ahead && at + kPiece < kWindowBytes) {
+            EXPECT_TRUE(files.Prefetch(id, offset + kPiece, kPiece).ok());
+          } else if (!ahead) {
+            EXPECT_EQ(Content(files.Open(id, offset, kPiece)), content_.substr(offset, kPiece));
+          }
+        }
+      }
+    }
+    EXPECT_LE(files.HeldPeak(), kBudget + kWindowBytes);
+  });
+  // The last piece of each ends in the first granule of the next one, which is gone by then, as is
+  // the last granule of what is let go before more is asked for behind it.
+  EXPECT_LE(read, kWindows * kWindowBytes + 2 * kWindows * kGranuleBytes);
+}
+
 TEST_P(SourcePages, ManyReadersReadEachByteOnce) {
   constexpr size_t kReaders = 8;
   constexpr uint64_t kRun = 5000;
