@@ -157,6 +157,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     entry.used = true;
     entry.mapped = entry.file->source.map() != nullptr;
     entry.size = entry.file->source.size();
+    if (entry.mapped) mapped_ += entry.size;
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }
@@ -172,12 +173,13 @@ void OpenFiles::Release(FileId id) {
 }
 
 void OpenFiles::CloseSurplus(std::unique_lock<std::mutex>& lock) {
-  if (open_ <= max_open_) return;
+  if (!TooManyOpen()) return;
   for (auto use = uses_.begin(); use != uses_.end(); ++use) {
     Entry& entry = entries_[*use];
     if (entry.leases > 0) continue;
     uses_.erase(use);
     --open_;
+    if (entry.mapped) mapped_ -= entry.size;
     // Nobody opens it again before its windows have gone: they would take for cached by others what
     // is still to leave the page cache.
     entry.changing = true;

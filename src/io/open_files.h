@@ -143,6 +143,15 @@ class OpenFiles {
   // meanwhile.
   void CloseSurplus(std::unique_lock<std::mutex>& lock);
 
+  // The page tables of a map stay as long as it, 2 MiB for each GiB that was read through it. So
+  // maps are kept beyond these only while all of them together map no more than that.
+  static constexpr size_t kAlwaysOpen = 64;
+  static constexpr uint64_t kMostMapped = uint64_t{16} << 30;
+
+  bool TooManyOpen() const {
+    return open_ > max_open_ || (open_ > kAlwaysOpen && mapped_ > kMostMapped);
+  }
+
   const size_t max_open_;
   const SourceAccess access_;
   const std::shared_ptr<const EncryptionKey> key_;  // null: none
@@ -153,6 +162,7 @@ class OpenFiles {
   std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
   std::list<FileId> uses_;  // the open files, the one used last at the end
   size_t open_ = 0;         // files open or being opened
+  uint64_t mapped_ = 0;     // bytes of those that are open and mapped
 };
 
 }  // namespace reshard

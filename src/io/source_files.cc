@@ -60,7 +60,7 @@ Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t len
 
 size_t SourceFiles::DefaultMaxOpen() {
   // A worker has up to six others open: a window's file, an output, folders on the way to it.
-  return std::clamp<size_t>(DescriptorLimit() / 4, 1, 64);
+  return std::clamp<size_t>(DescriptorLimit() / 4, 1, 1024);
 }
 
 Result<OpenFiles::Lease> SourceFiles::Acquire(FileId id) {

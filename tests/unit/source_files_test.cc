@@ -225,6 +225,21 @@ TEST(SourceFiles, WindowsGiveTheirPagesBack) {
   EXPECT_EQ(MappedPages(path), 0U);
 }
 
+TEST(SourceFiles, ManySmallFilesStayOpenAndFewLargeMaps) {
+  const TemporaryFolder folder;
+  const auto open_after = [&](const std::string& name, uint64_t size) {
+    SourceFiles files(100);
+    for (int i = 0; i < 120; ++i) {
+      EXPECT_TRUE(files.Size(files.Add(folder.WriteSparse(name + std::to_string(i), size, 0, "")))
+                      .ok());
+    }
+    return OpenDescriptors(folder.path());
+  };
+  EXPECT_EQ(open_after("small", kWindowBytes), 100U);
+  // 64 of 1 GiB map more than is kept beyond that number.
+  EXPECT_EQ(open_after("large", uint64_t{1} << 30), 64U);
+}
+
 TEST(SourceFiles, PrefetchTakesAnyRangeAndMapsNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("a", std::string(size_t{1} << 20, 'a'));

@@ -4,6 +4,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -156,6 +157,14 @@ int Main(int argc, char** argv) {
 }  // namespace reshard
 
 int main(int argc, char** argv) {
+  // Of many source files, more can stay open than shells allow at first.
+  rlimit descriptors{};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    constexpr rlim_t kEnough = 4096;
+    descriptors.rlim_cur =
+        std::max(descriptors.rlim_cur, std::min(descriptors.rlim_max, kEnough));
+    setrlimit(RLIMIT_NOFILE, &descriptors);
+  }
   // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
 #ifdef __GLIBC__
