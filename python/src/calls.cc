@@ -322,8 +322,9 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
         TimelineSection(*report.timeline, {report.memory_planned, report.memory_limit});
     const Status drawn = WriteReport(options.report, PageOf(*content, words, run), options.force);
     if (!drawn.ok()) {
-      throw StatusError(Status(
-          drawn.code(), "the conversion is done, but its report is not written: " + drawn.message()));
+      throw StatusError(
+          Status(drawn.code(),
+                 "the conversion is done, but its report is not written: " + drawn.message()));
     }
   }
   return ReportOf(report);

@@ -115,8 +115,8 @@ class SourceReader {
 
 class SourceFiles {
  public:
-  // What max_open is for any number of files: 1,024, fewer where `ulimit -n` leaves no room for them
-  // beside what everything else has open. OpenFiles keeps fewer where large files are mapped.
+  // What max_open is for any number of files: 1,024, fewer where `ulimit -n` leaves no room for
+  // them beside what everything else has open. OpenFiles keeps fewer where large files are mapped.
   static size_t DefaultMaxOpen();
 
   struct Options {

@@ -57,7 +57,7 @@ def check_slurm(folder, path):
     assert "shard 2/3: all shards have finished; the set is published" in said, said
     assert said.index("trained on 1") >= 0
     said = run([script, "false"], environment, expected=1)
-    assert "nothing to do; the set is published already" in said, said
+    assert "nothing to do: the set is already published" in said, said
     del environment["DST"]
     run([script, "true"], environment, expected=2)
     return where["DST"]

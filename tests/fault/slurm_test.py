@@ -293,7 +293,7 @@ class Conversion:
             said = log.read_text()
             self.check(done.returncode, said)
             assert all(f"trained as {task} of 2" in said for task in (0, 1)), said
-            assert ("nothing to do; the set is published already" in said) == again, said
+            assert ("nothing to do: the set is already published" in said) == again, said
 
 
 def main():

@@ -230,8 +230,8 @@ TEST(SourceFiles, ManySmallFilesStayOpenAndFewLargeMaps) {
   const auto open_after = [&](const std::string& name, uint64_t size) {
     SourceFiles files(100);
     for (int i = 0; i < 120; ++i) {
-      EXPECT_TRUE(files.Size(files.Add(folder.WriteSparse(name + std::to_string(i), size, 0, "")))
-                      .ok());
+      EXPECT_TRUE(
+          files.Size(files.Add(folder.WriteSparse(name + std::to_string(i), size, 0, ""))).ok());
     }
     return OpenDescriptors(folder.path());
   };

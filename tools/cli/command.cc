@@ -73,7 +73,7 @@ int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
   UsedPaths used = Paths();
   for (const char* name : {"--key-file", "--encrypt-key-file"}) {
-    const CLI::Option* const option = app_.get_option_no_throw(name);
+    const CLI::Option* const option = FindOption(app_, name);
     if (option == nullptr || option->count() == 0) continue;
     // It is not among the library's options, which cannot know that an output would replace it.
     const std::string& file = option->results().back();

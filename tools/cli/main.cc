@@ -161,8 +161,7 @@ int main(int argc, char** argv) {
   rlimit descriptors{};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
     constexpr rlim_t kEnough = 4096;
-    descriptors.rlim_cur =
-        std::max(descriptors.rlim_cur, std::min(descriptors.rlim_max, kEnough));
+    descriptors.rlim_cur = std::max(descriptors.rlim_cur, std::min(descriptors.rlim_max, kEnough));
     setrlimit(RLIMIT_NOFILE, &descriptors);
   }
   // A file beyond `ulimit -f` is an error like a full disk, not the end of the process.
