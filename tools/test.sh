@@ -46,7 +46,7 @@ else
   long_suites=sample
   random_cases=120
   format_cases=200
-  layout_pairs=200
+  layout_pairs=100
 fi
 
 jobs=$(nproc)

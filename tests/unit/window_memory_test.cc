@@ -1,0 +1,47 @@
+// How often windows of files that are read, not mapped, want new memory. Not under sanitizers,
+// whose own memory has page faults, too.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <string>
+
+#include "src/io/source_files.h"
+#include "tests/support/memory_pages.h"
+#include "tests/support/source_content.h"
+#include "tests/support/temporary_folder.h"
+
+namespace reshard {
+namespace {
+
+// Otherwise the kernel would clear the pages of each window before it is read.
+TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
+  constexpr uint64_t kWindows = 16;
+  constexpr uint64_t kSecret = 5 * kWindowBytes + 7;
+  const TemporaryFolder folder;
+  SourceFiles files({.window_budget = 2 * kWindowBytes, .access = SourceAccess::kPread});
+  const FileId id =
+      files.Add(folder.WriteSparse("a", kWindows * kWindowBytes + 3, kSecret, "abcdef"));
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<uint64_t>(usage.ru_minflt);
+  };
+  // With huge pages there would be few of them anyway.
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+  const uint64_t before = faults();
+  for (uint64_t i = 0; i < kWindows; ++i) {
+    const auto window = files.Open(id, i * kWindowBytes, kWindowBytes);
+    ASSERT_TRUE(window.ok()) << window.status().message();
+  }
+  const uint64_t after = faults();
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+  EXPECT_LE(after - before, 4 * kWindowBytes / PageSize());
+  EXPECT_LE(files.HeldPeak(), 3 * kWindowBytes);
+  EXPECT_EQ(Content(files.Open(id, kSecret, 6)), "abcdef");
+  EXPECT_EQ(Content(files.Open(id, 9 * kWindowBytes + 7, 6)), std::string(6, '\0'));
+  EXPECT_EQ(Content(files.Open(id, kWindows * kWindowBytes, 3)), std::string(3, '\0'));
+}
+
+}  // namespace
+}  // namespace reshard
