@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import math
-import mmap
 import os
 import re
 import zlib
@@ -15,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _dtypes, _errors, _jobs, _reshard
+from .. import _dtypes, _errors, _jobs, _memory, _reshard
 from .._paths import StrPath, encode
 from . import _check, _parameter
 from ._parameter import Framework
@@ -28,9 +26,6 @@ _MODES = {b"\xd8\x5e\x3a\x7f": "AES-GCM", b"\xd9\x5e\x3a\x7f": "AES-CBC", b"\xda
 # Of a .ckpt file that states its CRC: "crc_num" and ten bytes.
 _TRAILER = 17
 _CHUNK = 8 << 20
-
-# From so many bytes on NumPy asks for huge pages.
-_LARGE = 4 << 20
 
 
 def _prefixes(name: str, value: Prefix) -> tuple[str, ...]:
@@ -142,19 +137,6 @@ def _verify(path: str, format: str, file: _reshard.File, described: list[Any]) -
         )
 
 
-def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array that nothing is written to yet.
-
-    NumPy asks for huge pages, which a virtual machine may have to get from its host anew, for five
-    times what reading takes (docs/performance.md): here the system's policy decides.
-    """
-    size = math.prod(shape) * dtype.itemsize
-    if size < _LARGE:
-        return np.empty(shape, dtype)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
-
-
 def _reads(
     store: _reshard.Store, number: int, array: NDArray[Any]
 ) -> Iterator[Callable[[], object]]:
@@ -238,7 +220,7 @@ def load_checkpoint(
                 f"{call}: {path}: {name!r} is a MapTensor; leave it out by choice_func"
             )
         number, (_, dtype_name, item_bytes, shape, *_) = numbers[name]
-        array = _memory(shape, _dtypes.to_numpy(dtype_name, item_bytes))
+        array = _memory.empty(shape, _dtypes.to_numpy(dtype_name, item_bytes))
         reads += _reads(store, number, array)
         parameters[name] = array
         dtype_names[name] = dtype_name
