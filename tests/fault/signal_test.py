@@ -20,6 +20,8 @@ SLOW = 15  # seconds for a read
 SOON = 10  # it takes one second; what waits for a read takes more than this
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MODEL = ("--layers", "1", "--hidden", "256", "--ffn", "512", "--vocab", "512", "--tp", "4")
+# Of 45 MB a target: with 32 MiB of memory most of the second is read after the first is whole.
+LARGE = ("--layers", "2", "--hidden", "512", "--ffn", "2048", "--vocab", "4096", "--tp", "4")
 
 
 def wait_until(condition, process, what):
@@ -52,9 +54,7 @@ class Commands:
         self.options = options
         self.folder = folder
         self.files = folder / "files"
-        harness.generate(options.gen, self.files / "src", *MODEL)
-        harness.generate(options.gen, self.files / "new", *MODEL[:-1], "2", "--strategy-only")
-        strategies = [self.files / name / "strategy" / "strategy_0.ckpt" for name in ("src", "new")]
+        strategies = self.generate(self.files, MODEL)
         self.both = ["--src-strategy", strategies[0], "--dst-strategy", strategies[1]]
         self.job = harness.Job(options.reshard, self.files / "src", *strategies)
         self.finished = harness.undisturbed(self.job, folder / "alone")
@@ -63,6 +63,12 @@ class Commands:
         done = harness.run([options.reshard, "convert", str(self.files / "src"),
                             str(self.files / "full"), "--src-strategy", str(strategies[0]), "-q"])
         assert done.returncode == 0, done.stderr.decode()
+
+    def generate(self, place, model):
+        """A checkpoint of four ranks in `place / "src"`; gives its strategy and one of two ranks."""
+        harness.generate(self.options.gen, place / "src", *model)
+        harness.generate(self.options.gen, place / "new", *model[:-1], "2", "--strategy-only")
+        return [place / name / "strategy" / "strategy_0.ckpt" for name in ("src", "new")]
 
     def commands(self, place):
         src, dst = place / "src", place / "dst"
@@ -96,21 +102,25 @@ class Commands:
         assert not (self.folder / "out").exists(), "left by one that was still planning"
 
     def stop_writing(self):
-        """In the midst of writing, where half of the reads have been done."""
+        """In the midst of writing, where one of two files is whole."""
         log = self.folder / "log_writing"
-        job = harness.Job(self.options.reshard, self.folder / "slow", *self.both[1::2],
-                          "--jobs", "1")
+        strategies = self.generate(self.folder / "large", LARGE)
+        source = self.folder / "large" / "src"
+        finished = harness.undisturbed(
+            harness.Job(self.options.reshard, source, *strategies), self.folder / "large_alone")
+        job = harness.Job(self.options.reshard, self.folder / "slow", *strategies,
+                          "--jobs", "1", "--memory-limit", "32M")
         target = self.folder / "writing"
-        with mounted(self.options.fault_fs, self.files / "src", self.folder / "slow", range(0),
+        with mounted(self.options.fault_fs, source, self.folder / "slow", range(0),
                      "30", str(log)):
             process = begin(job.command(target))
             wait_until(lambda: list(target.glob(".reshard/*/files/part_records/*/*")), process,
                        "a file that is whole")
             ended_by(signal.SIGHUP, process, "writing")
-            harness.check_nothing_looks_finished(target, self.finished, {}, "writing")
+            harness.check_nothing_looks_finished(target, finished, {}, "writing")
             done = harness.run([word for word in job.command(target, "--resume") if word != "-q"])
         assert done.returncode == 0 and b"1 file kept" in done.stderr, done.stderr.decode()
-        harness.check_finished(target, self.finished, "resumed")
+        harness.check_finished(target, finished, "resumed")
         print("convert in the midst of writing: ended by SIGHUP, and resumed", flush=True)
 
     def ignore(self):
