@@ -10,9 +10,9 @@
 
 #include "format/mindspore_checkpoint/checkpoint_encoder.h"
 #include "reshard/tensor.h"
-#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
@@ -52,29 +52,14 @@ Status Corrupt(std::string_view name, uint64_t offset, fmt::format_string<Args..
                                   fmt::format(format, std::forward<Args>(args)...)));
 }
 
-// Returns the bytes of a tensor with these dims. All sizes but 0 count for an overflow, wherever a
-// 0 stands, so that strides fit too.
-Result<uint64_t> TensorBytes(std::string_view name, uint64_t offset, const Shape& dims,
+// Returns the bytes of a tensor with these dims.
+Result<uint64_t> BytesOfDims(std::string_view name, uint64_t offset, const Shape& dims,
                              std::string_view type, uint64_t item_bytes) {
-  auto bytes = static_cast<int64_t>(item_bytes);
-  bool has_zero = false;
-  for (const int64_t dim : dims) {
-    if (dim < 0) {
-      return Corrupt(name, offset, "dims {} of {}, but no size may be negative", ToString(dims),
-                     type);
-    }
-    if (dim == 0) {
-      has_zero = true;
-      continue;
-    }
-    const auto product = CheckedMul(bytes, dim);
-    if (!product) {
-      return Corrupt(name, offset, "dims {} of {} make more bytes than 63 bits can count",
-                     ToString(dims), type);
-    }
-    bytes = *product;
-  }
-  return has_zero ? 0 : static_cast<uint64_t>(bytes);
+  if (const auto bytes = TensorBytes(dims, item_bytes)) return *bytes;
+  const bool negative = std::any_of(dims.begin(), dims.end(), [](int64_t dim) { return dim < 0; });
+  return Corrupt(
+      name, offset, "dims {} of {}{}", ToString(dims), type,
+      negative ? ", but no size may be negative" : " make more bytes than 63 bits can count");
 }
 
 // About the bytes of an allocation.
@@ -157,7 +142,7 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
     parameter.shape = tensor.dims;
     if (*dtype == DType::kString) parameter.kind = ArrayKind::kText;
     RESHARD_RETURN_IF_ERROR(
-        TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
+        BytesOfDims(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
             .status());
   }
   memory_ += OfParameter(parameter);
@@ -210,7 +195,7 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
     }
     RESHARD_ASSIGN_OR_RETURN(
         const uint64_t expected,
-        TensorBytes(value.tag, value.message.offset, tensor.dims, tensor.type, *item_bytes));
+        BytesOfDims(value.tag, value.message.offset, tensor.dims, tensor.type, *item_bytes));
     if (tensor.content.length != expected) {
       return Corrupt(value.tag, value.message.offset,
                      "{} content bytes in a MapTensor, but dims {} of {} need {}",
@@ -240,7 +225,7 @@ Status ParameterGrouping::EndParameter() {
   const std::string_view type = DTypeName(parameter.dtype);
   const uint64_t item_bytes = ItemBytes(parameter.dtype);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t expected,
-                           TensorBytes(parameter.name, offset, parameter.shape, type, item_bytes));
+                           BytesOfDims(parameter.name, offset, parameter.shape, type, item_bytes));
   if (parameter.bytes == expected) return {};
   if (IsZeroDims(parameter.shape) && parameter.bytes == item_bytes) {
     parameter.shape.clear();

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,9 +18,9 @@
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/byte_stream.h"
-#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/tensor/byte_box.h"
 
 namespace reshard {
 namespace {
@@ -374,29 +373,24 @@ class HeaderTokens {
       return Fail(fmt::format("data_offsets [{}, {}], but the file has {} bytes behind its header",
                               begin_, end_, content_bytes_));
     }
-    uint64_t bits = ItemBytes(array_.dtype) * 8 / ValuesInItem(array_.dtype);
-    // From the last dimension on, as TensorBytes.
-    for (auto size = array_.shape.rbegin(); size != array_.shape.rend(); ++size) {
-      const auto product = CheckedMul(bits, static_cast<uint64_t>(*size));
-      if (!product || *product > static_cast<uint64_t>(INT64_MAX)) {
-        return Fail(
-            fmt::format("shape {} makes more bytes than can be counted", ToString(array_.shape)));
-      }
-      bits = *product;
+    const uint64_t values = ValuesInItem(array_.dtype);
+    // Sizes count elements, which may be of less than a byte: then bits are counted.
+    const uint64_t unit = values == 1 ? 1 : 8;
+    const std::optional<uint64_t> units =
+        TensorBytes(array_.shape, ItemBytes(array_.dtype) * unit / values);
+    if (!units) {
+      return Fail(fmt::format("shape {} of {} makes more bytes than 63 bits can count",
+                              ToString(array_.shape), SafetensorsTypeOf(array_.dtype)->name));
     }
-    if (!ElementCount(array_.shape)) {
-      return Fail(fmt::format("shape {} has more elements than can be counted, but for a size of 0",
-                              ToString(array_.shape)));
-    }
-    if (bits % 8 != 0) {
+    if (*units % unit != 0) {
       return Fail(fmt::format("shape {} of {} does not fill whole bytes", ToString(array_.shape),
                               SafetensorsTypeOf(array_.dtype)->name));
     }
     array_.bytes = end_ - begin_;
-    if (array_.bytes != bits / 8) {
+    if (array_.bytes != *units / unit) {
       return Fail(fmt::format("{} bytes by its data_offsets [{}, {}], but shape {} of {} needs {}",
                               array_.bytes, begin_, end_, ToString(array_.shape),
-                              SafetensorsTypeOf(array_.dtype)->name, bits / 8));
+                              SafetensorsTypeOf(array_.dtype)->name, *units / unit));
     }
     CountItems();
     array_.content.push_back({content_begin_ + begin_, array_.bytes});

@@ -18,9 +18,10 @@
 
 namespace reshard {
 
-// Returns the bytes of a tensor, or nothing when a product does not fit 63 bits. Sizes are
-// multiplied from the last one on, as strides are: [2^62, 0] has none, and [0, 2^62] of Float32
-// does not fit, nor does its last dimension in bytes.
+// Returns the bytes of a tensor, or nothing when a size is negative or the product of the item's
+// bytes and all sizes but those of 0 does not fit 63 bits: wherever a 0 stands, so that strides fit
+// too, and files with one shape are read or refused whatever they are (as NumPy does).
+std::optional<uint64_t> TensorBytes(const Shape& shape, uint64_t item_bytes);
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to

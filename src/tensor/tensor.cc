@@ -226,15 +226,24 @@ std::string v0_1::ToString(const Box& box) {
   return out + "]";
 }
 
-std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
-  int64_t bytes = Signed(ItemBytes(dtype));
-  for (auto size = shape.rbegin(); size != shape.rend(); ++size) {
-    if (*size < 0) return std::nullopt;
-    const auto product = CheckedMul(bytes, *size);
+std::optional<uint64_t> TensorBytes(const Shape& shape, uint64_t item_bytes) {
+  int64_t bytes = Signed(item_bytes);
+  bool has_zero = false;
+  for (const int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    if (size == 0) {
+      has_zero = true;
+      continue;
+    }
+    const auto product = CheckedMul(bytes, size);
     if (!product) return std::nullopt;
     bytes = *product;
   }
-  return Unsigned(bytes);
+  return has_zero ? 0 : Unsigned(bytes);
+}
+
+std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype) {
+  return TensorBytes(shape, ItemBytes(dtype));
 }
 
 Shape ToByteShape(Shape shape, DType dtype) {
