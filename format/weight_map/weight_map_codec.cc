@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "src/base/byte_stream.h"
 #include "src/base/natural_order.h"
 #include "src/base/quote.h"
@@ -337,8 +338,9 @@ const MappedWeight* WeightMap::Find(std::string_view name) const {
 
 Result<WeightMap> ParseWeightMap(const FileBytes& file, const MemoryCheck& memory) {
   if (file.size > kMostWeightMapBytes) {
-    return ResourceExhaustedError(fmt::format("{}: {} bytes; an index may have at most {}",
-                                              Escape(file.path), file.size, kMostWeightMapBytes));
+    return ResourceExhaustedError(fmt::format("{}: {}; an index may have at most {}",
+                                              Escape(file.path), FormatBytes(file.size),
+                                              FormatBytes(kMostWeightMapBytes)));
   }
   IndexBytes bytes(file);
   WeightMapTokens tokens(file, memory);

@@ -1,5 +1,6 @@
 // Names of parameters: GlobMatch, OptimizerGroup. The number of parameters of a model, by which
-// people know it: ParameterTotals.
+// people know it: ParameterTotals. Numbers of parameters and sizes as people read them:
+// ParameterCountText, FormatBytes.
 //
 // Pure functions, for any thread.
 //
@@ -49,6 +50,9 @@ bool RoundsTo(uint64_t exact, const RoundedCount& stated);
 
 // Returns "512", "123.4 K", "6.74 B".
 std::string ParameterCountText(uint64_t count);
+
+// Returns "512 B", "1.5 KiB", "34.0 GiB".
+std::string FormatBytes(uint64_t bytes);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -183,6 +184,19 @@ Result<RoundedCount> v0_1::ParseParameterCount(std::string_view text) {
 bool v0_1::RoundsTo(uint64_t exact, const RoundedCount& stated) {
   const uint64_t apart = std::max(exact, stated.count) - std::min(exact, stated.count);
   return apart <= stated.precision / 2;
+}
+
+std::string v0_1::FormatBytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  // What would be printed as 1024.0 belongs to the next unit.
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string v0_1::ParameterCountText(uint64_t count) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/file_pages.h"
@@ -99,9 +100,8 @@ Status LocalFile::ExplainFault(uint64_t offset) const {
 Result<std::string> ReadFile(const std::string& path, uint64_t limit) {
   RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > limit) {
-    return CorruptError(
-        fmt::format("{}: expected at most {} bytes, found {}; is it the right file?", Escape(path),
-                    limit, file.size()));
+    return CorruptError(fmt::format("{}: expected at most {}, found {}; is it the right file?",
+                                    Escape(path), FormatBytes(limit), FormatBytes(file.size())));
   }
   std::string content(file.size(), '\0');
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(content))));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/job/job_folder.h"
@@ -199,9 +200,10 @@ Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64
   RESHARD_ASSIGN_OR_RETURN(const std::optional<uint64_t> free, folder.FreeBytes());
   if (free && needed > *free) {
     return IoError(
-        fmt::format("{}: no space: the outputs need {} bytes, {} are free; free some "
-                    "space there, or choose a target on another file system",
-                    Escape(folder.path()), needed, *free));
+        fmt::format("{}: no space: the outputs need {}, {} more than the {} that are free; free "
+                    "some space there, or choose a target on another file system",
+                    Escape(folder.path()), FormatBytes(needed), FormatBytes(needed - *free),
+                    FormatBytes(*free)));
   }
   return free;
 }

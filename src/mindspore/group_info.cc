@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/byte_source.h"
@@ -64,8 +65,9 @@ Status MergeLists(const std::string& path, std::string_view bytes, ParallelGroup
 Status ReadList(const std::string& path, std::vector<HolderGroups::List>& lists) {
   RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > kMaxGroupInfoBytes) {
-    return CorruptError(fmt::format("{}: expected a group_info file of at most {} bytes, found {}",
-                                    Escape(path), kMaxGroupInfoBytes, file.size()));
+    return CorruptError(fmt::format("{}: expected a group_info file of at most {}, found one of {}",
+                                    Escape(path), FormatBytes(kMaxGroupInfoBytes),
+                                    FormatBytes(file.size())));
   }
   std::string bytes(file.size(), '\0');
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
@@ -96,8 +98,9 @@ Result<std::vector<int64_t>> ParseGroupInfo(const std::string& path, std::string
         fmt::format("{}: expected a group_info file, found {}", Escape(path), kind));
   }
   if (bytes.size() > kMaxGroupInfoBytes) {
-    return CorruptError(fmt::format("{}: expected a group_info file of at most {} bytes, found {}",
-                                    Escape(path), kMaxGroupInfoBytes, bytes.size()));
+    return CorruptError(fmt::format("{}: expected a group_info file of at most {}, found one of {}",
+                                    Escape(path), FormatBytes(kMaxGroupInfoBytes),
+                                    FormatBytes(bytes.size())));
   }
   ParallelGroupRanks list;
   RESHARD_RETURN_IF_ERROR(MergeLists(path, bytes, list));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "reshard/strategy.h"
 #include "reshard/used_paths.h"
 #include "src/base/checked.h"
@@ -314,8 +315,8 @@ Result<StrategySpec> ReadSpec(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   if (file.size() > kMaxSpecBytes) {
     return InvalidArgumentError(fmt::format(
-        "{}: expected the specification of a strategy, of at most {} bytes, found {} bytes",
-        Escape(path), kMaxSpecBytes, file.size()));
+        "{}: expected the specification of a strategy, of at most {}, found a file of {}",
+        Escape(path), FormatBytes(kMaxSpecBytes), FormatBytes(file.size())));
   }
   std::string bytes(file.size(), '\0');
   RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/foreign_file.h"
@@ -103,8 +104,9 @@ Result<StrategyFile> ParseStrategy(const std::string& path, std::string_view byt
                                    const MemoryCheck& memory) {
   if (bytes.size() > kMaxStrategyFileBytes) {
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, bytes));
-    return CorruptError(fmt::format("{}: expected a strategy file of at most {} bytes, found {}",
-                                    Escape(path), kMaxStrategyFileBytes, bytes.size()));
+    return CorruptError(fmt::format("{}: expected a strategy file of at most {}, found one of {}",
+                                    Escape(path), FormatBytes(kMaxStrategyFileBytes),
+                                    FormatBytes(bytes.size())));
   }
   if (bytes.starts_with(kByteOrderMark)) {
     return CorruptError(fmt::format(

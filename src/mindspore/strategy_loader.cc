@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/io/byte_source.h"
@@ -64,9 +65,9 @@ Result<std::string> ReadStrategyFile(const std::string& path, const MemoryCheck&
     std::string head(kForeignHeadBytes, '\0');
     RESHARD_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(head))));
     RESHARD_RETURN_IF_ERROR(ForeignFileError(path, head));
-    return CorruptError(
-        fmt::format("{}: expected a strategy file, of at most {} bytes, found {} bytes",
-                    Escape(path), kMaxStrategyFileBytes, file.size()));
+    return CorruptError(fmt::format("{}: expected a strategy file of at most {}, found one of {}",
+                                    Escape(path), FormatBytes(kMaxStrategyFileBytes),
+                                    FormatBytes(file.size())));
   }
   RESHARD_RETURN_IF_ERROR(CheckMemory(memory, file.size()));
   std::string bytes(file.size(), '\0');

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/mindspore/optimizer_copy.h"
 
@@ -258,12 +259,11 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
     const bool any_matched = std::any_of(
         seen.begin(), seen.end(), [&](std::string_view name) { return strategy->Contains(name); });
     if (any_matched && names.size() < kMany) continue;
-    return MismatchError(
-        fmt::format("{}: has no layout for {} of the files' tensors, which are {} of the {} bytes "
-                    "to be copied: "
-                    "{}; {}; give the strategy of this checkpoint, with the names of the files",
-                    Escape(strategy->path()), names.size(), unmatched, bytes, FirstOf(names),
-                    WhatBecomesOfThem(rule, *strategy)));
+    return MismatchError(fmt::format(
+        "{}: has no layout for {} of the files' tensors, which are {} of the {} to be "
+        "copied: {}; {}; give the strategy of this checkpoint, with the names of the files",
+        Escape(strategy->path()), names.size(), FormatBytes(unmatched), FormatBytes(bytes),
+        FirstOf(names), WhatBecomesOfThem(rule, *strategy)));
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/system_call.h"
@@ -209,8 +210,8 @@ Result<std::string> OutputDirectory::ReadFile(const std::string& name, uint64_t 
   if (!S_ISREG(found.st_mode)) return InTheWay(path, "a file", TypeOf(found.st_mode));
   const auto size = static_cast<uint64_t>(found.st_size);
   if (size > max_bytes) {
-    return CorruptError(
-        fmt::format("{}: {} bytes, but such a file has at most {}", Escape(path), size, max_bytes));
+    return CorruptError(fmt::format("{}: {}, but such a file has at most {}", Escape(path),
+                                    FormatBytes(size), FormatBytes(max_bytes)));
   }
   std::string bytes(size, '\0');
   size_t done = 0;

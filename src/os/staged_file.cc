@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/storage_kind.h"
@@ -35,12 +36,15 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
   const auto call = [&] { return fallocate(fd, 0, 0, static_cast<off_t>(size)); };
   const int error = Uninterrupted(call) == 0 ? 0 : errno;
   if (error == 0 || error == EOPNOTSUPP || error == ENOSYS) return {};
-  if (error != ENOSPC) return ErrnoStatus(error, fmt::format("reserve {} bytes for", size), path);
+  if (error != ENOSPC) {
+    return ErrnoStatus(error, fmt::format("reserve {} for", FormatBytes(size)), path);
+  }
   const auto free = folder.FreeBytes();
   return IoError(fmt::format(
-      "{}: no space left: the file needs {} bytes, {} are free; free some space there, or choose a "
-      "target on another file system",
-      Escape(path), size, free.ok() && *free ? fmt::format("{}", **free) : "an unknown number"));
+      "{}: no space left: the file needs {}{}; free some space there, or choose a target on "
+      "another file system",
+      Escape(path), FormatBytes(size),
+      free.ok() && *free ? fmt::format(", {} are free", FormatBytes(**free)) : ""));
 }
 
 // Makes or opens a file to be written.
@@ -48,7 +52,7 @@ Result<FileDescriptor> OpenForWriting(const OutputDirectory& folder, const std::
                                       uint64_t size, int more_flags) {
   const std::string path = folder.PathOf(name);
   if (size > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
-    return IoError(fmt::format("{}: no file can have {} bytes", Escape(path), size));
+    return IoError(fmt::format("{}: no file can have {}", Escape(path), FormatBytes(size)));
   }
   const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | more_flags;
   const int fd = Uninterrupted([&] { return openat(folder.fd(), name.c_str(), flags, 0666); });
@@ -69,7 +73,7 @@ Status Extend(int fd, uint64_t size, const std::string& path) {
   }
   if (static_cast<uint64_t>(found.st_size) == size) return {};
   if (Uninterrupted([&] { return ftruncate(fd, static_cast<off_t>(size)); }) == 0) return {};
-  return ErrnoStatus(errno, fmt::format("extend to {} bytes", size), path);
+  return ErrnoStatus(errno, fmt::format("extend to {}", FormatBytes(size)), path);
 }
 
 }  // namespace

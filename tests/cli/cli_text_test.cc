@@ -10,24 +10,6 @@
 namespace reshard {
 namespace {
 
-TEST(TextFormatTest, Bytes) {
-  const struct {
-    uint64_t bytes;
-    const char* text;
-  } rows[] = {
-      {0, "0 B"},
-      {1023, "1023 B"},
-      {1024, "1.0 KiB"},
-      {1536, "1.5 KiB"},
-      {(uint64_t{1} << 20) - 1, "1.0 MiB"},
-      {uint64_t{1} << 20, "1.0 MiB"},
-      {uint64_t{34} << 30, "34.0 GiB"},
-      {uint64_t{3} << 40, "3.0 TiB"},
-      {UINT64_MAX, "16.0 EiB"},
-  };
-  for (const auto& row : rows) EXPECT_EQ(FormatBytes(row.bytes), row.text);
-}
-
 TEST(TextFormatTest, Times) {
   EXPECT_EQ(FormatSeconds(0.0123), "0.01 s");
   EXPECT_EQ(FormatSeconds(59.99), "59.99 s");

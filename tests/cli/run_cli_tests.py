@@ -37,7 +37,7 @@ VARYING_TEXT = [
     (re.compile(r"memory: [\d.]+ \w+ planned, [\d.]+ \w+ used; sources .*, targets .*$"),
      "memory: <MEMORY>"),
     (re.compile(r"[\d.]+ \w+ free"), "<SPACE> free"),
-    (re.compile(r"\d+ bytes free"), "<SPACE> bytes free"),
+    (re.compile(r"[\d.]+ \w+ more than the [\d.]+ \w+ that are free"), "<SPACE> more than is free"),
 ]
 
 

@@ -12,6 +12,7 @@
 #include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -145,10 +146,8 @@ TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
   NamedFolder folder(in_files, {"w"}, {});
   const Status status = ConvertStatus(folder);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(),
-              AllOf(HasSubstr("src.ckpt: has no layout for 10 of the files' tensors, which are 480 "
-                              "of the 584 bytes to be copied: \"u0\", "),
-                    HasSubstr("; `unmatched=copy` converts anyway, `exclude` leaves")));
+  EXPECT_THAT(status.message(), Naming("src.ckpt: ", "10 ", "480 B", "584 B", "\"u0\"",
+                                       "`unmatched=copy`", "`exclude`"));
   folder.options().selection.exclude = {"u0"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
   folder.options().selection.exclude.clear();
@@ -165,8 +164,7 @@ TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
 TEST(UnmatchedNamesTest, AStrategyWithoutANameOfTheFilesIsRefused) {
   const Status status = ConvertStatus(NamedFolder({"a", "b"}, {"x", "y"}, {}));
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), HasSubstr("has no layout for 2 of the files' tensors, which are 96 "
-                                          "of the 104 bytes"));
+  EXPECT_THAT(status.message(), Naming("2 ", "96 B", "104 B"));
 }
 
 // Whoever reads a checkpoint by a strategy.
@@ -187,7 +185,7 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
        {VerifyAgainst(against).status(), DigestCheckpoint(digest).status(), Diff(diff).status(),
         ShardedCheckpoint::Open(options.source.path, options.source.strategy).status()}) {
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
-    EXPECT_THAT(status.message(), HasSubstr("differ from names of the strategy by a prefix only"));
+    EXPECT_THAT(status.message(), Naming("\"model.\""));
   }
   folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
   ASSERT_TRUE(Convert(options).ok());

@@ -177,7 +177,7 @@ TEST(ConvertTargetTest, WithoutRoomNothingIsWritten) {
   folder.folder().WriteSparse("source/" + RankPath(0), header.size() + bytes, 0, header);
   const auto report = Convert(folder.options());
   EXPECT_EQ(ExitCode(report.status().code()), 4);
-  EXPECT_THAT(report.status().message(), HasSubstr("no space: the outputs need 2814749"));
+  EXPECT_THAT(report.status().message(), HasSubstr("no space: the outputs need 256.0 TiB, "));
   EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
   EXPECT_FALSE(fs::exists(folder.options().target.folder));
 }

@@ -109,5 +109,23 @@ TEST(ParameterCountTest, TextIsInUnitsThatPeopleWrite) {
   for (const auto& row : rows) EXPECT_EQ(ParameterCountText(row.count), row.text) << row.count;
 }
 
+TEST(FormatBytesTest, OneDecimalInTheUnitThatFits) {
+  const struct {
+    uint64_t bytes;
+    const char* text;
+  } rows[] = {
+      {0, "0 B"},
+      {1023, "1023 B"},
+      {1024, "1.0 KiB"},
+      {1536, "1.5 KiB"},
+      {(uint64_t{1} << 20) - 1, "1.0 MiB"},
+      {uint64_t{1} << 20, "1.0 MiB"},
+      {uint64_t{34} << 30, "34.0 GiB"},
+      {uint64_t{3} << 40, "3.0 TiB"},
+      {UINT64_MAX, "16.0 EiB"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(FormatBytes(row.bytes), row.text);
+}
+
 }  // namespace
 }  // namespace reshard

@@ -102,19 +102,6 @@ std::string PrintableNames(const std::vector<std::string>& names, uint64_t count
   return more == 0 ? text : fmt::format("{} and {} more", text, more);
 }
 
-std::string FormatBytes(uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  // What would be printed as 1024.0 belongs to the next unit.
-  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
 std::string FormatRate(uint64_t bytes, double seconds) {
   if (seconds <= 0) return "";
   return FormatBytes(static_cast<uint64_t>(static_cast<double>(bytes) / seconds)) + "/s";

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
@@ -26,9 +27,6 @@ std::string PrintableText(std::string_view text);
 // Returns "a, b, c and 3 more": at most 3 of `names`, which are the first of `count`; "(empty)"
 // stands for one without a name.
 std::string PrintableNames(const std::vector<std::string>& names, uint64_t count);
-
-// Returns "512 B", "1.5 KiB", "34.0 GiB".
-std::string FormatBytes(uint64_t bytes);
 
 // Returns "345.0 MiB/s", or "" when no time has passed.
 std::string FormatRate(uint64_t bytes, double seconds);
