@@ -55,12 +55,10 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
                  const std::vector<std::string>& examples)
     : app_(*parent.add_subcommand(name, description)), full_name_(name) {
   if (parent.get_parent() != nullptr) full_name_ = parent.get_name() + " " + name;
-  app_.add_flag("--json", json_, "Print the data as one JSON document on standard output")
-      ->group(kOutputGroup);
+  app_.add_flag("--json", json_, "Print the data as one JSON document")->group(kOutputGroup);
   app_.add_flag("-q,--quiet", quiet_, "Print no notes, summary or progress")->group(kOutputGroup);
   app_.add_flag("-v,--verbose", verbose_, "Print more")->group(kOutputGroup);
-  app_.add_option("--log-file", log_file_,
-                  "Append everything printed on standard error to FILE, with times")
+  app_.add_option("--log-file", log_file_, "Append standard error to FILE, with times")
       ->type_name("FILE")
       ->group(kOutputGroup);
   std::string footer = "Examples:\n";
@@ -92,7 +90,7 @@ int Command::Start() {
 
 void Command::AddJsonLinesOption() {
   app_.add_flag("--json-lines", json_lines_,
-                "Print progress, warnings, and the data or an error, as one JSON object a line")
+                "Print progress, warnings and data, or an error, as one JSON object a line")
       ->group(kOutputGroup)
       ->excludes(FindOption(app_, "--json"));
 }
@@ -154,16 +152,22 @@ std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {
-  std::string out =
-      make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
+  std::string out = make_description(app) + make_usage(app, name) + make_positionals(app);
+  std::string left_out;
   for (const std::string& group : OptionGroups(*app)) {
+    if (common_only_ && group != kCommonGroup && group != kOutputGroup) {
+      left_out += (left_out.empty() ? "" : ", ") + group;
+      continue;
+    }
     const std::vector<const CLI::Option*> options =
         app->get_options([&group](const CLI::Option* option) {
           return option->get_group() == group && option->nonpositional();
         });
     if (!options.empty()) out += make_group(group, false, options);
   }
-  return out + make_subcommands(app, mode) + '\n' + make_footer(app);
+  out += make_subcommands(app, mode) + '\n' + make_footer(app);
+  if (!left_out.empty()) out += fmt::format("`{} --help` has more: {}\n", name, left_out);
+  return out;
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

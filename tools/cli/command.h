@@ -76,7 +76,7 @@ CLI::Validator WholeNumber(size_t most_digits = 18);
 // Adds the option --jobs; without it `jobs` is as many as there are cores, but 4 at most.
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
 
-// Descriptions in lines of 80 columns, and no lists of what excludes what. Stateless.
+// Descriptions in lines of 80 columns, and no lists of what excludes what.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() {
@@ -89,6 +89,12 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override;
   std::string make_subcommand(const CLI::App* command) const override;
+
+  // From now on only the common options and those of the output: what -h prints.
+  void LeaveOutGroups() { common_only_ = true; }
+
+ private:
+  bool common_only_ = false;
 };
 
 }  // namespace reshard

@@ -49,7 +49,9 @@ std::string LastWord(const CommandEntry& command);
 // Returns the first clause of a description, for a list of options beside one another.
 std::string ShortDescription(const std::string& description);
 
-// The heading of the options that every command has; it comes last.
+// The headings of a command's common options, which come first, and of those that every command
+// has, which come last.
+inline constexpr const char* kCommonGroup = "Options";
 inline constexpr const char* kOutputGroup = "Output";
 
 // Returns the headings of a command's options in the order of --help.

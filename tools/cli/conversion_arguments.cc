@@ -80,18 +80,18 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
   add("--src_checkpoint,--src_ckpt_dir", source_, "SRC", "The same as SRC");
   add("--dst_checkpoint_dir,--dst_checkpoint,--dst_ckpt_dir", target_, "DST", "The same as DST");
   add("--src_strategy,--src_ckpt_strategy", source_strategy_, "S",
-      "The same as --src-strategy; None or an empty value means none")
+      "As --src-strategy; None or empty: no strategy")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--src-strategy"));
   add("--dst_strategy,--dst_ckpt_strategy", target_strategy_, "D",
-      "The same as --dst-strategy; None or an empty value means none")
+      "As --dst-strategy; None or empty: no strategy")
       ->expected(0, 1)
       ->excludes(FindOption(app, "--dst-strategy"));
   add("--transform_by_rank", by_rank_, "True|False",
-      "Convert only the target rank of --rank_id (default False: all ranks)")
+      "Only target rank --rank_id (default False: all)")
       ->transform(Truth())
       ->excludes(FindOption(app, "--rank"));
-  add("--rank_id", rank_, "N", "Target rank for --transform_by_rank True (default 0)")
+  add("--rank_id", rank_, "N", "Target rank for --transform_by_rank (default 0)")
       ->transform(WholeNumber())
       ->excludes(FindOption(app, "--rank"));
   add("--world_size", world_size_, "W", "Fail unless there are W target ranks")
@@ -147,28 +147,25 @@ std::vector<CLI::Option*> AddFormatOptions(CLI::App& app, TargetSpec& target) {
           ->type_name("ckpt|safetensors|unified|huggingface")
           ->check(CLI::IsMember({"ckpt", "safetensors", "unified", "huggingface"}).description("")),
       app.add_option("--part-size", target.part_size,
-                     "Bytes of tensors in a file of --format unified; units as for --shard-size "
-                     "(default 3G)")
+                     "Size of a file of --format unified (default 3G)")
           ->type_name("SIZE")
           ->transform(ByteSize(SizeUnits::kBytesDecimal))
           ->default_str(""),
       app.add_option("--shard-size", target.shard_size,
-                     "Bytes of tensors in a file of --format huggingface. K, M, G, T and KiB, MiB, "
-                     "... are powers of 1024; KB, MB, ... are powers of 1000 (default 5GB)")
+                     "Size of a file of --format huggingface (default 5GB; 1GB is 1000^3 bytes, 1G "
+                     "is 1024^3)")
           ->type_name("SIZE")
           ->transform(ByteSize(SizeUnits::kBytesDecimal))
           ->default_str(""),
       app.add_option("--names", target.names,
-                     "Names of the target files, with {rank}, {prefix} and {ext} (default "
-                     "rank_{rank}/{prefix}{rank}.{ext})")
+                     "Names of the target files (default rank_{rank}/{prefix}{rank}.{ext})")
           ->type_name("PATTERN")};
 }
 
 void ConversionArguments::AddTo(CLI::App& app) {
   AddPositional(app, "SRC", options_.source.path,
-                "Folder with rank_N/*.ckpt or *.safetensors, or a pattern with {rank}, such as "
-                "node{rank}/net-1_100.ckpt. Without a source strategy also one file, a unified "
-                "folder or a Hugging Face folder")
+                "Folder with rank_N/*.ckpt or *.safetensors, a pattern such as node{rank}/a.ckpt, "
+                "or full tensors: a file, a unified or Hugging Face folder")
       ->required(false);
   AddPositional(app, "DST", options_.target.folder,
                 "Target folder, made if it is missing; it gets files rank_N/PREFIXN.ckpt")
@@ -176,12 +173,11 @@ void ConversionArguments::AddTo(CLI::App& app) {
   app.parse_complete_callback([this] { Complete(); });
   const auto begin_group = [&app](const char* name) { app.option_defaults()->group(name); };
   AddStrategyOptions(app, options_.source.strategy, options_.target.strategy);
-  AddRankOption(app, options_.selection.ranks,
-                "Write only these target ranks, such as 3 or 0-7,9; repeatable");
+  AddRankOption(app, options_.selection.ranks, "Write only these target ranks, such as 3 or 0-7,9");
   app.add_flag("--force", options_.force, "Replace existing outputs");
   app.add_flag("--resume", resume_,
-               "Keep the files that an interrupted run of the same command finished; =verify "
-               "checks their digests first")
+               "Keep what an interrupted run of the same command finished; =verify checks its "
+               "digests first")
       ->type_name("[=verify]")
       ->check(CLI::IsMember({"true", "verify"}).description(""));
   begin_group("Source");
@@ -196,45 +192,42 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("P");
   AddFormatOptions(app, options_.target);
   FindOption(app, "--format")->group("Options");
-  app.add_flag("--prune", options_.prune,
-               "After publication, remove the files that only the replaced manifest lists");
+  app.add_flag("--prune", options_.prune, "Remove files that only the replaced manifest lists");
   AddEncryptOptions(app, options_.target.encryption, options_.target.encryption_key);
   app.add_flag("--crc", options_.target.states_crc,
-               "Write a CRC-32 into each file, for load_checkpoint(crc_check=True)");
+               "Add a CRC-32, for load_checkpoint(crc_check=True)");
   begin_group("Parameters");
   choice_.AddTo(app);
   app.add_option("--dtype-overflow", dtype_overflow_,
-                 "What to do if --dtype makes finite values infinite or NaN: warn, or convert "
-                 "nothing (default warn)")
+                 "What to do if --dtype makes finite values infinite or NaN (default warn)")
       ->type_name("warn|error")
       ->check(CLI::IsMember({"warn", "error"}).description(""));
   AddUnmatchedOption(app, options_.selection.unmatched);
   begin_group("Checks");
   app.add_flag("--check-replicas", check_replicas_,
-               "Compare the replicas in the source before writing: all bytes (=all, or no word), a "
-               "sample (the default), or none; exit 3 if they differ")
+               "Compare the source's replicas before writing: all bytes, a sample (default) or "
+               "none; exit 3 if they differ")
       ->type_name("[=none|sample|all]")
       ->check(CLI::IsMember({"true", "none", "sample", "all"}).description(""));
   app.add_option("--reference", options_.checks.reference,
-                 "Refuse to convert if dtypes or full shapes differ from those in FILE, a full "
-                 "checkpoint of the same model")
+                 "Refuse other dtypes or full shapes than those of FILE, a full checkpoint of the "
+                 "same model")
       ->type_name("FILE");
   app.add_option("--expect-parameters", expected_parameters_,
-                 "Refuse to convert if the source's weights do not add up to N parameters, rounded "
-                 "to the digits given; K, M, B and T are powers of 1000, as in 6.74B")
+                 "Refuse a source of more or fewer parameters, as in 6.74B; counted to the digits "
+                 "that are given")
       ->type_name("N")
       ->check(CLI::Validator(
           [](std::string& text) { return ParseParameterCount(text).status().message(); }, ""));
   app.add_flag("--no-checksum", no_checksum_,
-               "Neither check nor write checksums; reshard verify can then compare only sizes");
+               "Neither check nor write checksums; verify then compares sizes only");
   begin_group("Run");
-  AddJobsOption(
-      app, options_.run.jobs,
-      "Threads that gather and write; 0 is one per core (default: one per core, at most 4)");
+  AddJobsOption(app, options_.run.jobs,
+                "Threads; 0 is one per core (default: one per core, but at most 4)");
   AddMemoryLimitOption(app, options_.memory_limit);
-  app.add_option("--io", io_,
-                 "How to reach files: map or pread for sources, direct or buffered for targets, or "
-                 "one of each, such as map,buffered (default auto)")
+  app.add_option(
+         "--io", io_,
+         "map or pread for sources, direct or buffered for targets, or one of each (default auto)")
       ->type_name("auto|map|pread|direct|buffered[,HOW]")
       ->check(CLI::Validator([](std::string& text) { return ParseIo(text).error; }, ""));
   begin_group("Options");

@@ -92,8 +92,7 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
           ->group("Run");
   AddWaitOption(app(), waiting_)->needs(shard)->group("Run");
   app()
-      .add_option("--report", page_,
-                  "Also draw the conversion and its run as one HTML file; see reshard report")
+      .add_option("--report", page_, "Also draw the run as one HTML file (reshard report)")
       ->type_name("FILE")
       ->group("Run");
   arguments_.AddMindFormersTo(app());

@@ -82,8 +82,9 @@ int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
 
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Converts sharded MindSpore checkpoints to another sharding, as a copy.", "reshard");
-  app.formatter(std::make_shared<HelpFormatter>());  // the commands' too
-  app.set_help_flag("-h,--help", "Print this help");
+  const auto formatter = std::make_shared<HelpFormatter>();
+  app.formatter(formatter);  // the commands' too
+  app.set_help_flag("-h,--help", "Print this help; -h: the common options only");
   app.set_version_flag("-V,--version", fmt::format("reshard {}", kVersion))
       ->description("Print the version");
   app.group("Commands");  // as the commands take it over
@@ -117,6 +118,7 @@ int RunCommandLine(int argc, char** argv) {
 
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   SpellAsOptions(words);
+  if (std::find(words.begin(), words.end(), "-h") != words.end()) formatter->LeaveOutGroups();
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {

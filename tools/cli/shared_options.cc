@@ -49,20 +49,17 @@ std::optional<CastRule> ParseCastRule(std::string_view text) {
 
 void AddStrategyOptions(CLI::App& app, std::string& source, std::string& target) {
   app.add_option("--src-strategy", source,
-                 "Strategy of the source: a file, or a folder of stage files. Without it the "
-                 "source holds full tensors")
+                 "Strategy of the source, a file or a folder of stage files; none: full tensors")
       ->type_name("S");
   app.add_option("--dst-strategy", target,
-                 "Strategy of the target: a file, or a folder of stage files. Without it one rank "
-                 "gets full tensors")
+                 "Strategy of the target, as above; none: full tensors in one rank")
       ->type_name("D");
 }
 
 CLI::Option* AddSuffixOption(CLI::App& app, std::string& suffix) {
   return app
       .add_option("--suffix", suffix,
-                  "Take the checkpoints whose names end in -EPOCH_STEP, as in --suffix=-1_100 "
-                  "(default: the latest)")
+                  "Take the checkpoints -EPOCH_STEP, as in --suffix=-1_100 (default: the latest)")
       ->type_name("-E_S");
 }
 
@@ -124,8 +121,7 @@ CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>&
   return app
       .add_option_function<std::vector<std::string>>(
           kName, set,
-          "File of source rank RANK, instead of SRC; repeatable. With --rank, the files that these "
-          "target ranks need are enough")
+          "File of one source rank, instead of SRC; with --rank, those that these ranks need")
       ->type_name("RANK=FILE")
       ->allow_extra_args(false);
 }
@@ -133,8 +129,8 @@ CLI::Option* AddSourceFilesOption(CLI::App& app, std::map<int64_t, std::string>&
 CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths) {
   return app
       .add_option("--group-info", paths,
-                  "File group_info.pb of the training run, or a pattern with {rank}; repeatable. "
-                  "Ranks in one list replace each other where a shard is missing")
+                  "group_info.pb of the training run, or a pattern with {rank}; ranks in one list "
+                  "replace each other")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }
@@ -159,8 +155,8 @@ std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, 
         ->type_name(type);
   };
   CLI::Option* const file = add("-file", EncryptionKey::FromFile, "FILE", words);
-  CLI::Option* const variable = add("-env", EncryptionKey::FromEnvironment, "VAR",
-                                    "Environment variable that holds this key");
+  CLI::Option* const variable =
+      add("-env", EncryptionKey::FromEnvironment, "VAR", "Environment variable with this key");
   variable->excludes(file);
   return {file, variable};
 }
@@ -168,21 +164,19 @@ std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, 
 }  // namespace
 
 std::vector<CLI::Option*> AddKeyOptions(CLI::App& app, std::shared_ptr<const EncryptionKey>& key) {
-  return AddKeys(app, "--key",
-                 "File that holds the key of encrypted .ckpt files: 16, 24 or 32 bytes", key);
+  return AddKeys(app, "--key", "File with the key of encrypted .ckpt files", key);
 }
 
 std::vector<CLI::Option*> AddEncryptKeyOptions(CLI::App& app,
                                                std::shared_ptr<const EncryptionKey>& key) {
-  return AddKeys(app, "--encrypt-key", "File that holds the key for the target files", key);
+  return AddKeys(app, "--encrypt-key", "File with the key for the target files", key);
 }
 
 void AddEncryptOptions(CLI::App& app, std::optional<EncryptionMode>& mode,
                        std::shared_ptr<const EncryptionKey>& key) {
   app.add_option_function<std::string>(
          "--encrypt", [&mode](const std::string& name) { mode = ParseEncryptionMode(name); },
-         "Encrypt the target .ckpt files in MODE: AES-GCM, AES-CBC or SM4-CBC; needs "
-         "--encrypt-key-file or --encrypt-key-env")
+         "Encrypt the target .ckpt files by AES-GCM, AES-CBC or SM4-CBC; needs one of the next two")
       ->type_name("MODE")
       ->check(CLI::IsMember({"AES-GCM", "AES-CBC", "SM4-CBC"}).description(""));
   AddEncryptKeyOptions(app, key);
@@ -200,25 +194,21 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
   const auto add_casts = [this](const std::vector<std::string>& rules) {
     for (const std::string& rule : rules) casts_.push_back(*ParseCastRule(rule));
   };
-  return {app.add_option("--include", include_,
-                         "Only parameters whose source names match GLOB; repeatable")
+  return {app.add_option("--include", include_, "Only parameters whose source names match GLOB")
               ->type_name("GLOB")
               ->allow_extra_args(false),
-          app.add_option(
-                 "--exclude", exclude_,
-                 "No parameters whose names match GLOB; repeatable, and stronger than --include")
+          app.add_option("--exclude", exclude_, "Leave out what matches GLOB; wins over --include")
               ->type_name("GLOB")
               ->allow_extra_args(false),
           app.add_option("--rename", rename_file_,
-                         "JSON file of names in the target: {\"old name\": \"new name\", ...}, or "
-                         "{\"patterns\": {\"old.*\": \"new.*\", ...}}")
+                         "JSON file of new names: {\"old name\": \"new name\"} or {\"patterns\": "
+                         "{\"old.*\": \"new.*\"}}")
               ->type_name("MAP.json"),
           app.add_option_function<std::vector<std::string>>(
                  "--dtype", add_casts,
-                 "Cast floating-point tensors whose source names match GLOB to TYPE: float16, "
-                 "bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, or keep; repeatable, the "
-                 "first match counts. TYPE alone casts all but optimizer states and tensors of one "
-                 "element")
+                 "Cast floats whose source names match GLOB (without it: all but optimizer states "
+                 "and tensors of one element) to TYPE: float16, bfloat16, float32, float64, "
+                 "float8_e4m3fn, float8_e5m2 or keep; the first match counts")
               ->type_name("[GLOB=]TYPE")
               ->allow_extra_args(false)
               ->check(CLI::Validator(
@@ -234,9 +224,9 @@ std::vector<CLI::Option*> ChoiceOptions::AddTo(CLI::App& app) {
 
 CLI::Option* NameMapOption::AddTo(CLI::App& app) {
   return app
-      .add_option("--name-map", file_,
-                  "JSON file of names that differ in the source from strategies and outputs: "
-                  "{\"name\": \"name in the source\", ...}")
+      .add_option(
+          "--name-map", file_,
+          "JSON file {\"name\": \"name in the source\", ...}, where the source has other names")
       ->type_name("MAP.json");
 }
 
@@ -255,11 +245,10 @@ Status NameMapOption::Fill(SourceSpec& source) const {
 }
 
 void NameFilter::AddTo(CLI::App& app, const std::string& include) {
-  app.add_option(include, include_, "Only parameters whose names match GLOB; repeatable")
+  app.add_option(include, include_, "Only parameters whose names match GLOB")
       ->type_name("GLOB")
       ->allow_extra_args(false);
-  app.add_option("--exclude", exclude_,
-                 "No parameters whose names match GLOB; repeatable, and stronger than --include")
+  app.add_option("--exclude", exclude_, "Leave out what matches GLOB; wins over --include")
       ->type_name("GLOB")
       ->allow_extra_args(false);
 }
@@ -342,8 +331,8 @@ CLI::Validator ByteSize(SizeUnits units) {
 CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes) {
   return app
       .add_option("--memory-limit", bytes,
-                  "Use at most SIZE bytes of memory, page cache included; K, M, G and T are powers "
-                  "of 1024 (default 256M, or a quarter of the machine's memory if that is less)")
+                  "Use at most SIZE, page cache included (default 256M, or a quarter of the memory "
+                  "if less)")
       ->type_name("SIZE")
       ->transform(ByteSize());
 }
@@ -355,11 +344,9 @@ CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& p
                                : UnmatchedPolicy::kCopy;
   };
   return app
-      .add_option_function<std::string>(
-          "--unmatched", set,
-          "What to do with a parameter that only one of the two strategies describes (default "
-          "copy). error also refuses a tensor that neither describes; an explicit copy allows "
-          "names that do not fit the strategy")
+      .add_option_function<std::string>("--unmatched", set,
+                                        "What to do with a parameter that only one of the two "
+                                        "strategies describes (default copy)")
       ->type_name("copy|drop|error")
       ->check(CLI::IsMember({"copy", "drop", "error"}).description(""));
 }
@@ -377,8 +364,7 @@ CLI::Option* AddWaitOption(CLI::App& app, LockWaiting& waiting) {
   return app
       .add_option_function<int64_t>(
           "--wait", [&waiting](int64_t seconds) { waiting.most = std::chrono::seconds(seconds); },
-          "Wait at most SECONDS for a process that stands still or is publishing, then exit 6 "
-          "(default: for ever)")
+          "Wait at most SECONDS for another process, then exit 6 (default: for ever)")
       ->type_name("SECONDS")
       ->transform(WholeNumber(kMostDigits));
 }

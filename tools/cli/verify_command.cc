@@ -211,7 +211,7 @@ void VerifyCommand::AddAgainst() {
   name_map_.AddTo(app())->group(kWithAgainst);
   AddSuffixOption(app(), against_.source.suffix)->group(kWithAgainst);
   AddRankOption(app(), against_.selection.ranks,
-                "Compare only these target ranks, such as 3 or 0-7,9; repeatable")
+                "Compare only these target ranks, such as 3 or 0-7,9")
       ->group(kWithAgainst);
   AddGroupInfoOption(app(), against_.source.group_info)->group(kWithAgainst);
   AddKeyOptions(app(), against_.source.key);
