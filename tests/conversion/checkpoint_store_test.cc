@@ -173,7 +173,7 @@ TEST_F(ShardedCheckpointTest, TakesAStrategyOfMemory) {
   EXPECT_EQ(without.status().code(), StatusCode::kInvalidArgument);
   const auto file = ShardedCheckpoint::Open(source + "/rank_0/net-1_1.ckpt", QuartersAndHalves());
   EXPECT_EQ(file.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(file.status().message(), HasSubstr("source strategy (the strategy)"));
+  EXPECT_THAT(file.status().message(), Naming("(the strategy)"));
 }
 
 TEST_F(ShardedCheckpointTest, ReadsManyBoxesAtATime) {
@@ -300,8 +300,7 @@ TEST_F(ShardedCheckpointTest, ReadsAnyBoxFromWhicheverFilesHoldIt) {
   std::filesystem::remove_all(folder_.path() / "src" / "rank_3");  // bias is in rank 2 too
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  EXPECT_THAT(checkpoint->warnings(),
-              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("missing: 3"))));
+  EXPECT_THAT(checkpoint->warnings(), ElementsAre(Says(WarningCode::kMissingRanks, Naming(": 3"))));
 
   std::vector<std::byte> bytes(24);
   Status status = checkpoint->Read("weight", {{1, 2}, {3, 2}}, bytes);
@@ -336,7 +335,7 @@ TEST_F(ShardedCheckpointTest, RefusesBoxesAndDestinationsThatDoNotFit) {
   }
   const Status status = checkpoint->Read("weight", {{0, 0}, {1, 2}}, bytes);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("has 8 bytes, the destination 4"));
+  EXPECT_THAT(status.message(), Naming("8 bytes", " 4"));
 }
 
 TEST_F(ShardedCheckpointTest, TellsWhenAFileChanged) {

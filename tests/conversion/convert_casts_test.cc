@@ -161,8 +161,7 @@ TEST(ConvertCastsTest, RefusesValuesThatAreLost) {
     folder.options().checks.checksum = checksum;
     const auto report = Convert(folder.options());
     EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
-    EXPECT_THAT(report.status().message(),
-                HasSubstr("a cast made 2 finite values of the parameter \"w\" infinite or NaN"));
+    EXPECT_THAT(report.status().message(), Naming("2 ", "parameter \"w\""));
     EXPECT_THAT(ReadFolder(folder.options().target.folder), IsEmpty());
     folder.options().selection.casts = {{"*", DType::kBFloat16}};
     RunConvert(folder.options());
@@ -174,11 +173,11 @@ TEST(ConvertCastsTest, RefusesWhatNothingIsCastTo) {
   folder.options().selection.casts = {{"*", DType::kInt8}};
   auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(report.status().message(), HasSubstr("cannot cast to Int8"));
+  EXPECT_THAT(report.status().message(), Naming("Int8"));
   folder.options().selection.casts = {{"*", DType::kFloat16}, {"*", {}}};
   report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(report.status().message(), HasSubstr("two rules for \"*\""));
+  EXPECT_THAT(report.status().message(), Naming("\"*\""));
 }
 
 TEST(ConvertCastsTest, RefusesFloatsThatAreNotCast) {
@@ -187,8 +186,7 @@ TEST(ConvertCastsTest, RefusesFloatsThatAreNotCast) {
   folder.options().selection.casts = {{"*", DType::kBFloat16}};
   const auto report = Convert(folder.options());
   EXPECT_EQ(report.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(report.status().message(),
-              HasSubstr("parameter \"w\": cannot cast Float8E5M2 to BFloat16"));
+  EXPECT_THAT(report.status().message(), Naming("parameter \"w\": ", "Float8E5M2", "BFloat16"));
   folder.options().selection.casts.insert(folder.options().selection.casts.begin(), {"w", {}});
   RunConvert(folder.options());
   EXPECT_EQ(folder.Target(0).front().dtype, DType::kFloat8E5M2);

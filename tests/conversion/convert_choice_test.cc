@@ -165,8 +165,7 @@ TEST(ConvertChoiceTest, PatternsRenameWhatTheyFit) {
   // A name that is another one's is an error like any other.
   options.force = true;
   options.selection.renames = {{{"w", "m.w"}}, {{"adam_m.*", "m.*"}}};
-  EXPECT_THAT(Convert(options).status().message(),
-              HasSubstr("\"adam_m.w\" and \"w\" would both be written as \"m.w\""));
+  EXPECT_THAT(Convert(options).status().message(), Naming("\"adam_m.w\"", "\"w\"", "\"m.w\""));
 }
 
 // A text, an empty text, a MapTensor of two Values and one without entries, then a tensor.
@@ -220,8 +219,7 @@ TEST(ConvertChoiceTest, OtherFormatsRefuseMapsAndLeaveTextsOut) {
     ConvertOptions& options = folder.options();
     folder.WriteRank(0, Oddities(""));
     options.target.format = format;
-    EXPECT_THAT(Refused(folder, StatusCode::kUnsupported),
-                HasSubstr("parameter \"map\": safetensors files have no type for a MapTensor"));
+    EXPECT_THAT(Refused(folder, StatusCode::kUnsupported), Naming("parameter \"map\": "));
     EXPECT_EQ(Plan(options).status().code(), StatusCode::kUnsupported);
     options.selection.exclude = {"map"};
     EXPECT_THAT(Refused(folder, StatusCode::kUnsupported), HasSubstr("parameter \"none\""));
@@ -281,9 +279,7 @@ TEST(ConvertChoiceTest, NothingLeftIsAnError) {
   SampleFolder folder;
   folder.options().selection.include = {"W", "Step"};
   EXPECT_THAT(Refused(folder, StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("nothing is left to be written: `include` and `exclude` leave out "
-                              "all 3 parameters"),
-                    HasSubstr("such as \"adam_m.w\"")));
+              Naming("`include`", "`exclude`", "all 3 ", "\"adam_m.w\""));
 }
 
 TEST(ConvertChoiceTest, WarnsOfWhatFitsNothing) {
@@ -377,18 +373,14 @@ TEST(ConvertReferenceTest, TellsAStrategyThatDoesNotBelongToTheSource) {
   options.selection.renames.names = {{"w", "model.w"}};  // the reference has the source's names
   EXPECT_THAT(RunConvert(options).warnings,
               ElementsAre(Says(WarningCode::kNotInReference,
-                               AllOf(HasSubstr("1 of 3 parameters are not in the reference "),
-                                     HasSubstr("full.ckpt, which cannot tell their full shapes: "
-                                               "\"adam_m.w\"")))));
+                               Naming("1 of 3 ", "full.ckpt", ": \"adam_m.w\""))));
 
   ConversionFolder wrong({{"w", kTwice}, {"adam_m.w", kTwice}}, {});
   wrong.WriteStage({kMoment, kWeight, kStep}, kLayouts, 2);
   wrong.options().checks.reference = options.checks.reference;
   wrong.options().checks.replicas = CheckReplicas::kNone;
   const std::string message = Refused(wrong, StatusCode::kMismatch);
-  EXPECT_THAT(
-      message,
-      HasSubstr("1 of 3 parameters have another dtype or full shape than in the reference "));
+  EXPECT_THAT(message, Naming("1 of 3 ", "full.ckpt"));
   EXPECT_THAT(message, HasSubstr("\n  \"w\": expected Float32 [8, 3], found Float32 [4, 3]"));
   EXPECT_EQ(Plan(wrong.options()).status().message(), message);
   wrong.options().selection.exclude = {"w"};

@@ -49,9 +49,7 @@ TEST(MissingRanksTest, AreAWarningWhereReplicasServe) {
   folder.RemoveRank(3);
   const ConvertReport report = RunConvert(folder);
   EXPECT_THAT(report.warnings,
-              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("2 of ranks 0-3 (by "))));
-  EXPECT_THAT(report.warnings, ElementsAre(Says(WarningCode::kMissingRanks,
-                                                HasSubstr("src.ckpt) are missing: 0, 3"))));
+              ElementsAre(Says(WarningCode::kMissingRanks, Naming("0-3", "src.ckpt", ": 0, 3"))));
   EXPECT_THAT(report.source_ranks, ElementsAre(1, 2));
   for (const int64_t rank : {0, 1}) {
     EXPECT_THAT(folder.Target(rank), ElementsAre(NaiveShard(kWeight, kRowsOf2, rank), Step(0)));
@@ -64,9 +62,7 @@ TEST(MissingRanksTest, AreNamedWhereAPartIsInNoFile) {
   folder.RemoveRank(2);
   folder.RemoveRank(3);
   EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("parameter \"w\": box [4:8, 0:3] of the full shape [8, 3] is in no "
-                              "source file"),
-                    HasSubstr("puts it in ranks 2-3: add the folder of one of these ranks")));
+              Naming("parameter \"w\"", "[4:8, 0:3]", "[8, 3]", "ranks 2-3"));
   // The other half can be had.
   folder.options().selection.ranks = {0};
   EXPECT_THAT(RunConvert(folder).warnings, IsEmpty());
@@ -77,18 +73,15 @@ TEST(MissingRanksTest, ManyAreRanges) {
   const ParameterLayout all = MakeLayout({64}, {{-1, -1}});
   ConversionFolder folder({{"w", all}}, {});
   folder.WriteRank(40, {kWeight});
-  EXPECT_THAT(
-      RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kMissingRanks, AllOf(HasSubstr("63 of ranks 0-63"),
-                                                         HasSubstr("are missing: 0-39, 41-63")))));
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kMissingRanks, Naming("0-63", ": 0-39, 41-63"))));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight));
 }
 
 TEST(MissingRanksTest, NoneOfTheRanksIsAnError) {
   ConversionFolder folder({{"w", kRowsOf2}}, {});
   folder.WriteRank(2, {kWeight});
-  EXPECT_THAT(RefusedAsMismatch(folder), AllOf(HasSubstr("/source: expected ranks 0-1 (by "),
-                                               HasSubstr("src.ckpt), found only rank 2")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("/source: ", "ranks 0-1", "src.ckpt", "rank 2"));
 }
 
 TEST(RankFoldersTest, BeyondDevicesTimesStagesMeanAnotherStrategy) {
@@ -98,19 +91,14 @@ TEST(RankFoldersTest, BeyondDevicesTimesStagesMeanAnotherStrategy) {
   folder.WriteStage({other}, {{"v", kRowsOf2}}, 2, 2);
   folder.WriteRank(4, "not even a checkpoint");
   folder.WriteRank(1000, {kWeight});
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("/source: expected ranks 0-3 (by "),
-                    HasSubstr(": 4, 1000; give the strategy that the checkpoint was saved with")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("/source: ", "ranks 0-3", ": 4, 1000;"));
 }
 
 TEST(RankFoldersTest, SeveralWithoutAStrategyAreNotFullTensors) {
   ConversionFolder folder({}, {{"w", kRowsOf2}});
   folder.WriteRank(0, {kWeight});
   folder.WriteRank(1, {kWeight});
-  EXPECT_THAT(
-      RefusedAsMismatch(folder),
-      AllOf(HasSubstr("/source: expected rank 0 (by no source strategy), found 1 rank more"),
-            HasSubstr("or, where each rank has full tensors, one of the files")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("/source: ", "rank 0", "1 rank "));
 }
 
 // What was saved without redundancy: each shard in one of the files that could hold it.
@@ -136,9 +124,7 @@ TEST(SavedWithoutRedundancyTest, AShardThatIsInNoFileIsNamed) {
   ConversionFolder folder({{"w", kRowsTwice}}, {{"w", kRowsOf4}});
   for (const int64_t rank : {0, 1}) folder.WriteRank(rank, {NaiveShard(kWeight, kRowsTwice, rank)});
   for (const int64_t rank : {2, 3}) folder.WriteRank(rank, {Step(0)});
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("box [4:8, 0:3] of the full shape [8, 3] is in no source file"),
-                    HasSubstr("puts it in ranks 2-3, and these files do not have it")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("[4:8, 0:3]", "[8, 3]", "ranks 2-3"));
 }
 
 TEST(SavedWithoutRedundancyTest, WhatIsCopiedComesFromARankOfTheSameBox) {
@@ -158,8 +144,7 @@ TEST(SavedWithoutRedundancyTest, WhatIsCopiedComesFromARankOfTheSameBox) {
   }
   folder.WriteRank(2, {NaiveShard(kWeight, kRowsOf4, 2)});
   folder.options().force = true;
-  EXPECT_THAT(Convert(folder.options()).status().message(),
-              HasSubstr("box [0:2, 0:1] of the full shape [4, 1] is in no source file"));
+  EXPECT_THAT(Convert(folder.options()).status().message(), Naming("[0:2, 0:1]", "[4, 1]"));
 }
 
 TEST(SafetensorsTargetTest, MetadataThatAParameterHasTheNameOfIsLeftOut) {
@@ -171,8 +156,7 @@ TEST(SafetensorsTargetTest, MetadataThatAParameterHasTheNameOfIsLeftOut) {
   folder.options().force = true;
   folder.options().target.format = TargetFormat::kSafetensors;
   EXPECT_THAT(RunConvert(folder).warnings,
-              testing::Contains(Says(WarningCode::kLeftOut,
-                                     AllOf(HasSubstr("metadata"), HasSubstr("\"format\"")))));
+              testing::Contains(Says(WarningCode::kLeftOut, Naming("metadata", "\"format\""))));
 }
 
 TEST(UnifiedTargetTest, WhatTheFirstRankLacksIsNamed) {
@@ -182,11 +166,8 @@ TEST(UnifiedTargetTest, WhatTheFirstRankLacksIsNamed) {
       1, {NaiveShard(kWeight, kRowsOf2, 1), Step(1), MakeTensor("late", DType::kBool, {1})});
   folder.options().target.strategy.clear();
   folder.options().target.format = TargetFormat::kUnified;
-  EXPECT_THAT(
-      RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kWithoutLayout,
-                       AllOf(HasSubstr("1 parameter in no strategy and not in the file of rank"),
-                             HasSubstr("\"late\"")))));
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kWithoutLayout, Naming("\"late\""))));
 }
 
 // The files that are there show that each holds what the others do not.
@@ -198,8 +179,7 @@ TEST(SavedWithoutRedundancyTest, AParameterOfAMissingRankIsAnError) {
                           {{"w", kRowsOf2}, {"v", kRowsOf2}, {"x", kRowsOf2}});
   folder.WriteRank(0, {kWeight});
   folder.WriteRank(1, {other});
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("1 parameters of"), HasSubstr("\"x\""), HasSubstr("missing rank 2")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("\"x\"", "rank 2"));
   folder.WriteRank(2, {lost});
   RunConvert(folder);
 }
@@ -236,28 +216,23 @@ class UnmatchedTest : public testing::Test {
 TEST_F(UnmatchedTest, IsCopiedWithAWarningThatCountsAndNames) {
   EXPECT_THAT(
       RunConvert(folder_).warnings,
-      ElementsAre(Says(WarningCode::kUnmatchedParameters,
-                       AllOf(HasSubstr("2 parameters in only one of the two strategies, copied"),
-                             HasSubstr(": \"fresh\", \"old\"")))));
+      ElementsAre(Says(WarningCode::kUnmatchedParameters, Naming("2 ", ": \"fresh\", \"old\""))));
   EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3),
                                              NaiveShard(old_, kRowsOf2, 1), fresh_, Step(0)));
 }
 
 TEST_F(UnmatchedTest, IsDroppedOnRequest) {
   folder_.options().selection.unmatched = UnmatchedPolicy::kDrop;
-  EXPECT_THAT(RunConvert(folder_).warnings,
-              ElementsAre(Says(
-                  WarningCode::kUnmatchedParameters,
-                  "2 parameters in only one of the two strategies, left out: \"fresh\", \"old\"")));
+  EXPECT_THAT(
+      RunConvert(folder_).warnings,
+      ElementsAre(Says(WarningCode::kUnmatchedParameters, Naming("2 ", ": \"fresh\", \"old\""))));
   EXPECT_THAT(folder_.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3), Step(0)));
 }
 
 TEST_F(UnmatchedTest, IsRefusedOnRequest) {
   folder_.options().selection.unmatched = UnmatchedPolicy::kError;
-  EXPECT_EQ(
-      RefusedAsMismatch(folder_),
-      "2 parameters are in only one of the two strategies: \"fresh\", \"old\"; `unmatched=copy` "
-      "takes them as they stand, `unmatched=drop` leaves them out");
+  EXPECT_THAT(RefusedAsMismatch(folder_),
+              Naming("2 ", ": \"fresh\", \"old\";", "`unmatched=copy`", "`unmatched=drop`"));
 }
 
 // What one strategy cuts and the other does not know is unmatched; here nothing says how it is cut.
@@ -271,31 +246,23 @@ TEST_F(WithoutLayoutTest, InTheSourceIsAWarningOrRefused) {
   for (const auto& target : {std::vector<NamedLayout>{}, {{"w", kRowsOf4}}}) {
     ConversionFolder folder({{"w", kRowsOf2}}, target);
     folder.WriteStage({kWeight, buffer_, element_, Step(0)}, {{"w", kRowsOf2}}, 2);
-    EXPECT_THAT(
-        RunConvert(folder).warnings,
-        ElementsAre(Says(
-            WarningCode::kWithoutLayout,
-            AllOf(HasSubstr("1 parameter without a layout in the source strategy, taken from one"),
-                  HasSubstr(": \"buffer\"")))));
+    EXPECT_THAT(RunConvert(folder).warnings,
+                ElementsAre(Says(WarningCode::kWithoutLayout, Naming("1 ", ": \"buffer\""))));
     folder.options().selection.unmatched = UnmatchedPolicy::kError;
     folder.options().target.folder += "2";
-    EXPECT_THAT(RefusedAsMismatch(folder),
-                HasSubstr("parameter \"buffer\" Int8 [2] has no layout"));
+    EXPECT_THAT(RefusedAsMismatch(folder), Naming("parameter \"buffer\" Int8 [2]"));
   }
 }
 
 TEST_F(WithoutLayoutTest, InTheTargetIsAWarningOrRefused) {
   ConversionFolder folder({}, {{"w", kRowsOf2}});
   folder.WriteRank(0, {kWeight, buffer_, element_});
-  EXPECT_THAT(
-      RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kWithoutLayout,
-                       "1 parameter without a layout in the target strategy, written in full for "
-                       "each rank: \"buffer\"")));
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kWithoutLayout, Naming("1 ", ": \"buffer\""))));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), buffer_, element_));
   folder.options().selection.unmatched = UnmatchedPolicy::kError;
   folder.options().target.folder += "2";
-  EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("no layout in the target strategy"));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("parameter \"buffer\""));
 }
 
 TEST_F(WithoutLayoutTest, OfOneDeviceThereIsNothingToCut) {
@@ -310,9 +277,7 @@ TEST(AbsentTest, ParametersOfTheStrategiesInNoFileAreAWarning) {
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   EXPECT_THAT(
       RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kAbsentParameters,
-                       "2 parameters of the strategies that no source file holds, left out: "
-                       "\"both\", \"in_target\"")));
+      ElementsAre(Says(WarningCode::kAbsentParameters, Naming("2 ", ": \"both\", \"in_target\""))));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1)));
 }
 
@@ -320,11 +285,8 @@ TEST(AbsentTest, WithoutATargetStrategyThoseOfTheSource) {
   ConversionFolder folder({{"0-w", kRowsOf2}, {"1-gone", kRowsOf2}}, {});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   folder.WriteStage({Step(1)}, {}, 2, 2);
-  EXPECT_THAT(
-      RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kAbsentParameters,
-                       HasSubstr("1 parameter of the strategies that no source file holds, left "
-                                 "out: \"gone\""))));
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kAbsentParameters, Naming("1 ", ": \"gone\""))));
   EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, Step(1)));
 }
 
@@ -335,10 +297,9 @@ TEST(AbsentTest, AFileWithoutParametersIsAWarning) {
   folder.WriteStage({Step(0)}, {}, 2, 2);
   EXPECT_THAT(
       RunConvert(folder).warnings,
-      ElementsAre(Says(WarningCode::kAbsentParameters, HasSubstr("left out: \"fresh\", \"v\"")),
+      ElementsAre(Says(WarningCode::kAbsentParameters, Naming(": \"fresh\", \"v\"")),
                   Says(WarningCode::kEmptyTargets,
-                       "2 empty target files, without a parameter, which MindSpore does not load: "
-                       "rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt")));
+                       Naming("2 ", ": rank_2/checkpoint_2.ckpt, rank_3/checkpoint_3.ckpt"))));
   EXPECT_THAT(folder.Target(1), ElementsAre(NaiveShard(kWeight, kRowsOf2, 1), Step(0)));
   EXPECT_EQ(ReadFolder(folder.options().target.folder).at(RankPath(2)), "");
 }
@@ -348,14 +309,12 @@ TEST(MissingRanksTest, AllOfAStageAreAnErrorWhereTheTargetNeedsIt) {
   ConversionFolder folder({{"0-w", kRowsOf2}, {"1-v", kRowsOf2}, {"1-old", kRowsOf2}},
                           {{"0-w", kRowsOf2}, {"1-v", kRowsOf2}});
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("src.ckpt: stage 1 has 1 parameters of the target"),
-                    HasSubstr("ranks 2-3"), HasSubstr("\"old\"")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("src.ckpt: stage 1 ", "ranks 2-3", "\"old\""));
   folder.options().selection.unmatched = UnmatchedPolicy::kDrop;
   EXPECT_THAT(RefusedAsMismatch(folder), HasSubstr("\"v\""));
   folder.options().selection.ranks = {0, 1};
   EXPECT_THAT(RunConvert(folder).warnings,
-              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("are missing: 2-3"))));
+              ElementsAre(Says(WarningCode::kMissingRanks, Naming(": 2-3"))));
 }
 
 TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
@@ -371,8 +330,7 @@ TEST(StatedShapeTest, OfJsonIsAWarningWhereItDisagrees) {
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   EXPECT_THAT(RunConvert(folder).warnings,
               ElementsAre(Says(WarningCode::kOtherShapes,
-                               AllOf(HasSubstr("tensor_shape"), HasSubstr("\"w\""),
-                                     HasSubstr("[8, 3]"), HasSubstr("dst.json: [8, 4]")))));
+                               Naming("tensor_shape", "\"w\"", "[8, 3]", "dst.json: [8, 4]"))));
   EXPECT_THAT(folder.Target(3), ElementsAre(NaiveShard(kWeight, kRowsOf4, 3)));
 }
 
@@ -380,19 +338,17 @@ TEST(DivisionTest, ADimensionThatDoesNotDivideIsNamedAndSwappedStrategiesAreAske
   // Two ranks of 3 rows each; by the swapped strategies it would be three such ranks.
   ConversionFolder folder({{"w", MakeLayout({3}, {{0, -1}})}}, {{"w", kRowsOf2}});
   folder.WriteStage({MakeTensor("w", DType::kInt8, {6, 2})}, {{"w", kRowsOf2}}, 2);
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("dst.ckpt: parameter \"w\": dimension 0 of the full shape [9, 2] has "
-                              "9 elements, which cannot be cut into 2 equal parts"),
-                    HasSubstr("are the two strategies swapped?")));
+  EXPECT_THAT(
+      RefusedAsMismatch(folder),
+      AllOf(Naming("dst.ckpt: parameter \"w\": dimension 0 of the full shape [9, 2] ", " 2 "),
+            HasSubstr("are the two strategies swapped?")));
 }
 
 TEST(WrongStrategyTest, ARankThatHasAFileIsNotSaidToBeMissing) {
   ConversionFolder folder({{"w", kRowsOf2}}, {});
   folder.WriteRank(0, {NaiveShard(kWeight, kRowsOf2, 0)});
   folder.WriteRank(1, {Step(0)});
-  EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("box [4:8, 0:3] of the full shape [8, 3] is in no source file"),
-                    HasSubstr("puts it in rank 1, and these files do not have it")));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("[4:8, 0:3]", "[8, 3]", "rank 1,"));
 }
 
 TEST(DisagreementTest, ShardsOfUnequalShapesAreRefused) {
@@ -401,9 +357,8 @@ TEST(DisagreementTest, ShardsOfUnequalShapesAreRefused) {
     folder.WriteRank(rank, {NaiveShard(kWeight, kRowsOf4, rank)});
   folder.WriteRank(2, {MakeTensor("w", DType::kFloat32, {3, 3})});
   EXPECT_THAT(RefusedAsMismatch(folder),
-              AllOf(HasSubstr("rank_2/checkpoint_2.ckpt: parameter \"w\": expected Float32 [2, 3] "
-                              "as in the other ranks, found Float32 [3, 3]"),
-                    HasSubstr("are these ranks of one checkpoint?")));
+              Naming("rank_2/checkpoint_2.ckpt: parameter \"w\": expected Float32 [2, 3]",
+                     "found Float32 [3, 3]"));
 }
 
 TEST(DisagreementTest, ShardsOfUnequalDTypesAreRefused) {
@@ -412,8 +367,8 @@ TEST(DisagreementTest, ShardsOfUnequalDTypesAreRefused) {
     folder.WriteRank(rank, {NaiveShard(kWeight, kRowsOf4, rank)});
   folder.WriteRank(3, {MakeTensor("w", DType::kInt32, {2, 3})});
   EXPECT_THAT(RefusedAsMismatch(folder),
-              HasSubstr("rank_3/checkpoint_3.ckpt: parameter \"w\": expected Float32 [2, 3] as in "
-                        "the other ranks, found Int32 [2, 3]"));
+              Naming("rank_3/checkpoint_3.ckpt: parameter \"w\": expected Float32 [2, 3]",
+                     "found Int32 [2, 3]"));
 }
 
 TEST(WarningsTest, NameTheFirstThree) {
@@ -423,8 +378,7 @@ TEST(WarningsTest, NameTheFirstThree) {
   folder.WriteStage({kWeight}, {{"w", kRowsOf2}}, 2);
   const ConvertReport report = RunConvert(folder);
   ASSERT_THAT(report.warnings, SizeIs(1));
-  EXPECT_THAT(report.warnings[0].message, AllOf(HasSubstr("25 parameters of the strategies"),
-                                                HasSubstr("\"gone12\" and 22 more")));
+  EXPECT_THAT(report.warnings[0].message, Naming("25 ", "\"gone12\" and 22 more"));
 }
 
 }  // namespace

@@ -64,10 +64,8 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   WriteRanks({0, 3}, false);
   const auto without = Convert(folder_.options());
   ASSERT_TRUE(without.ok()) << without.status().message();
-  EXPECT_THAT(without->warnings,
-              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("are missing: 1-2")),
-                          Says(WarningCode::kWithoutLayout,
-                               HasSubstr("1 parameter without a layout in the source"))));
+  EXPECT_THAT(without->warnings, ElementsAre(Says(WarningCode::kMissingRanks, Naming(": 1-2")),
+                                             Says(WarningCode::kWithoutLayout)));
   // Nothing tells that rank 3 has what rank 1 had.
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 0)));
 
@@ -75,9 +73,7 @@ TEST_F(ConvertGroupInfoTest, AMissingRankIsServedByOneThatHoldsTheSame) {
   folder_.options().target.folder = folder_.folder().path() / "with";
   const auto with = Convert(folder_.options());
   ASSERT_TRUE(with.ok()) << with.status().message();
-  EXPECT_THAT(with->warnings,
-              ElementsAre(Says(WarningCode::kWithoutLayout,
-                               HasSubstr("1 parameter without a layout in the source"))));
+  EXPECT_THAT(with->warnings, ElementsAre(Says(WarningCode::kWithoutLayout)));
   EXPECT_THAT(folder_.Target(0), testing::Contains(OwnTensor("own", 0)));
   EXPECT_THAT(folder_.Target(1), testing::Contains(OwnTensor("own", 1)));
 
@@ -196,10 +192,7 @@ TEST_F(FullTensorsTest, AreAllNeededWhereTheyDiffer) {
   folder_.RemoveRank(1);
   const auto report = Convert(folder_.options());
   EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(report.status().message(),
-              HasSubstr("the files of ranks 0-3, which by `group_info` hold the same "
-                        "full tensors, do not all have the same parameters, as when redundancy was "
-                        "removed, and those of rank 1 are missing; add them"));
+  EXPECT_THAT(report.status().message(), Naming("ranks 0-3", "`group_info`", "rank 1 "));
 }
 
 }  // namespace

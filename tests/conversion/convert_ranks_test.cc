@@ -14,6 +14,7 @@
 #include "src/record/manifest_codec.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/with_bytes.h"
@@ -122,8 +123,7 @@ TEST_F(ConvertRanksTest, AStopWhileItWritesLeavesFilesToResumeWith) {
   folder_.options().run.jobs = 1;
   const Status stopped = Convert(folder_.options()).status();
   EXPECT_EQ(ExitCode(stopped.code()), 130);
-  EXPECT_THAT(stopped.message(), HasSubstr("(1 finished file is kept: run the same command with "
-                                           "`resume` to go on)"));
+  EXPECT_THAT(stopped.message(), Naming("1 ", "`resume`"));
   for (const auto& [path, bytes] : Target()) EXPECT_TRUE(path.starts_with(".reshard/")) << path;
   folder_.options().run.stop = {};
   folder_.options().run.progress = nullptr;
@@ -193,8 +193,7 @@ TEST_F(ConvertRanksTest, PublishesWhatIsAsRecorded) {
         continue;
       }
       EXPECT_EQ(report.status().code(), StatusCode::kCorrupt);
-      EXPECT_THAT(report.status().message(),
-                  HasSubstr(RankPath(moved ? 0 : 2) + " was damaged after it was written"));
+      EXPECT_THAT(report.status().message(), Naming(RankPath(moved ? 0 : 2)));
       EXPECT_FALSE(Target().contains("manifest.json"));
       fs::remove_all(target / ".reshard");
       options.force = true;

@@ -15,13 +15,13 @@
 #include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Four source ranks, two target ranks, each of which needs two of the former.
@@ -92,7 +92,7 @@ TEST_F(ConvertSourcesTest, TheTargetStaysOutOfThePatternsFolders) {
   folder_.options().source.path = Path("run/node{rank}");
   folder_.options().target.folder = Path("run/node2/out");
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(Fault().message(), HasSubstr("lies in, the source " + Path("run/node2")));
+  EXPECT_THAT(Fault().message(), Naming(Path("run/node2")));
   folder_.options().target.folder = Path("run/out");
   ExpectConverts();
 }
@@ -165,10 +165,10 @@ TEST_F(ConvertSourcesTest, AMapOfWhatATargetRankNeedsWillDo) {
 TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
   folder_.options().source.files = {{0, Path("source/" + RankPath(0))}};
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(Fault().message(), HasSubstr("the source is named twice"));
+  EXPECT_THAT(Fault().message(), Naming("`source.files`"));
   folder_.options().source.path.clear();
   EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
-  EXPECT_THAT(Fault().message(), HasSubstr("puts it in rank 1: add its folder;"));
+  EXPECT_THAT(Fault().message(), Naming("rank 1:"));
   folder_.options().source.files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fault().message(),

@@ -11,6 +11,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/naive_reshard.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -128,8 +129,7 @@ TEST(TotalsTest, NeedOneRankOfEachStage) {
   folder.options().target.folder += "2";
   const Status status = Refused(folder);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(),
-              HasSubstr("cannot count the parameters of the source: no file of stage 1 is there"));
+  EXPECT_THAT(status.message(), Naming("stage 1 "));
 }
 
 TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
@@ -139,10 +139,9 @@ TEST_F(PipelineTotalsTest, HaveToBeTheExpectedOnes) {
   folder_.options().target.folder += "2";
   const Status status = Refused(folder_);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(),
-              HasSubstr("the weights of the source have 57 parameters (57), expected 58; "));
+  EXPECT_THAT(status.message(), Naming("57 ", "58;"));
   folder_.options().checks.parameters = RoundedCount{70, 10};
-  EXPECT_THAT(Refused(folder_).message(), HasSubstr("expected 70 to the nearest 10; "));
+  EXPECT_THAT(Refused(folder_).message(), Naming("70 ", "10;"));
 }
 
 // Files are opened for the totals alone up to a bound, unless they are asked for.
@@ -207,8 +206,7 @@ TEST(StageAloneTest, IsReported) {
   EXPECT_THAT(Convert(folder.options())->stage_alone, Optional(0));
   folder.options().target.folder += "2";
   folder.options().checks.parameters = RoundedCount{24, 1};
-  EXPECT_THAT(Refused(folder).message(),
-              HasSubstr("cannot count the parameters of the source: it is stage 0 of several"));
+  EXPECT_THAT(Refused(folder).message(), Naming("stage 0 "));
 }
 
 TEST(StageAloneTest, IsToldByTheNumberOfTheStage) {

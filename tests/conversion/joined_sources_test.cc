@@ -17,8 +17,6 @@ namespace reshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
 
 const ParameterLayout kHalves = MakeLayout({2}, {{0, -1}});
 const ParameterLayout kQuarters = MakeLayout({4}, {{0, -1}});
@@ -66,19 +64,15 @@ TEST_F(JoinedSourcesTest, OfAnotherCheckpointOfTheSameSizesDoNot) {
     folder_.options().checks.checksum = checksum;
     const auto report = Run({3});
     EXPECT_EQ(report.status().code(), StatusCode::kMismatch);
-    EXPECT_THAT(report.status().message(),
-                AllOf(HasSubstr("manifest.json: made from a source file \"rank_1/"),
-                      HasSubstr("of another content than it has now, by a digest")));
+    EXPECT_THAT(report.status().message(), Naming("manifest.json: ", "\"rank_1/"));
     EXPECT_EQ(Plan(folder_.options()).status().message(), report.status().message());
     EXPECT_EQ(ReadFolder(folder_.options().target.folder), before);
   }
   folder_.options().force = true;
   const auto forced = Run({3});
   ASSERT_TRUE(forced.ok()) << forced.status().message();
-  EXPECT_THAT(
-      forced->warnings,
-      testing::Contains(Says(WarningCode::kFilesAbandoned,
-                             HasSubstr("no longer in any manifest: rank_2/checkpoint_2.ckpt"))));
+  EXPECT_THAT(forced->warnings, testing::Contains(Says(WarningCode::kFilesAbandoned,
+                                                       Naming(": rank_2/checkpoint_2.ckpt"))));
 }
 
 TEST_F(JoinedSourcesTest, AFileThatOnlyOneOfThemReadsIsNotCompared) {

@@ -83,8 +83,7 @@ TEST_F(MergeTest, PatternsChooseWhatIsMerged) {
   EXPECT_THAT(Merged(), ElementsAre(w_));
   std::filesystem::remove(options_.output);
   options_.include = {"x"};
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument),
-              HasSubstr("nothing is left to be merged: `include` and `exclude` leave out all 2"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("`include`", "`exclude`", "all 2 "));
   options_.kind = MergeKind::kSegments;
   options_.include = {"step"};
   options_.exclude = {};
@@ -94,8 +93,7 @@ TEST_F(MergeTest, PatternsChooseWhatIsMerged) {
 TEST_F(MergeTest, ALimitBelowTheLeastIsRefused) {
   AddFile({w_});
   options_.memory_limit = 1 << 20;
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument),
-              HasSubstr("a memory limit of 1M is too small"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("1M"));
 }
 
 TEST_F(MergeTest, SlicesAreConcatenatedInTheOrderOfTheFiles) {
@@ -164,8 +162,7 @@ TEST_F(MergeTest, ReplicasThatDifferAreRefused) {
   other.content[7] = static_cast<char>(other.content[7] ^ 1);
   AddFile({other});
   EXPECT_THAT(Refused(StatusCode::kMismatch),
-              AllOf(HasSubstr("\"w\" from byte 7 on in"), HasSubstr("rank_0.ckpt"),
-                    HasSubstr("rank_1.ckpt")));
+              Naming("\"w\"", "byte 7 ", "rank_0.ckpt", "rank_1.ckpt"));
 }
 
 TEST_F(MergeTest, WhatDoesNotFitIsRefused) {
@@ -233,7 +230,7 @@ TEST_F(MergeTest, AStrategyOfSeveralStagesIsRefused) {
   const NamedLayout first = {"0-w", MakeLayout({2}, {{0, -1}})};
   const NamedLayout second = {"1-v", MakeLayout({2}, {{0, -1}})};
   SetStrategy({first, second});
-  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("has 2 stages"));
+  EXPECT_THAT(Refused(StatusCode::kMismatch), Naming("2 stages"));
 }
 
 TEST_F(MergeTest, FilesOutOfNaturalOrderAreWarnedOf) {
@@ -243,24 +240,23 @@ TEST_F(MergeTest, FilesOutOfNaturalOrderAreWarnedOf) {
   const auto report = Merge(options_);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(report->warnings,
-              ElementsAre(Says(WarningCode::kSourceOrder, AllOf(HasSubstr("rank_10.ckpt before"),
-                                                                HasSubstr("rank_2.ckpt;")))));
+              ElementsAre(Says(WarningCode::kSourceOrder, Naming("rank_10.ckpt", "rank_2.ckpt;"))));
 }
 
 TEST_F(MergeTest, CallsThatMakeNoSenseAreRefused) {
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("no file to merge"));
+  Refused(StatusCode::kInvalidArgument);
   AddFile({w_});
   options_.sources.push_back(options_.sources[0]);
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("is named twice"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("rank_0.ckpt"));
   options_.sources = {folder_.path()};
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("is a folder"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming(folder_.path()));
   options_.sources = {options_.output};
   folder_.Write("out.ckpt", EncodeCheckpoint({w_}));
   options_.force = true;
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("would destroy"));
+  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), Naming("out.ckpt"));
   options_.kind = MergeKind::kSegments;
   options_.strategy = "s.ckpt";
-  EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("have no strategy"));
+  Refused(StatusCode::kInvalidArgument);
   options_.strategy.clear();
   options_.sources = {folder_.Write("empty/notes.txt", "")};
   options_.sources[0] = folder_.path() / "empty";

@@ -142,7 +142,7 @@ TEST(PruneTest, IsRefusedWithoutAManifest) {
   fs::remove(set.Target("manifest.json"));
   const auto report = Convert(set.options());
   EXPECT_EQ(report.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(report.status().message(), HasSubstr("there is none that can be read"));
+  EXPECT_THAT(report.status().message(), Naming("`prune`"));
   EXPECT_TRUE(fs::exists(set.Target("rank_3/checkpoint_3.ckpt")));
 }
 
@@ -172,7 +172,7 @@ TEST(PruneTest, IsRefusedWhereTheTargetHoldsASource) {
   set.options().target.names = "{rank}.ckpt";
   const auto report = Convert(set.options());
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(report.status().message(), HasSubstr("where `prune` removes files"));
+  EXPECT_THAT(report.status().message(), Naming("`prune`", "rank_3/full.ckpt"));
   EXPECT_TRUE(fs::exists(set.Target("rank_3/checkpoint_3.ckpt")));
 }
 
@@ -213,7 +213,7 @@ TEST(OriginTest, AFolderInItsPlaceIsRefusedBeforeAnythingIsWritten) {
   const FolderContents before = ReadFolder(set.options().target.folder);
   const auto report = Convert(set.options());
   EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(report.status().message(), HasSubstr("origin.jsonl: expected a file or nothing"));
+  EXPECT_THAT(report.status().message(), Naming("origin.jsonl: "));
   EXPECT_EQ(ReadFolder(set.options().target.folder), before);
 }
 

@@ -82,7 +82,7 @@ TEST_F(RecodeTest, TakesAllFilesOfFoldersThatBeginWithRank) {
   options_.files = "_(5|7)\\.";
   EXPECT_THAT(Recoded(), ElementsAre("rank_0/net-1_5.safetensors"));
   options_.files = "(";
-  EXPECT_THAT(Recode(options_).status().message(), HasSubstr("not a regular expression"));
+  EXPECT_EQ(Recode(options_).status().code(), StatusCode::kInvalidArgument);
   options_.files = "rank";  // of folders no name counts
   EXPECT_EQ(Recode(options_).status().code(), StatusCode::kNotFound);
 }
@@ -105,7 +105,7 @@ TEST_F(RecodeTest, ReplacesNoSource) {
   options_.force = true;
   const auto report = Recode(options_);
   EXPECT_EQ(report.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(report.status().message(), HasSubstr("would replace the source file"));
+  EXPECT_THAT(report.status().message(), Naming("a.safetensors"));
 }
 
 TEST_F(RecodeTest, RenamesWithinEachFile) {
@@ -118,7 +118,7 @@ TEST_F(RecodeTest, RenamesWithinEachFile) {
   EXPECT_THAT(NamesOf("rank_1/n.safetensors"), ElementsAre("b"));
   fs::remove_all(options_.target_folder);
   options_.renames.names = {{"a", "c"}};
-  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("\"a\" and \"c\" would both be written"));
+  EXPECT_THAT(Refused(StatusCode::kMismatch), Naming("\"a\"", "\"c\""));
 }
 
 TEST_F(RecodeTest, OrdersCheckpointsByTheOldNames) {
@@ -153,16 +153,15 @@ TEST_F(RecodeTest, RefusesMapTensors) {
                                           TensorMessage("int32", {1}, "stat")};
   folder_.Write("src/n.ckpt", EncodeCheckpoint({MakeTensor("w", DType::kFloat32, {2})}) +
                                   MapValue("table", parts));
-  EXPECT_THAT(Refused(StatusCode::kUnsupported),
-              HasSubstr("parameter \"table\": safetensors files have no type for a MapTensor"));
+  EXPECT_THAT(Refused(StatusCode::kUnsupported), Naming("parameter \"table\": "));
 }
 
 TEST_F(RecodeTest, RefusesWhatIsOfTheFormatAlready) {
   AddFile("n.safetensors", {MakeTensor("w", DType::kFloat32, {2})});
   options_.format = TargetFormat::kCkpt;
-  EXPECT_THAT(Refused(StatusCode::kMismatch), HasSubstr("is already a .ckpt file"));
+  EXPECT_THAT(Refused(StatusCode::kMismatch), Naming("n.safetensors"));
   options_.format = TargetFormat::kSafetensors;
-  EXPECT_THAT(Refused(StatusCode::kNotFound), HasSubstr("expected .ckpt files"));
+  EXPECT_THAT(Refused(StatusCode::kNotFound), Naming("src"));
   options_.format = TargetFormat::kUnified;
   EXPECT_THAT(Refused(StatusCode::kInvalidArgument), HasSubstr("whole tensors"));
   options_.format = TargetFormat::kSafetensors;

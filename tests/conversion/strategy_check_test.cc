@@ -159,18 +159,16 @@ TEST(StrategyCheckTest, ATargetThatDoesNotFitEitherIsNotSaidToBeSwapped) {
 
 TEST(StrategyCheckTest, OptimizerShardingThatTheStrategyLacksIsFound) {
   EXPECT_THAT(SaidFolder({4, true}, {4, false}).Refusal(),
-              HasSubstr("\"w1\": rank 4 differs from rank 0 at byte 0"));
-  EXPECT_THAT(SaidFolder({4, true}, {2, false}).Refusal(), HasSubstr("\"w1\": rank 2 differs"));
+              Naming("\"w1\": rank 4 ", " rank 0 ", "byte 0"));
+  EXPECT_THAT(SaidFolder({4, true}, {2, false}).Refusal(), Naming("\"w1\": rank 2 "));
 }
 
 // The other way round the replicas of the strategy are some of those that there are.
 TEST(StrategyCheckTest, RanksThatAreEqualAgainstTheStrategyAreAWarning) {
   SaidFolder folder({2, false}, {4, false}, LayoutsOf(2, false));
-  EXPECT_THAT(folder.Warnings(),
-              ElementsAre(Says(WarningCode::kReplicasEqual,
-                               AllOf(HasSubstr("the ranks 0 and 2, 0 and 6, 1 and 3 "),
-                                     HasSubstr("hold the same bytes wherever they were sampled"),
-                                     HasSubstr("are the two swapped?")))));
+  EXPECT_THAT(folder.Warnings(), ElementsAre(Says(WarningCode::kReplicasEqual,
+                                                  AllOf(Naming("ranks 0 and 2, 0 and 6, 1 and 3 "),
+                                                        HasSubstr("are the two swapped?")))));
 }
 
 TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
@@ -179,9 +177,7 @@ TEST(StrategyCheckTest, ARankFolderThatWasCopiedOverAnotherIsAWarning) {
   fs::copy_file(source / RankPath(2), source / RankPath(3), fs::copy_options::overwrite_existing);
   EXPECT_THAT(folder.Warnings(),
               ElementsAre(Says(WarningCode::kReplicasEqual,
-                               AllOf(HasSubstr("the ranks 2 and 3 hold the same bytes"),
-                                     HasSubstr("was a rank's file copied over another's"),
-                                     Not(HasSubstr("swapped"))))));
+                               AllOf(Naming("ranks 2 and 3 "), Not(HasSubstr("swapped"))))));
   folder.options().checks.replicas = CheckReplicas::kNone;
   EXPECT_THAT(folder.Warnings(), IsEmpty());
 }
@@ -196,8 +192,7 @@ TEST(StrategyCheckTest, OneFileForRanksOfOtherPartsIsRefused) {
     } else {
       fs::create_symlink(fs::absolute(source / RankPath(2)), source / RankPath(3));
     }
-    EXPECT_THAT(folder.Refusal(),
-                AllOf(HasSubstr("ranks 2 and 3 are one file"), HasSubstr("such as of \"w1\"")));
+    EXPECT_THAT(folder.Refusal(), Naming("ranks 2 and 3 ", "\"w1\""));
     const std::string& path = folder.options().source.path;
     const std::string& strategy = folder.options().source.strategy;
     EXPECT_EQ(DigestCheckpoint({.source = {.path = path, .strategy = strategy}}).status().code(),
@@ -220,20 +215,19 @@ TEST(StrategyCheckTest, OneFileNamedTwiceIsRefused) {
         (fs::path(folder.options().source.path) / RankPath(rank == 1 ? 0 : rank)).string();
   }
   folder.options().source.path.clear();
-  EXPECT_THAT(folder.Refusal(), HasSubstr("ranks 0 and 1 are one file"));
+  EXPECT_THAT(folder.Refusal(), Naming("ranks 0 and 1 "));
 }
 
 TEST(StrategyCheckTest, ADamagedRankIsNamedAsTheOtherCause) {
   SaidFolder folder({4, false}, {4, false});
   folder.Flip(5, "w1", 0);
   EXPECT_THAT(folder.Refusal(),
-              AllOf(HasSubstr("(or the file of rank 5 is damaged, or another checkpoint's)"),
-                    HasSubstr("\n  \"w1\": rank 5 differs from rank 1 at byte 0 of the shard")));
+              Naming("file of rank 5 ", "\n  \"w1\": rank 5 ", " rank 1 ", "byte 0 "));
   // The middle and the end of 16 KiB.
   for (const size_t offset : {size_t{8192}, size_t{16383}}) {
     SaidFolder other({4, false}, {4, false});
     other.Flip(5, "w1", offset);
-    EXPECT_THAT(other.Refusal(), HasSubstr("at byte " + std::to_string(offset) + " of the shard"));
+    EXPECT_THAT(other.Refusal(), Naming("byte " + std::to_string(offset) + " "));
   }
 }
 
@@ -243,9 +237,7 @@ TEST(StrategyCheckTest, WhatIsEachRanksOwnIsNoError) {
   EXPECT_THAT(folder.Warnings(), IsEmpty());
   folder.Flip(5, "norm", 3);
   EXPECT_THAT(folder.Warnings(),
-              ElementsAre(Says(WarningCode::kReplicasDiffer,
-                               AllOf(HasSubstr("1 parameters that no rank cuts differ"),
-                                     HasSubstr("\"norm\"")))));
+              ElementsAre(Says(WarningCode::kReplicasDiffer, Naming("1 ", "\"norm\""))));
   folder.Flip(5, "w1", 0);
   folder.options().target.folder += "2";
   EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\""));
@@ -263,7 +255,7 @@ TEST(StrategyCheckTest, DataParallelismAloneForPartsIsRefused) {
   }
   SaidFolder folder({8, false}, {8, false});
   folder.options().source.strategy = folder.folder().Write("dp.ckpt", ProtobufStrategy(0, whole));
-  EXPECT_THAT(folder.Refusal(), HasSubstr("\"w1\": rank 1 differs from rank 0"));
+  EXPECT_THAT(folder.Refusal(), Naming("\"w1\": rank 1 ", " rank 0"));
 }
 
 TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
@@ -284,14 +276,11 @@ TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   folder.WriteRank(6, std::string("no checkpoint"));
   folder.options().checks.replicas = CheckReplicas::kSample;
   EXPECT_THAT(folder.Warnings(),
-              ElementsAre(Says(WarningCode::kNotCompared,
-                               AllOf(HasSubstr("that the conversion does not need: rank 6: "),
-                                     HasSubstr(RankPath(6))))));
+              ElementsAre(Says(WarningCode::kNotCompared, Naming("rank 6: ", RankPath(6)))));
   // One that changes after it was sampled neither.
   folder.RemoveRank(6);
   folder.options().run.progress = WithBytes([&] { folder.RemoveRank(7); });
-  EXPECT_THAT(folder.Warnings(),
-              ElementsAre(Says(WarningCode::kMissingRanks, HasSubstr("is missing: 6"))));
+  EXPECT_THAT(folder.Warnings(), ElementsAre(Says(WarningCode::kMissingRanks, Naming(": 6"))));
 }
 
 TEST(StrategyCheckTest, FewRanksAreEnough) {
@@ -299,12 +288,11 @@ TEST(StrategyCheckTest, FewRanksAreEnough) {
   for (const int64_t rank : {1, 3, 4, 5, 6, 7}) folder.RemoveRank(rank);
   folder.options().selection.ranks = {0};
   EXPECT_THAT(Convert(folder.options()).status().message(),
-              HasSubstr("is in no source file"));  // what is missing is said first
+              Naming("ranks 1, 3, 5, 7:"));  // what is missing is said first
   folder.options().source.strategy =
       folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w1", MakeLayout({8}, {{-1, -1}})}}));
   folder.options().selection.include = {"w1"};
-  EXPECT_THAT(Convert(folder.options()).status().message(),
-              HasSubstr("\"w1\": rank 2 differs from rank 0"));
+  EXPECT_THAT(Convert(folder.options()).status().message(), Naming("\"w1\": rank 2 ", " rank 0"));
 }
 
 // Two stages of 2 ranks; what a file of the first stage holds beside its own.
@@ -338,11 +326,8 @@ TEST(StrategyCheckTest, APipelinesStrategyForFilesThatHoldTheOtherStageIsRefused
   const ConvertOptions& options = folder.options();
   const Status status = Convert(options).status();
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(),
-              AllOf(HasSubstr(RankPath(0) + ": rank 0 is in stage 0 by "),
-                    HasSubstr("holds 5 of the 5 parameters that it has in stage 1 and not there, "
-                              "such as \"layer5\", \"layer6\", \"layer7\"; most likely "),
-                    HasSubstr("s.ckpt is not the strategy that this checkpoint was saved with")));
+  EXPECT_THAT(status.message(), Naming(RankPath(0) + ": rank 0 ", "stage 0 ", "5 of the 5 ",
+                                       "stage 1 ", "\"layer5\", \"layer6\", \"layer7\"", "s.ckpt"));
   EXPECT_FALSE(fs::exists(options.target.folder));
   const SourceSpec side = {options.source.path, options.source.strategy};
   const StageFolder right(0);

@@ -152,9 +152,7 @@ TEST_F(StrategyInferenceTest, EqualShardsFollowTheirParameterOrAreOpen) {
   const auto report = Infer({tensors[0], tensors[2]});  // the optimizer's copy is not there
   ASSERT_TRUE(report.ok()) << report.status().message();
   ExpectBoxes({layouts[0], layouts[1]}, tensors, 8);
-  EXPECT_THAT(report->warnings,
-              ElementsAre(Says(WarningCode::kAmbiguousLayouts,
-                               HasSubstr("1 parameters have shards of equal bytes"))));
+  EXPECT_THAT(report->warnings, ElementsAre(Says(WarningCode::kAmbiguousLayouts, Naming("1 "))));
 }
 
 // The parameter's zeros fit any layout, the bytes of its copy only one.
@@ -194,13 +192,9 @@ TEST_F(StrategyInferenceTest, WhatIsLeftOutIsTold) {
   const auto report = Infer({kTensors[0], MakeTensor("own", DType::kInt32, {3})});
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->layouts, 1U);
-  EXPECT_THAT(
-      report->warnings,
-      ElementsAre(Says(WarningCode::kNotInReference,
-                       HasSubstr(R"(1 parameters are not in the reference; left out, so that )"
-                                 R"(conversions copy them as they stand: "stranger")")),
-                  Says(WarningCode::kReplicasDiffer,
-                       HasSubstr(R"(1 parameters are whole on each rank but differ)"))));
+  EXPECT_THAT(report->warnings,
+              ElementsAre(Says(WarningCode::kNotInReference, Naming("1 ", "\"stranger\"")),
+                          Says(WarningCode::kReplicasDiffer, Naming("1 "))));
 }
 
 TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {
@@ -241,7 +235,7 @@ TEST_F(StrategyInferenceTest, ShardsThatFitNothing) {
   folder_.RemoveRank(0);
   const auto missing = Infer({full});
   ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(missing.status().message(), HasSubstr("found none of rank 0"));
+  EXPECT_THAT(missing.status().message(), Naming("rank 0"));
 }
 
 }  // namespace

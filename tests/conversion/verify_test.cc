@@ -13,6 +13,7 @@
 #include "src/record/manifest_codec.h"
 #include "tests/conversion/verify_fixture.h"
 #include "tests/support/memory_pages.h"
+#include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
@@ -76,8 +77,7 @@ TEST_F(VerifyTest, ComparesTheListOfChecksums) {
     const Damage damage = Only();
     EXPECT_EQ(damage.path, "checksums.xxh128");
     EXPECT_EQ(damage.kind, DamageKind::kContent);
-    EXPECT_THAT(damage.detail,
-                HasSubstr("other than manifest.json from byte " + std::to_string(i) + " on"));
+    EXPECT_THAT(damage.detail, Naming("manifest.json", "byte " + std::to_string(i) + " "));
   }
   folder_.Write("checksums.xxh128", list.substr(0, list.size() - 1));
   EXPECT_EQ(Only().path, "checksums.xxh128");
@@ -85,7 +85,7 @@ TEST_F(VerifyTest, ComparesTheListOfChecksums) {
   EXPECT_EQ(Only().path, "checksums.xxh128");
   fs::remove(fs::path(folder_.path()) / "checksums.xxh128");
   fs::create_symlink("manifest.json", fs::path(folder_.path()) / "checksums.xxh128");
-  EXPECT_THAT(Only().detail, HasSubstr("symbolic link"));
+  EXPECT_EQ(Only().path, "checksums.xxh128");
 }
 
 TEST_F(VerifyTest, LocatesAFlippedByteInEachBlock) {
@@ -219,7 +219,6 @@ TEST_F(VerifyTest, FollowsNoLinks) {
   fs::create_symlink("other", folder_.PathOf("rank_0"));
   damage = Only();
   EXPECT_EQ(damage.kind, DamageKind::kNoFile);
-  EXPECT_THAT(damage.detail, HasSubstr("expected a folder on the way to it"));
 }
 
 TEST_F(VerifyTest, TheFolderItselfMayBeALink) {
@@ -247,7 +246,7 @@ TEST_F(VerifyTest, WithoutDigestsOnlySizesCount) {
 TEST_F(VerifyTest, Refuses) {
   const auto none = Verify({.target = folder_.path()});
   EXPECT_EQ(none.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(none.status().message(), HasSubstr("no manifest.json: the set is unfinished"));
+  EXPECT_THAT(none.status().message(), Naming("manifest.json"));
   EXPECT_EQ(Verify({.target = folder_.path() + "/nowhere"}).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Verify({.target = ""}).status().code(), StatusCode::kInvalidArgument);
   MakeSmall();

@@ -239,7 +239,7 @@ class EncryptedJob(Job):
         if not any(path.name == "job" for path in before):
             return False  # a run with that key would be the first
         done = run(self.command(target, "--resume", key=self.other_key))
-        assert done.returncode == 3 and b"another key" in done.stderr, \
+        assert done.returncode == 3 and b"reshard: error: mismatch: " in done.stderr, \
             f"{where}: with another key: exit {done.returncode}: {done.stderr.decode()}"
         assert everything() == before, f"{where}: a run with another key changed what was left"
         return True

@@ -96,7 +96,7 @@ def check(done, target, finished, where):
     assert published == (done.returncode == 0), f"{where}: exit {done.returncode}"
     if done.returncode == 3:
         assert "reshard: error: " in error, f"{where}: no message"
-        assert "changed" not in error or "net-1_" in error, f"{where}: which file? {error}"
+        assert "error: changed: " not in error or "net-1_" in error, f"{where}: which file? {error}"
 
 
 def change_at(reshard, folder, finished, call, when, change):
@@ -114,7 +114,7 @@ def change_at(reshard, folder, finished, call, when, change):
         sources.restore()
         harness.complete(sources.job, target, finished, where)
     shutil.rmtree(folder)
-    if b"changed" in done.stderr:
+    if b"reshard: error: changed: " in done.stderr:
         return "found"
     if done.returncode == 3:
         return "refused"

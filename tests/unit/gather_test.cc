@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
 namespace {
-
-using testing::HasSubstr;
 
 // `size` bytes without a short period.
 std::string Noise(size_t size, uint32_t seed) {
@@ -146,7 +145,7 @@ TEST_F(GatherTest, RefusesGaps) {
   EXPECT_TRUE(GatherString(files_, copies, 5, 4).ok());
   const auto gap = GatherString(files_, copies, 0, 9);
   EXPECT_EQ(gap.status().code(), StatusCode::kInternal);
-  EXPECT_THAT(gap.status().message(), HasSubstr("write 8 of the 9 bytes at target offset 0"));
+  EXPECT_THAT(gap.status().message(), Naming("8 of the 9 ", "offset 0"));
 }
 
 TEST_F(GatherTest, ReportsASourceThatIsTooShort) {
@@ -211,7 +210,7 @@ TEST_F(FillTargetTest, RefusesBytesThatThePlanDoesNotHave) {
   const Status status = FillTarget(files_, plan_, expected_.size() - 1,
                                    std::as_writable_bytes(std::span(out)), nullptr, nullptr);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
-  EXPECT_THAT(status.message(), HasSubstr("rank_0/a.ckpt has no bytes at offset"));
+  EXPECT_THAT(status.message(), Naming("rank_0/a.ckpt", "offset "));
 }
 
 }  // namespace

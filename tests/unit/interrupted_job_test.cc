@@ -94,9 +94,7 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
   const Contents two = {{"rank_2/a.ckpt", "two"}};
   const auto refused = Run(two, false, kOtherPlan);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.status().message(),
-              HasSubstr("an earlier conversion (plan aaaa) was interrupted while it was published; "
-                        "run the same command again to complete it, or pass `force`"));
+  EXPECT_THAT(refused.status().message(), Naming("plan aaaa", "`force`"));
   EXPECT_EQ(TargetJob::Check(Spec(two, false, kOtherPlan)).status().message(),
             refused.status().message());
   Contents after = Everything(Target());
@@ -108,8 +106,7 @@ TEST_F(InterruptedTest, IsNotDroppedByAnotherPlanWithoutForce) {
   const auto forced = Run(two, true, kOtherPlan);
   ASSERT_TRUE(forced.ok()) << forced.status().message();
   EXPECT_THAT(forced->warnings,
-              ElementsAre(Says(WarningCode::kFilesAbandoned,
-                               HasSubstr("no longer in any manifest: rank_0/a.ckpt"))));
+              ElementsAre(Says(WarningCode::kFilesAbandoned, Naming(": rank_0/a.ckpt"))));
   EXPECT_THAT(Outputs(Target()),
               UnorderedElementsAre(Pair("rank_0/a.ckpt", "zero"), Pair("rank_2/a.ckpt", "two")));
   EXPECT_THAT(Listed("manifest.json", kOtherPlan), ElementsAre(ManifestFile{"rank_2/a.ckpt", 3}));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reshard/options.h"
+#include "tests/support/says.h"
 
 namespace reshard {
 namespace {
@@ -74,7 +75,7 @@ TEST(JobText, HasNoMoreShardsThanThereCanBe) {
     job.workers = shards;
     const auto parsed = ParseJobText(EncodeJobText(job), "job");
     EXPECT_EQ(parsed.status().code(), StatusCode::kCorrupt);
-    EXPECT_THAT(parsed.status().message(), HasSubstr("expected at most 65536 shards, found"));
+    EXPECT_THAT(parsed.status().message(), Naming("65536 shards"));
   }
 }
 
@@ -90,8 +91,7 @@ TEST(JobText, SaysHowToGoOnWithShards) {
   own.workers = 0;
   EXPECT_THAT(CheckSameJob(begun, own, "job", {1, 2}).message(),
               HasSubstr("now run by one run alone; not finished: 1/4, 2/4; run each with"));
-  EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(),
-              HasSubstr("all have finished: `CommitWorkers` publishes them"));
+  EXPECT_THAT(CheckSameJob(begun, own, "job", {}).message(), Naming("`CommitWorkers`"));
   EXPECT_THAT(
       CheckSameJob(own, begun, "job", {}).message(),
       HasSubstr("begun by one run alone, but now run as 4 shards; continue in the same way, or"));

@@ -19,12 +19,11 @@
 #include "src/source/table_cache.h"
 #include "src/write/gather.h"
 #include "tests/support/checkpoint_bytes.h"
+#include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
 namespace reshard {
 namespace {
-
-using testing::HasSubstr;
 
 // "a" is cut in two along its columns, "b" and "t" are in the first file alone.
 class MakePlanTest : public testing::Test {
@@ -209,7 +208,7 @@ TEST_F(MakePlanTest, RefusesPiecesThatDoNotFillTheirArray) {
     const std::vector<TargetArray> arrays = {ArrayOf({3, 4}, row.pieces)};
     const auto plan = MakePlan(source_, FileOf(arrays));
     EXPECT_EQ(plan.status().code(), StatusCode::kMismatch) << row.name;
-    EXPECT_THAT(plan.status().message(), HasSubstr("\"x\": its pieces do not fill it")) << row.name;
+    EXPECT_THAT(plan.status().message(), Naming("\"x\": ")) << row.name;
   }
 }
 

@@ -18,6 +18,7 @@
 #include "src/write/gather.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/conversion_folder.h"
+#include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
 namespace reshard {
@@ -236,8 +237,7 @@ TEST(MindSporeTargetTest, AnEmptyTensorHasAFullShapeToo) {
   EXPECT_TRUE(plan_of(DType::kInt8).ok());
   const auto plan = plan_of(DType::kFloat64);
   EXPECT_EQ(plan.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(plan.status().message(),
-              testing::HasSubstr("the full shape [0, 4611686018427387904] has too many bytes"));
+  EXPECT_THAT(plan.status().message(), Naming("[0, 4611686018427387904]"));
 }
 
 // Bytes of memory that a plan holds.

@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/says.h"
 #include "tests/unit/target_job_fixture.h"
 
 namespace reshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 constexpr const char* kPlaces[] = {
     "", "rank_0/", "rank_1/", "part_records/", "part_records/rank_0/", "part_records/rank_1/"};
@@ -45,8 +45,7 @@ TEST_F(MoveProofTest, NamesAFolderThatTakesNoFile) {
   const Contents before = Everything(Target());
   const auto report = Run(newer_, true);
   EXPECT_EQ(report.status().code(), StatusCode::kIo);
-  EXPECT_THAT(report.status().message(),
-              HasSubstr("target/part_records/rank_1: staged files cannot be moved there: "));
+  EXPECT_THAT(report.status().message(), Naming("target/part_records/rank_1: "));
   EXPECT_EQ(Everything(Target()), before);
 }
 

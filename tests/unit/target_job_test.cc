@@ -9,9 +9,7 @@ namespace reshard {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
@@ -71,7 +69,7 @@ TEST_F(TargetJobTest, PublishesNothingWhenAStagedFileIsNotWhole) {
   ASSERT_TRUE(Stage(*job, zero_).ok());
   const auto report = job->Publish();
   EXPECT_EQ(report.status().code(), StatusCode::kIo);
-  EXPECT_THAT(report.status().message(), HasSubstr("files/rank_1/a.ckpt: expected a file of 5"));
+  EXPECT_THAT(report.status().message(), Naming("files/rank_1/a.ckpt: ", " 5 "));
   EXPECT_THAT(Outputs(Target()), Not(testing::Contains(Pair("rank_0/a.ckpt", "zero"))));
   EXPECT_FALSE(HasManifest());
 }
@@ -85,10 +83,9 @@ TEST_F(TargetJobTest, RefusesToReplaceOutputs) {
   for (const char* plan : {kPlan, kOtherPlan}) {
     const auto report = Run(many, false, plan);
     EXPECT_EQ(report.status().code(), StatusCode::kAlreadyExists);
-    EXPECT_THAT(report.status().message(),
-                HasSubstr("25 of the 26 files to write exist already: "
-                          "rank_10/a, rank_11/a, rank_12/a and 22 more; pass "
-                          "`force`"));
+    EXPECT_THAT(
+        report.status().message(),
+        Naming("25 of the 26 ", ": rank_10/a, rank_11/a, rank_12/a and 22 more;", "`force`"));
     EXPECT_EQ(Everything(Target()), before);
     EXPECT_FALSE(HasStaging());
   }
@@ -120,8 +117,8 @@ TEST_F(TargetJobTest, NoLongerListsJoinedFilesThatAreGone) {
   fs::remove_all(Target() / "rank_1");
   const auto report = Run(zero_, true);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->warnings, ElementsAre(Says(WarningCode::kFilesGone,
-                                                 HasSubstr("no longer listed: rank_1/a.ckpt"))));
+  EXPECT_THAT(report->warnings,
+              ElementsAre(Says(WarningCode::kFilesGone, Naming(": rank_1/a.ckpt"))));
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
 
@@ -146,15 +143,13 @@ TEST_F(TargetJobTest, RefusesTheManifestOfAnotherPlan) {
   const Contents before = Everything(Target());
   const auto refused = Run(zero_);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.status().message(),
-              HasSubstr("manifest.json: lists the 1 files of another conversion (plan bbbb)"));
+  EXPECT_THAT(refused.status().message(), Naming("manifest.json: ", "1 ", "plan bbbb"));
   EXPECT_EQ(Everything(Target()), before);
 
   const auto forced = Run(zero_, true);
   ASSERT_TRUE(forced.ok()) << forced.status().message();
   EXPECT_THAT(forced->warnings,
-              ElementsAre(Says(WarningCode::kFilesAbandoned,
-                               HasSubstr("remain, no longer in any manifest: rank_1/a.ckpt"))));
+              ElementsAre(Says(WarningCode::kFilesAbandoned, Naming(": rank_1/a.ckpt"))));
   EXPECT_EQ(Outputs(Target()), both_);
   EXPECT_THAT(Listed(), ElementsAre(ManifestFile{"rank_0/a.ckpt", 4}));
 }
@@ -163,8 +158,7 @@ TEST_F(TargetJobTest, RefusesAManifestThatIsNone) {
   folder_.Write("above/target/manifest.json", "{}");
   const auto refused = Run(zero_);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.status().message(),
-              AllOf(HasSubstr("is missing"), HasSubstr("pass `force`")));
+  EXPECT_THAT(refused.status().message(), Naming("manifest.json: ", "`force`"));
   ASSERT_TRUE(Run(zero_, true).ok());
   EXPECT_EQ(Listed().size(), 1);
 }
@@ -184,7 +178,7 @@ TEST_F(TargetJobTest, KeepsStagesApart) {
   fs::remove(Target() / "rank_0/a.ckpt");
   const auto refused = Run(zero_, false, kOtherPlan);
   EXPECT_EQ(refused.status().code(), StatusCode::kAlreadyExists);
-  EXPECT_THAT(refused.status().message(), HasSubstr("manifest_part0.json: lists"));
+  EXPECT_THAT(refused.status().message(), Naming("manifest_part0.json: "));
   ASSERT_TRUE(Run(zero_, true, kOtherPlan).ok());
   EXPECT_FALSE(fs::exists(Target() / "manifest_part0.json"));
   EXPECT_TRUE(fs::exists(Target() / "manifest_part1.json"));
@@ -197,7 +191,7 @@ TEST_F(TargetJobTest, ExcludesOtherRuns) {
     for (const char* plan : {kPlan, kOtherPlan}) {
       const auto second = TargetJob::Begin(Spec(one_, true, plan));
       EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
-      EXPECT_THAT(second.status().message(), HasSubstr("another reshard run is writing to "));
+      EXPECT_THAT(second.status().message(), Naming(Target().string()));
       EXPECT_EQ(TargetJob::Check(Spec(one_, true, plan)).status().message(),
                 second.status().message());
     }
@@ -224,9 +218,7 @@ TEST_F(TargetJobTest, LeavesForeignThingsInTheStagingFolder) {
   folder_.Write("above/target/.reshard/notes.txt", "mine");
   const auto report = Run(both_);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_THAT(report->warnings,
-              ElementsAre(Says(WarningCode::kLeftovers,
-                               HasSubstr("it holds something that is not reshard's"))));
+  EXPECT_THAT(report->warnings, ElementsAre(Says(WarningCode::kLeftovers, Naming(".reshard"))));
   EXPECT_THAT(Everything(Target() / ".reshard"), ElementsAre(Pair("notes.txt", "mine")));
 }
 
@@ -260,10 +252,8 @@ TEST_F(TargetJobTest, DoesNotJoinAnotherCheckpoint) {
   second.sources = {{"rank_0/model.ckpt", 101}};
   const auto job = TargetJob::Begin(second);
   EXPECT_EQ(job.status().code(), StatusCode::kMismatch);
-  EXPECT_THAT(
-      job.status().message(),
-      HasSubstr("manifest.json: made from a source file \"rank_0/model.ckpt\" of 100 bytes, "
-                "which has 101 now"));
+  EXPECT_THAT(job.status().message(),
+              Naming("manifest.json: ", "\"rank_0/model.ckpt\"", "100 ", "101 "));
   second.force = true;
   ASSERT_TRUE(run(second, one_).ok());
   EXPECT_EQ(Listed().size(), 1U);

@@ -82,7 +82,6 @@ TEST_F(UsedPathsTest, RefusesWhatIsReadOrWritten) {
     const Status status = CheckOutput(At(row.output), used_);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << row.output;
     EXPECT_THAT(status.message(), HasSubstr(row.message)) << row.output;
-    EXPECT_THAT(status.message(), HasSubstr("choose another file")) << row.output;
   }
 }
 
@@ -131,7 +130,6 @@ TEST_F(UsedPathsTest, AReportNeedsAFolderAndANameThatIsFree) {
   for (const char* output : {"nowhere/report.html", "new/nowhere/report.html"}) {
     const Status status = CheckReport(At(output), true, used_);
     EXPECT_EQ(status.code(), StatusCode::kIo) << output;
-    EXPECT_THAT(status.message(), HasSubstr("there is no folder")) << output;
     EXPECT_EQ(WriteReport(At(output), "page", true).code(), StatusCode::kIo);
   }
   EXPECT_FALSE(fs::exists(At("nowhere")));
