@@ -187,6 +187,12 @@ def _named(value: Any) -> Any:
     return os.fsdecode(cast("StrPath", value))
 
 
+def _words_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """_WORDS for a call with these keywords: digest and diff name strategies in their own way."""
+    names = [name for name in ("strategy", "a_strategy", "b_strategy") if name in given]
+    return {**_WORDS, "source.strategy": " or ".join(names)} if names else _WORDS
+
+
 def _run(
     cls: type[R],
     function: Callable[..., dict[str, Any]],
@@ -213,15 +219,16 @@ def _run(
     if "io" in keywords:
         keywords.update(_io(keywords.pop("io")))
     watch = Watch(progress, cancel)
-    words = (partial(_errors.in_words, words=_WORDS),) if draws else ()
+    words = _words_of(given)
+    drawn = (partial(_errors.in_words, words=words),) if draws else ()
     try:
-        found = _errors.call(_WORDS, function, keywords, jobs, watch, *words)
+        found = _errors.call(words, function, keywords, jobs, watch, *drawn)
     finally:
         watch.close()
     for warning in found["warnings"]:
-        warning["message"] = _errors.in_words(warning["message"], _WORDS)
+        warning["message"] = _errors.in_words(warning["message"], words)
     if "notes" in found:
-        found["notes"] = [_errors.in_words(note, _WORDS) for note in found["notes"]]
+        found["notes"] = [_errors.in_words(note, words) for note in found["notes"]]
     found.update({name: _named(given[name]) for name in named})
     if "seconds" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
         found["seconds"] = watch.seconds

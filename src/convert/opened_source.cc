@@ -364,35 +364,40 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
   NumberRanges known;
   known.AddRange(first, end - 1);
   const std::string all = known.ToWords("rank");
-  const std::string by = source_strategy_ ? Escape(source_strategy_->path()) : "no source strategy";
+  const std::string by =
+      source_strategy_ ? "by " + Escape(source_strategy_->path()) : "without a source strategy";
   if (extra.count() > 0 && !spec.files.empty()) {
-    return InvalidArgumentError(fmt::format("`source.files`: expected source {} (by {}), found {}",
-                                            all, by, extra.ToText()));
+    return InvalidArgumentError(
+        fmt::format("`source.files`: expected source {} ({}), found {}", all, by, extra.ToText()));
   }
   if (chosen_.empty()) {
-    return MismatchError(fmt::format("{}: expected {} (by {}), found only {}", SourceName(spec),
-                                     all, by, extra.ToWords("rank")));
+    return MismatchError(fmt::format("{}: expected {} ({}), found only {}", SourceName(spec), all,
+                                     by, extra.ToWords("rank")));
   }
   if (missing.count() > 0) {
     warnings_.push_back(
         {WarningCode::kMissingRanks,
-         fmt::format("{}: {} of {} (by {}) {} missing: {}", SourceName(spec), missing.count(), all,
-                     by, missing.count() == 1 ? "is" : "are", missing.ToText())});
+         fmt::format("{}: {} of {} ({}) {} missing: {}", SourceName(spec), missing.count(), all, by,
+                     missing.count() == 1 ? "is" : "are", missing.ToText())});
   }
   if (extra.count() == 0) return {};
+  if (!source_strategy_) {
+    return MismatchError(fmt::format(
+        "{}: found {} beside rank 0, and no strategy that says how tensors are cut; give the one "
+        "that the checkpoint was saved with (`source.strategy`), or, where each rank has full "
+        "tensors, one of the files as the source",
+        SourceName(spec), extra.ToWords("rank")));
+  }
   const std::string beyond = fmt::format(
-      "{}: expected {} (by {}), found {} more: {}", SourceName(spec), all, by,
+      "{}: expected {} ({}), found {} more: {}", SourceName(spec), all, by,
       extra.count() == 1 ? "1 rank" : fmt::format("{} ranks", extra.count()), extra.ToText());
   if (rule_->stage_alone()) {  // they are of other stages
     warnings_.push_back({WarningCode::kRanksBeyondStrategy, beyond + "; not used"});
     return {};
   }
-  return MismatchError(
-      beyond + (source_strategy_
-                    ? "; give the strategy that the checkpoint was saved with, all its stages, or "
-                      "files or a pattern of its ranks only"
-                    : "; give the strategy that the checkpoint was saved with, or, where each rank "
-                      "has full tensors, one of the files as the source"));
+  return MismatchError(beyond +
+                       "; give the strategy that the checkpoint was saved with, all its stages, or "
+                       "files or a pattern of its ranks only");
 }
 
 }  // namespace reshard

@@ -104,9 +104,10 @@ Status CheckConvertOptions(const ConvertOptions& options) {
       !IsWholeFolder(options.target.format)) {
     RESHARD_RETURN_IF_ERROR(CheckSourceExists(options.source));
     return InvalidArgumentError(
-        "neither `source.strategy` nor `target.strategy` is given; name at least one: without a "
-        "source strategy the source holds full tensors, without a target strategy full tensors are "
-        "written; files are written as they are in another format by `Recode`");
+        "give `source.strategy`, `target.strategy` or both: without the first the source holds "
+        "full "
+        "tensors, without the second full tensors are written; `Recode` writes files as they are "
+        "in another format");
   }
   const std::string& prefix = options.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes

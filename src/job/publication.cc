@@ -124,8 +124,11 @@ Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
   if (!left.empty()) {
     report.warnings.push_back(
         {WarningCode::kFilesAbandoned,
-         fmt::format("{}: {} files of an earlier conversion remain, no longer in any manifest: {}",
-                     Escape(target.path()), left.size(), FirstOf(left))});
+         fmt::format(
+             "{}: {} files of an earlier conversion remain, no longer in any manifest: {}; remove "
+             "them, or a loader may take them for files of this one (`prune` does it while "
+             "converting)",
+             Escape(target.path()), left.size(), FirstOf(left))});
   }
   return {};
 }

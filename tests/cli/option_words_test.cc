@@ -34,6 +34,13 @@ TEST(OptionWords, LeaveEverythingElse) {
   EXPECT_EQ(InOptionWords(InOptionWords("`Verify` `force`")), "`reshard verify` --force");
 }
 
+TEST(OptionWords, CommandsMayCallTheSourcesStrategyOtherwise) {
+  EXPECT_EQ(InOptionWords("`source.strategy`"), "--src-strategy");
+  SpellSourceStrategy("--strategy");
+  EXPECT_EQ(InOptionWords("`source.strategy`"), "--strategy");
+  SpellSourceStrategy("--src-strategy");
+}
+
 TEST(OptionWords, OfSeveralMessages) {
   EXPECT_THAT(InOptionWords(std::vector<std::string>{"`ranks`", "x"}),
               testing::ElementsAre("--rank", "x"));

@@ -98,7 +98,7 @@ TEST(RankFoldersTest, SeveralWithoutAStrategyAreNotFullTensors) {
   ConversionFolder folder({}, {{"w", kRowsOf2}});
   folder.WriteRank(0, {kWeight});
   folder.WriteRank(1, {kWeight});
-  EXPECT_THAT(RefusedAsMismatch(folder), Naming("/source: ", "rank 0", "1 rank "));
+  EXPECT_THAT(RefusedAsMismatch(folder), Naming("/source: ", "rank 1 ", "`source.strategy`"));
 }
 
 // What was saved without redundancy: each shard in one of the files that could hold it.

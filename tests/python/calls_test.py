@@ -167,6 +167,12 @@ def test_digest_and_diff_are_the_programs(samples, strategies, full, tmp_path):
     assert not unequal.equal
     assert comparable(unequal.to_dict()) == comparable(of_the_program("diff", b, other, "--values", exit_code=1))
 
+    # What is to be given has the name that the call has for it.
+    with pytest.raises(reshard.MismatchError, match=r"\(strategy\)"):
+        reshard.digest(a)
+    with pytest.raises(reshard.MismatchError, match="a_strategy or b_strategy"):
+        reshard.diff(a, b)
+
 
 def test_verify_against_is_the_programs(samples, strategies, tmp_path):
     source, target = samples / "ckpt_8", tmp_path / "out"

@@ -170,6 +170,7 @@ UsedPaths DigestCommand::Paths() const {
 }
 
 int DigestCommand::Run() {
+  SpellSourceStrategy("--strategy");
   filter_.Fill(options_);
   const auto print = [this](const DigestReport& report, double seconds) {
     if (json()) {
@@ -260,6 +261,7 @@ UsedPaths DiffCommand::Paths() const {
 }
 
 int DiffCommand::Run() {
+  SpellSourceStrategy("--a-strategy or --b-strategy");
   options_.b.key = options_.a.key;
   filter_.Fill(options_);
   const auto print = [this](const DiffReport& report, double seconds) {

@@ -420,6 +420,7 @@ UsedPaths InspectCommand::Paths() const {
 }
 
 int InspectCommand::Run() {
+  SpellSourceStrategy("--strategy");
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);
   // The document begins as JsonDocument() without its closing brace. Of lines, each checkpoint has
   // its own.

@@ -13,6 +13,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -45,6 +46,12 @@ std::string CommandInQuestion(const CLI::App& app) {
   return name;
 }
 
+// Whether one of a group's commands has to follow.
+bool LacksCommand(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app.get_require_subcommand_min() > 0 : LacksCommand(*chosen.front());
+}
+
 // Turns `help COMMAND` and `version` into the options of the same meaning.
 void SpellAsOptions(std::vector<std::string>& words) {
   if (words.empty()) return;
@@ -63,14 +70,19 @@ bool AsksForJsonLines(const CLI::App& app, const std::vector<std::string>& words
          std::find(words.begin(), words.end(), "--json-lines") != words.end();
 }
 
-// Answers --help and --version; anything else that ends parsing is a mistake.
+// Answers --help and --version, and a command that is missing by help; anything else that ends
+// parsing is a mistake.
 int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& words) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
     const std::string command = CommandInQuestion(app);
     if (AsksForJsonLines(app, words)) AlsoPrintJsonLines(command.substr(app.get_name().size() + 1));
-    const int exit_code =
-        Fail(InvalidArgumentError(DescribeUnknownWord(app, words).value_or(error.what())));
+    const std::optional<std::string> unknown = DescribeUnknownWord(app, words);
+    if (!unknown && LacksCommand(app)) {
+      PrintData(app.help());
+      return ExitCode(StatusCode::kInvalidArgument);
+    }
+    const int exit_code = Fail(InvalidArgumentError(unknown.value_or(error.what())));
     PrintWords(fmt::format("`{} --help` lists options and examples", command));
     return exit_code;
   }

@@ -51,14 +51,19 @@ constexpr OptionWords kOptionWords[] = {
     {"shard=", "--shard "},
     {"shard_size", "--shard-size"},
     {"source.files", "--source"},
-    {"source.strategy", "--src-strategy"},
     {"suffix=", "--suffix="},
     {"target.strategy", "--dst-strategy"},
     {"unmatched=", "--unmatched "},
 };
 
+std::string_view& SourceStrategyWords() {
+  static std::string_view words = "--src-strategy";
+  return words;
+}
+
 // What is typed for `name`, or nothing.
 std::string WordsOf(std::string_view name) {
+  if (name == "source.strategy") return std::string(SourceStrategyWords());
   for (const OptionWords& row : kOptionWords) {
     if (name == row.name) return std::string(row.words);
     if (row.name.ends_with('=') && name.starts_with(row.name)) {
@@ -69,6 +74,8 @@ std::string WordsOf(std::string_view name) {
 }
 
 }  // namespace
+
+void SpellSourceStrategy(std::string_view words) { SourceStrategyWords() = words; }
 
 std::string InOptionWords(std::string_view message) {
   std::string text;

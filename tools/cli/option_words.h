@@ -2,8 +2,8 @@
 //
 // A message of the library names an option by the field of its options, a value after "=", and a
 // function by its name, all in backticks: `force`, `unmatched=copy`, `Verify`
-// (reshard/status.h). Here is the one table of what to type for each. Pure functions, for any
-// thread.
+// (reshard/status.h). Here is the one table of what to type for each. For any thread once the
+// command is chosen.
 #ifndef RESHARD_TOOLS_CLI_OPTION_WORDS_H_
 #define RESHARD_TOOLS_CLI_OPTION_WORDS_H_
 
@@ -14,6 +14,10 @@
 #include "reshard/status.h"
 
 namespace reshard {
+
+// Where a command calls the strategy of its source otherwise than --src-strategy: what is typed for
+// `source.strategy` from now on, which lives as long as the process.
+void SpellSourceStrategy(std::string_view words);
 
 // Returns `message` with what is typed in place of each such name: "pass --force"; anything else
 // in backticks stays as it is.

@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "tools/gen/sample_files.h"
@@ -64,8 +65,8 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "reshard-gen: {}\n", bytes.status().message());
     return ExitCode(bytes.status().code());
   }
-  fmt::print(stderr, "{}: {} ranks, {} bytes of checkpoints\n", options.folder,
-             model.devices_per_stage() * model.pp, *bytes);
+  fmt::print(stderr, "{}: {} ranks, {} of checkpoints\n", options.folder,
+             model.devices_per_stage() * model.pp, FormatBytes(*bytes));
   return 0;
 }
 
