@@ -138,7 +138,8 @@ class _Inspection:
             self._add_strategy(path)
             return
         except _errors.Error as error:
-            why = not_ranks if isinstance(error, _errors.NotFoundError) else error
+            of_ranks = self._suffix or isinstance(error, _errors.NotFoundError)
+            why = not_ranks if of_ranks else error
         files = []
         if os.path.isdir(path):
             files = [

@@ -74,6 +74,12 @@ def test_what_cannot_be_read_is_said_beside_the_rest(folders, tmp_path):
         reshard.inspect(bad)
     with pytest.raises(FileNotFoundError):
         reshard.inspect(tmp_path / "nowhere")
+    # A folder of ranks without such a file is no strategy, though a manifest lies beside them.
+    (tmp_path / "set" / "rank_0").mkdir(parents=True)
+    (tmp_path / "set" / "rank_0" / "a.ckpt").write_bytes(b"")
+    (tmp_path / "set" / "manifest.json").write_text("{}")
+    with pytest.raises(FileNotFoundError):
+        reshard.inspect(tmp_path / "set", suffix="_part0")
     with pytest.raises(ValueError, match="at least one path"):
         reshard.inspect()
 

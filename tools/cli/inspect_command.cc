@@ -512,8 +512,8 @@ void InspectCommand::InspectFiles(const std::string& path, const Status& not_ran
   if (strategy.ok()) return ShowStrategy(*strategy);
   const std::vector<std::string> files = CheckpointsIn(path);
   if (files.empty()) {
-    return Report(
-        path, strategy.status().code() == StatusCode::kNotFound ? not_ranks : strategy.status());
+    const bool of_ranks = !suffix_.empty() || strategy.status().code() == StatusCode::kNotFound;
+    return Report(path, of_ranks ? not_ranks : strategy.status());
   }
   BeginFolder(path, files.size());
   for (const std::string& file : files) {
