@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
   }
   if (argc == 2) {
     for (const reshard::StoredArray& parameter : checkpoint->parameters()) {
-      std::printf("%s %s\n", parameter.name.c_str(), reshard::ToString(parameter.shape).c_str());
+      std::printf("%.*s %s\n", static_cast<int>(parameter.name.size()), parameter.name.data(),
+                  reshard::ToString(parameter.shape).c_str());
     }
     return 0;
   }

@@ -2,16 +2,29 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <functional>
 #include <numeric>
-#include <utility>
 
 namespace reshard {
 namespace {
 
+// What the allocator takes for an allocation.
+constexpr size_t kOfAllocation = 16;
+
 uint64_t NextTableId() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
+}
+
+uint64_t SumOf(std::span<const ByteRange> ranges) {
+  uint64_t bytes = 0;
+  for (const ByteRange& range : ranges) bytes += range.length;
+  return bytes;
+}
+
+bool AreSame(std::span<const ByteRange> a, std::span<const ByteRange> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 size_t HashOf(const std::vector<StoredArray>& arrays) {
@@ -27,22 +40,9 @@ size_t HashOf(const std::vector<StoredArray>& arrays) {
 
 }  // namespace
 
-std::vector<uint32_t> SortByName(const std::vector<StoredArray>& arrays) {
-  std::vector<uint32_t> by_name(arrays.size());
-  std::iota(by_name.begin(), by_name.end(), 0U);
-  std::stable_sort(by_name.begin(), by_name.end(),
-                   [&arrays](uint32_t a, uint32_t b) { return arrays[a].name < arrays[b].name; });
-  return by_name;
-}
+FileTable::FileTable(Container container) : id_(NextTableId()), container_(container) {}
 
-FileTable::FileTable(Container container, std::vector<StoredArray> arrays,
-                     std::vector<uint32_t> by_name, size_t memory)
-    : id_(NextTableId()),
-      container_(container),
-      arrays_(std::move(arrays)),
-      by_name_(std::move(by_name)),
-      memory_(sizeof(FileTable) + memory),
-      hash_(HashOf(arrays_)) {}
+TableBuilder::TableBuilder(Container container) : table_(new FileTable(container)) {}
 
 const StoredArray* FileTable::Find(std::string_view name) const {
   const auto place = std::lower_bound(
@@ -57,6 +57,106 @@ const StoredArray* FileTable::Find(std::string_view name, size_t& next) const {
       next < arrays_.size() && arrays_[next].name == name ? &arrays_[next] : Find(name);
   if (found != nullptr) next = static_cast<size_t>(found - arrays_.data()) + 1;
   return found;
+}
+
+std::optional<std::pair<const StoredArray*, const StoredArray*>> FileTable::FindTwice() const {
+  const auto twice = std::adjacent_find(
+      by_name_.begin(), by_name_.end(),
+      [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
+  if (twice == by_name_.end()) return std::nullopt;
+  return std::pair(&arrays_[*twice], &arrays_[*(twice + 1)]);
+}
+
+void TableBuilder::Add(const StoredArray& array) {
+  FileTable::Parts& parts = table_->parts_;
+  Entry entry;
+  const std::string_view name = parts.names.Keep(array.name);
+  entry.name = name.data();
+  entry.name_bytes = static_cast<uint32_t>(name.size());
+  entry.kind = array.kind;
+  entry.dtype = array.dtype;
+  entry.shape = KeepShape(array.shape);
+  entry.framed_count = static_cast<uint32_t>(array.framed.size());
+  entry.has_contents = array.kind != ArrayKind::kMapTensor && !AreSame(array.content, array.framed);
+  ranges_.assign(array.framed.begin(), array.framed.end());
+  if (entry.has_contents) {
+    assert(array.content.size() == array.framed.size());
+    ranges_.insert(ranges_.end(), array.content.begin(), array.content.end());
+  }
+  entry.framed = parts.ranges.Keep(ranges_).data();
+  if (array.kind == ArrayKind::kMapTensor) {
+    entry.map_tensor = static_cast<uint32_t>(map_tensors_.size());
+    map_tensors_.push_back(parts.map_tensors.Keep(array.map_tensor));
+    for (const MapTensorPart& part : array.map_tensor) {
+      more_memory_ += part.shape.size() * sizeof(int64_t) + kOfAllocation;
+    }
+  }
+  entries_.push_back(entry);
+}
+
+const Shape* TableBuilder::KeepShape(const Shape& shape) {
+  auto place = std::find_if(recent_.begin(), recent_.end(), [&shape](const Shape* known) {
+    return known == nullptr || *known == shape;
+  });
+  if (place == recent_.end()) *--place = nullptr;
+  if (*place == nullptr) {
+    *place = table_->parts_.shapes.Keep({&shape, 1}).data();
+    more_memory_ += shape.size() * sizeof(int64_t) + kOfAllocation;
+  }
+  std::rotate(recent_.begin(), place, std::next(place));
+  return recent_.front();
+}
+
+StoredArray TableBuilder::ArrayOf(const Entry& entry) const {
+  StoredArray array{.name = {entry.name, entry.name_bytes},
+                    .kind = entry.kind,
+                    .dtype = entry.dtype,
+                    .shape = *entry.shape,
+                    .bytes = 0,
+                    .framed = {entry.framed, entry.framed_count},
+                    .content = {},
+                    .map_tensor = {}};
+  if (entry.kind == ArrayKind::kMapTensor) {
+    array.map_tensor = map_tensors_[entry.map_tensor];
+    for (const MapTensorPart& part : array.map_tensor) array.bytes += part.content.length;
+  } else {
+    array.content = {entry.framed + (entry.has_contents ? entry.framed_count : 0),
+                     entry.framed_count};
+    array.bytes = SumOf(array.content);
+  }
+  return array;
+}
+
+void TableBuilder::SortByContent() {
+  const auto begins_before = [](const Entry& a, const Entry& b) {
+    return std::pair(a.framed->offset, a.framed->length) <
+           std::pair(b.framed->offset, b.framed->length);
+  };
+  if (std::is_sorted(entries_.begin(), entries_.end(), begins_before)) return;
+  std::stable_sort(entries_.begin(), entries_.end(), begins_before);
+}
+
+size_t TableBuilder::memory() const {
+  const FileTable::Parts& parts = table_->parts_;
+  return parts.names.memory() + parts.shapes.memory() + parts.ranges.memory() +
+         parts.map_tensors.memory() + more_memory_ + entries_.size() * sizeof(Entry) +
+         BytesToFinish();
+}
+
+std::shared_ptr<const FileTable> TableBuilder::Finish() && {
+  FileTable& table = *table_;
+  table.memory_ = sizeof(FileTable) + memory() - entries_.size() * sizeof(Entry);
+  table.arrays_.reserve(entries_.size());
+  for (; !entries_.empty(); entries_.pop_front()) {
+    table.arrays_.push_back(ArrayOf(entries_.front()));
+  }
+  table.by_name_.resize(table.arrays_.size());
+  std::iota(table.by_name_.begin(), table.by_name_.end(), 0U);
+  std::stable_sort(table.by_name_.begin(), table.by_name_.end(), [&table](uint32_t a, uint32_t b) {
+    return table.arrays_[a].name < table.arrays_[b].name;
+  });
+  table.hash_ = HashOf(table.arrays_);
+  return std::move(table_);
 }
 
 }  // namespace reshard

@@ -1,48 +1,85 @@
-// FileTable: what a checkpoint file holds, in file order and by name; TableOfFile: what reading a
-// file yields.
+// FileTable: what a checkpoint file holds, in file order and by name; TableBuilder, which makes
+// one; TableOfFile: what reading a file yields.
 //
 // A table says nothing of one file only: files of one stage ordinarily have equal tables, so that
 // one may stand for many (TableCache). Immutable, so any number of threads may read it.
 #ifndef RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 #define RESHARD_FORMAT_CONTAINER_FILE_TABLE_H_
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
+#include "src/base/name_arena.h"
 
 namespace reshard {
 
-// The most memory that the table of one file may take: some 300,000 arrays in one piece, or
+// The most memory that the table of one file may take: some 700,000 arrays in one piece, or
 // 2,000,000 pieces of one array.
 inline constexpr size_t kMaxTableBytes = size_t{128} << 20;
 
-// Returns the places in `arrays` in the order of their names, equal names in file order.
-std::vector<uint32_t> SortByName(const std::vector<StoredArray>& arrays);
+// Elements in a few blocks of memory, each where it is for good.
+template <typename T>
+class KeptInBlocks {
+ public:
+  // Returns a copy of `elements`, which lie side by side, and lives as long as this.
+  std::span<const T> Keep(std::span<const T> elements) {
+    constexpr size_t kLeastBlock = 4;
+    constexpr size_t kMostBlock = 4096;
+    if (elements.empty()) return {};
+    // A block never grows.
+    if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < elements.size()) {
+      const size_t before = blocks_.empty() ? 0 : blocks_.back().capacity();
+      const size_t capacity =
+          std::max(elements.size(), std::clamp(2 * before, kLeastBlock, kMostBlock));
+      blocks_.emplace_back().reserve(capacity);
+      memory_ += capacity * sizeof(T) + kBlockCost;
+    }
+    std::vector<T>& block = blocks_.back();
+    block.insert(block.end(), elements.begin(), elements.end());
+    return std::span(block).last(elements.size());
+  }
+
+  // About the bytes of memory that it takes, but for what elements allocate.
+  size_t memory() const { return memory_; }
+
+ private:
+  static constexpr size_t kBlockCost = 64;
+
+  std::vector<std::vector<T>> blocks_;
+  size_t memory_ = 0;
+};
 
 class FileTable {
  public:
-  // `by_name` is what SortByName returns; no two names are equal. `memory`: about the bytes that
-  // both take, spare capacity included.
-  FileTable(Container container, std::vector<StoredArray> arrays, std::vector<uint32_t> by_name,
-            size_t memory);
+  FileTable(const FileTable&) = delete;
+  FileTable& operator=(const FileTable&) = delete;
 
   // A number that no other table of this process has or had.
   uint64_t id() const { return id_; }
   Container container() const { return container_; }
-  // In file order.
+  // In file order; they refer to what the table holds.
   const std::vector<StoredArray>& arrays() const { return arrays_; }
+  // The places in arrays() in the order of their names.
+  const std::vector<uint32_t>& by_name() const { return by_name_; }
   // Returns the array of this name, or null.
   const StoredArray* Find(std::string_view name) const;
   // As above, for one who asks in file order: looks at place `next` of arrays() first, and sets it
   // to the place behind what was found.
   const StoredArray* Find(std::string_view name, size_t& next) const;
+  // Returns two arrays of one name, in file order, if there are any; readers refuse them.
+  std::optional<std::pair<const StoredArray*, const StoredArray*>> FindTwice() const;
   // About the bytes of memory that the table holds.
   size_t memory() const { return memory_; }
 
@@ -53,12 +90,77 @@ class FileTable {
   }
 
  private:
+  friend class TableBuilder;
+  explicit FileTable(Container container);
+
+  // What the arrays refer to: names and ranges side by side, equal shapes of neighbours once.
+  struct Parts {
+    NameArena names;
+    KeptInBlocks<Shape> shapes;
+    KeptInBlocks<ByteRange> ranges;
+    KeptInBlocks<MapTensorPart> map_tensors;
+  };
+
   uint64_t id_;
   Container container_;
+  Parts parts_;
   std::vector<StoredArray> arrays_;
   std::vector<uint32_t> by_name_;
-  size_t memory_;
-  size_t hash_;
+  size_t memory_ = 0;
+  size_t hash_ = 0;
+};
+
+// TableBuilder: makes a table of arrays that are added in file order. Of an array it holds about
+// 100 bytes and its name until the table is made, and then some 50 more; no allocation of its own
+// for each. Not thread-safe.
+class TableBuilder {
+ public:
+  explicit TableBuilder(Container container);
+
+  // Copies what `array` refers to. It has a content for each of `framed`, or is a MapTensor; its
+  // bytes are those of its content, or of its parts.
+  void Add(const StoredArray& array);
+
+  size_t size() const { return entries_.size(); }
+  // The array that was added as this, which refers to what the builder holds.
+  StoredArray At(size_t number) const { return ArrayOf(entries_[number]); }
+  void SetDType(size_t number, DType dtype) { entries_[number].dtype = dtype; }
+  // Puts the arrays in the order of their contents, which each has one of; of those that begin
+  // where another does, first those without bytes, in the order in which they were added.
+  void SortByContent();
+
+  // About the bytes of memory that it holds and, once made, the table.
+  size_t memory() const;
+  // What making the table takes besides.
+  size_t BytesToFinish() const { return entries_.size() * kFinished; }
+  std::shared_ptr<const FileTable> Finish() &&;
+
+ private:
+  // A StoredArray in less.
+  struct Entry {
+    const char* name = nullptr;
+    const Shape* shape = nullptr;
+    const ByteRange* framed = nullptr;
+    uint32_t name_bytes = 0;
+    uint32_t framed_count = 0;
+    uint32_t map_tensor = 0;  // a place in map_tensors_, of a MapTensor
+    ArrayKind kind = ArrayKind::kTensor;
+    DType dtype = DType::kFloat32;
+    bool has_contents = false;  // as many, behind `framed`; else these are the same
+  };
+  // The shapes of one layer of a model, and some more.
+  static constexpr size_t kRecentShapes = 16;
+  static constexpr size_t kFinished = sizeof(StoredArray) + sizeof(uint32_t);
+
+  StoredArray ArrayOf(const Entry& entry) const;
+  const Shape* KeepShape(const Shape& shape);
+
+  std::shared_ptr<FileTable> table_;
+  std::deque<Entry> entries_;
+  std::vector<std::span<const MapTensorPart>> map_tensors_;
+  std::vector<ByteRange> ranges_;                        // of the array that is being added
+  std::array<const Shape*, kRecentShapes> recent_ = {};  // the last one that was used comes first
+  size_t more_memory_ = 0;  // that shapes and parts of MapTensors allocate
 };
 
 // A CRC-32 that a file states of itself.

@@ -66,13 +66,6 @@ std::vector<ByteRange> ValuesOfMapTensors(const FileTable& table) {
   return values;
 }
 
-// Returns how many bytes the vector takes anew when it has to grow before the memory is checked
-// again.
-uint64_t BeforeNextCheck(const std::vector<StoredArray>& arrays) {
-  const size_t room = arrays.capacity() - arrays.size();
-  return room > kMemoryCheckInterval ? 0 : arrays.size() * sizeof(StoredArray);
-}
-
 // The end of the file's last Values, in which each begins less than `near` bytes behind the one
 // before it.
 class CloseHeaders {
@@ -326,12 +319,13 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
       window.Pass(parser.value());
       RESHARD_RETURN_IF_ERROR(InFile(file.path, grouping.Add(parser.value())));
       if (++values % kMemoryCheckInterval == 0) {
-        RESHARD_RETURN_IF_ERROR(CheckMemory(memory, BeforeNextCheck(grouping.arrays())));
+        RESHARD_RETURN_IF_ERROR(CheckMemory(memory));
       }
     } else {
       RESHARD_RETURN_IF_ERROR(window.Move(parser.needed(), parser.message()));
     }
   }
+  RESHARD_RETURN_IF_ERROR(CheckMemory(memory, grouping.BytesToFinish()));
   Result<std::shared_ptr<const FileTable>> table = std::move(grouping).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
   if ((*table)->arrays().empty()) {

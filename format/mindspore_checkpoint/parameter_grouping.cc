@@ -62,15 +62,13 @@ Result<uint64_t> BytesOfDims(std::string_view name, uint64_t offset, const Shape
       negative ? ", but no size may be negative" : " make more bytes than 63 bits can count");
 }
 
+// Of one parameter, whose memory the next one takes.
+constexpr size_t kMostValuesKept = 64;
+
 // About the bytes of an allocation.
 size_t HeapBytes(size_t bytes) { return bytes + 2 * sizeof(void*); }
 
-// About the bytes that a parameter takes, and each of its Values: two ranges, and as much again for
-// spare capacity or the cost of small allocations.
-size_t OfParameter(const StoredArray& parameter) {
-  return 2 * sizeof(StoredArray) + HeapBytes(parameter.name.size()) +
-         HeapBytes(parameter.shape.size() * sizeof(int64_t)) + sizeof(uint32_t);
-}
+// About the bytes that a Value takes: two ranges, and as much again for spare capacity.
 constexpr size_t kOfValue = 4 * sizeof(ByteRange);
 
 // How MindSpore writes both a scalar and an empty tensor.
@@ -94,11 +92,20 @@ bool ParameterGrouping::IsAsThere(const ParsedValue& value) const {
 }
 
 void ParameterGrouping::Store() {
-  const std::vector<StoredArray>& there = like_->arrays();
-  arrays_.assign(there.begin(), there.begin() + static_cast<std::ptrdiff_t>(alike_));
-  for (const StoredArray& parameter : arrays_) memory_ += OfParameter(parameter) + kOfValue;
-  // More of it may follow, which has to have the same dims.
-  if (zero_dims_) arrays_.back().shape = {0};
+  for (size_t i = 0; i + 1 < alike_; ++i) builder_.Add(like_->arrays()[i]);
+  if (alike_ > 0) {  // more of it may follow, which has to have the same dims
+    const StoredArray& there = like_->arrays()[alike_ - 1];
+    last_ = {.name = std::string(there.name),
+             .kind = there.kind,
+             .dtype = there.dtype,
+             .shape = zero_dims_ ? Shape{0} : there.shape,
+             .bytes = there.bytes,
+             .framed = {there.framed.begin(), there.framed.end()},
+             .content = {there.content.begin(), there.content.end()},
+             .map_tensor = {}};
+    has_last_ = true;
+    last_bytes_ = kOfValue;
+  }
   like_.reset();
 }
 
@@ -109,14 +116,14 @@ Status ParameterGrouping::Add(const ParsedValue& value) {
     return {};
   }
   if (like_) Store();
-  if (!arrays_.empty() && arrays_.back().name == value.tag) {
+  if (has_last_ && last_.name == value.tag) {
     RESHARD_RETURN_IF_ERROR(Extend(value));
   } else {
-    if (!arrays_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
+    if (has_last_) RESHARD_RETURN_IF_ERROR(EndParameter());
     RESHARD_RETURN_IF_ERROR(Begin(value));
   }
   RESHARD_RETURN_IF_ERROR(Append(value));
-  if (memory_ <= kMaxTableBytes) return {};
+  if (memory() <= kMaxTableBytes) return {};
   return ResourceExhaustedError(
       fmt::format("parameter {} at offset {}: too many Values up to here; their index takes more "
                   "than the {} MiB "
@@ -125,10 +132,15 @@ Status ParameterGrouping::Add(const ParsedValue& value) {
 }
 
 Status ParameterGrouping::Begin(const ParsedValue& value) {
-  StoredArray parameter;
-  parameter.name = value.tag;
+  last_.name = value.tag;
+  last_.kind = ArrayKind::kTensor;
+  last_.shape.clear();
+  last_.bytes = 0;
+  last_.framed.clear();
+  last_.content.clear();
+  last_.map_tensor.clear();
   if (value.is_map_tensor) {
-    parameter.kind = ArrayKind::kMapTensor;
+    last_.kind = ArrayKind::kMapTensor;
   } else {
     const ParsedTensor& tensor = value.tensors[0];
     const std::optional<DType> dtype = ParseDType(tensor.type);
@@ -138,21 +150,20 @@ Status ParameterGrouping::Begin(const ParsedValue& value) {
                      "Float32 or BFloat16",
                      Quote(tensor.type));
     }
-    parameter.dtype = *dtype;
-    parameter.shape = tensor.dims;
-    if (*dtype == DType::kString) parameter.kind = ArrayKind::kText;
+    last_.dtype = *dtype;
+    last_.shape = tensor.dims;
+    if (*dtype == DType::kString) last_.kind = ArrayKind::kText;
     RESHARD_RETURN_IF_ERROR(
         BytesOfDims(value.tag, value.message.offset, tensor.dims, tensor.type, ItemBytes(*dtype))
             .status());
   }
-  memory_ += OfParameter(parameter);
-  arrays_.push_back(std::move(parameter));
+  has_last_ = true;
   return {};
 }
 
 // Checks that a Value goes on with the last parameter.
 Status ParameterGrouping::Extend(const ParsedValue& value) const {
-  const StoredArray& parameter = arrays_.back();
+  const Parameter& parameter = last_;
   const uint64_t offset = value.message.offset;
   const uint64_t begin = parameter.framed.front().offset;
   const bool is_map_tensor = parameter.kind == ArrayKind::kMapTensor;
@@ -178,10 +189,10 @@ Status ParameterGrouping::Extend(const ParsedValue& value) const {
 }
 
 Status ParameterGrouping::Append(const ParsedValue& value) {
-  StoredArray& parameter = arrays_.back();
+  Parameter& parameter = last_;
   parameter.framed.push_back(value.message);
   for (const ParsedTensor& tensor : value.tensors) parameter.bytes += tensor.content.length;
-  memory_ += kOfValue;
+  last_bytes_ += kOfValue;
   if (!value.is_map_tensor) {
     parameter.content.push_back(value.tensors[0].content);
     return {};
@@ -202,14 +213,31 @@ Status ParameterGrouping::Append(const ParsedValue& value) {
                      tensor.content.length, ToString(tensor.dims), tensor.type, expected);
     }
     parameter.map_tensor.push_back({tensor.type, tensor.dims, tensor.content});
-    memory_ += 2 * sizeof(MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
+    last_bytes_ += 2 * sizeof(MapTensorPart) + HeapBytes(tensor.dims.size() * sizeof(int64_t));
   }
   return {};
 }
 
-// Compares the content of a parameter whose Values are all known with its dims.
+// Compares the content of a parameter whose Values are all known with its dims, and keeps it.
 Status ParameterGrouping::EndParameter() {
-  StoredArray& parameter = arrays_.back();
+  RESHARD_RETURN_IF_ERROR(CheckContent());
+  builder_.Add({.name = last_.name,
+                .kind = last_.kind,
+                .dtype = last_.dtype,
+                .shape = last_.shape,
+                .bytes = last_.bytes,
+                .framed = last_.framed,
+                .content = last_.content,
+                .map_tensor = last_.map_tensor});
+  has_last_ = false;
+  // Of very many Values, the memory goes with them.
+  if (last_.framed.size() > kMostValuesKept) last_ = Parameter();
+  last_bytes_ = 0;
+  return {};
+}
+
+Status ParameterGrouping::CheckContent() {
+  Parameter& parameter = last_;
   const uint64_t offset = parameter.framed.front().offset;
   if (parameter.kind == ArrayKind::kMapTensor) return {};
   if (parameter.kind == ArrayKind::kText) {
@@ -243,20 +271,16 @@ Status ParameterGrouping::EndParameter() {
 Result<std::shared_ptr<const FileTable>> ParameterGrouping::Finish() && {
   if (like_ && alike_ == like_->arrays().size()) return std::move(like_);
   if (like_) Store();
-  if (!arrays_.empty()) RESHARD_RETURN_IF_ERROR(EndParameter());
-  std::vector<uint32_t> by_name = SortByName(arrays_);
-  const auto twice = std::adjacent_find(
-      by_name.begin(), by_name.end(),
-      [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
-  if (twice != by_name.end()) {
-    const StoredArray& first = arrays_[*twice];
-    return Corrupt(first.name, arrays_[*(twice + 1)].framed.front().offset,
+  if (has_last_) RESHARD_RETURN_IF_ERROR(EndParameter());
+  std::shared_ptr<const FileTable> table = std::move(builder_).Finish();
+  if (const auto twice = table->FindTwice()) {
+    const auto& [first, second] = *twice;
+    return Corrupt(first->name, second->framed.front().offset,
                    "the same tag occurs at offset {}, with others in between; only adjacent Values "
                    "may share a tag",
-                   first.framed.front().offset);
+                   first->framed.front().offset);
   }
-  return std::make_shared<const FileTable>(Container::kMindSpore, std::move(arrays_),
-                                           std::move(by_name), memory_);
+  return table;
 }
 
 }  // namespace reshard

@@ -3,9 +3,8 @@
 // Adjacent Values of one tag are parts of one parameter: a tensor's contents concatenate, each
 // Value repeating dims and type; a MapTensor's Values have dims of their own. Not thread-safe.
 //
-// Stored for each parameter: name, shape and a StoredArray; for each Value: two ranges (32
-// bytes), be it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxTableBytes
-// bounds them all.
+// Stored for each parameter: what a TableBuilder holds; for each Value: two ranges (32 bytes), be
+// it empty or not; for each tensor of a MapTensor: a MapTensorPart. kMaxTableBytes bounds them all.
 //
 // Files of one stage ordinarily hold the same at the same places. So Values are compared with the
 // table of another file first, and nothing is stored as long as they are as that one says.
@@ -39,12 +38,26 @@ class ParameterGrouping {
   // Errors: as Add; kCorrupt for a name that comes again.
   Result<std::shared_ptr<const FileTable>> Finish() &&;
 
-  // Those that are stored, in file order; the last one is not complete.
-  const std::vector<StoredArray>& arrays() const { return arrays_; }
-  // About the bytes of memory that all this takes, spare capacity included.
-  size_t memory() const { return memory_; }
+  // Of the parameters that are stored; the last one is not complete.
+  size_t size() const { return builder_.size() + (has_last_ ? 1 : 0); }
+  // About the bytes of memory that all this and the table take, spare capacity included.
+  size_t memory() const { return builder_.memory() + last_bytes_; }
+  // What Finish takes besides.
+  size_t BytesToFinish() const { return builder_.BytesToFinish(); }
 
  private:
+  // A parameter of which Values may come.
+  struct Parameter {
+    std::string name;
+    ArrayKind kind = ArrayKind::kTensor;
+    DType dtype = DType::kFloat32;
+    Shape shape;  // as written
+    uint64_t bytes = 0;
+    std::vector<ByteRange> framed;
+    std::vector<ByteRange> content;
+    std::vector<MapTensorPart> map_tensor;
+  };
+
   // Whether a Value is a whole parameter, the one that comes next in the other file.
   bool IsAsThere(const ParsedValue& value) const;
   // Stores those that were as in the other file, and compares no more.
@@ -53,12 +66,15 @@ class ParameterGrouping {
   Status Extend(const ParsedValue& value) const;
   Status Append(const ParsedValue& value);
   Status EndParameter();
+  Status CheckContent();
 
-  std::shared_ptr<const FileTable> like_;  // null: not compared any more
-  size_t alike_ = 0;                       // so many are as there
-  bool zero_dims_ = false;                 // of the last of them: dims are [0] as written
-  std::vector<StoredArray> arrays_;        // until it ends, the last one's shape is as written
-  size_t memory_ = 0;
+  std::shared_ptr<const FileTable> like_;        // null: not compared any more
+  size_t alike_ = 0;                             // so many are as there
+  bool zero_dims_ = false;                       // of the last of them: dims are [0] as written
+  TableBuilder builder_{Container::kMindSpore};  // of the parameters before the last
+  bool has_last_ = false;
+  Parameter last_;         // its memory is the next one's
+  size_t last_bytes_ = 0;  // of memory
 };
 
 }  // namespace reshard

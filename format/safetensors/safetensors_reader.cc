@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -133,8 +134,8 @@ class HeaderTokens {
       if (value > static_cast<uint64_t>(INT64_MAX)) {
         return Fail(fmt::format("a size of {} in its shape is more than 63 bits can count", value));
       }
-      array_.shape.push_back(static_cast<int64_t>(value));
-      if (array_.shape.size() <= kMaxDims) return true;
+      shape_.push_back(static_cast<int64_t>(value));
+      if (shape_.size() <= kMaxDims) return true;
       return Fail(fmt::format("more than {} dimensions", kMaxDims));
     }
     if (state_ == State::kOffsets) {
@@ -151,7 +152,7 @@ class HeaderTokens {
     if (type == nullptr) {
       return Fail(fmt::format("unknown dtype {}; expected a name such as \"F32\"", Quote(value)));
     }
-    array_.dtype = type->dtype;
+    dtype_ = type->dtype;
     state_ = State::kTensorMember;
     return true;
   }
@@ -229,18 +230,16 @@ class HeaderTokens {
   const Status& memory_status() const { return memory_status_; }
 
   // Returns the table of all tensors. Errors: kCorrupt.
-  Result<FileTable> Finish() && {
+  Result<std::shared_ptr<const FileTable>> Finish() && {
     RESHARD_RETURN_IF_ERROR(ApplyMarks());
     RESHARD_RETURN_IF_ERROR(PutInOrder());
-    std::vector<uint32_t> by_name = SortByName(arrays_);
-    const auto twice = std::adjacent_find(
-        by_name.begin(), by_name.end(),
-        [this](uint32_t a, uint32_t b) { return arrays_[a].name == arrays_[b].name; });
-    if (twice != by_name.end()) {
-      return CorruptError(fmt::format("tensor {}: its name occurs twice in the header",
-                                      Quote(arrays_[*twice].name)));
+    RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, builder_.BytesToFinish()));
+    std::shared_ptr<const FileTable> table = std::move(builder_).Finish();
+    if (const auto twice = table->FindTwice()) {
+      return CorruptError(
+          fmt::format("tensor {}: its name occurs twice in the header", Quote(twice->first->name)));
     }
-    return FileTable(Container::kSafetensors, std::move(arrays_), std::move(by_name), table_bytes_);
+    return table;
   }
 
  private:
@@ -261,7 +260,7 @@ class HeaderTokens {
   static constexpr size_t kMostShown = 40;
 
   bool Fail(std::string_view what) {
-    status_ = CorruptError(in_tensor_ ? fmt::format("tensor {}: {}", Quote(array_.name), what)
+    status_ = CorruptError(in_tensor_ ? fmt::format("tensor {}: {}", Quote(name_), what)
                                       : std::string(what));
     return false;
   }
@@ -311,8 +310,8 @@ class HeaderTokens {
       state_ = State::kMetadataValue;
       return true;
     }
-    array_ = StoredArray();
-    array_.name = std::move(name);
+    name_.swap(name);
+    shape_.clear();
     in_tensor_ = true;
     has_dtype_ = has_shape_ = has_offsets_ = false;
     offsets_ = 0;
@@ -342,7 +341,7 @@ class HeaderTokens {
     }
     if (value == kInt4Mark) int4_.insert(metadata_key_);
     if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
-    held_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
+    metadata_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
     return CheckHeld();
   }
 
@@ -373,63 +372,61 @@ class HeaderTokens {
       return Fail(fmt::format("data_offsets [{}, {}], but the file has {} bytes behind its header",
                               begin_, end_, content_bytes_));
     }
-    const uint64_t values = ValuesInItem(array_.dtype);
+    const uint64_t values = ValuesInItem(dtype_);
     // Sizes count elements, which may be of less than a byte: then bits are counted.
     const uint64_t unit = values == 1 ? 1 : 8;
-    const std::optional<uint64_t> units =
-        TensorBytes(array_.shape, ItemBytes(array_.dtype) * unit / values);
+    const std::optional<uint64_t> units = TensorBytes(shape_, ItemBytes(dtype_) * unit / values);
     if (!units) {
       return Fail(fmt::format("shape {} of {} makes more bytes than 63 bits can count",
-                              ToString(array_.shape), SafetensorsTypeOf(array_.dtype)->name));
+                              ToString(shape_), SafetensorsTypeOf(dtype_)->name));
     }
     if (*units % unit != 0) {
-      return Fail(fmt::format("shape {} of {} does not fill whole bytes", ToString(array_.shape),
-                              SafetensorsTypeOf(array_.dtype)->name));
+      return Fail(fmt::format("shape {} of {} does not fill whole bytes", ToString(shape_),
+                              SafetensorsTypeOf(dtype_)->name));
     }
-    array_.bytes = end_ - begin_;
-    if (array_.bytes != *units / unit) {
+    const uint64_t bytes = end_ - begin_;
+    if (bytes != *units / unit) {
       return Fail(fmt::format("{} bytes by its data_offsets [{}, {}], but shape {} of {} needs {}",
-                              array_.bytes, begin_, end_, ToString(array_.shape),
-                              SafetensorsTypeOf(array_.dtype)->name, *units / unit));
+                              bytes, begin_, end_, ToString(shape_),
+                              SafetensorsTypeOf(dtype_)->name, *units / unit));
     }
-    CountItems();
-    array_.content.push_back({content_begin_ + begin_, array_.bytes});
-    array_.framed = array_.content;
-    table_bytes_ += 2 * sizeof(StoredArray) + array_.name.size() + sizeof(uint32_t) +
-                    2 * (sizeof(ByteRange) + kOfAllocation) +
-                    array_.shape.size() * sizeof(int64_t) + kOfAllocation;
-    arrays_.push_back(std::move(array_));
+    const ArrayKind kind = CountItems(static_cast<int64_t>(values));
+    const ByteRange range{content_begin_ + begin_, bytes};
+    builder_.Add({.name = name_,
+                  .kind = kind,
+                  .dtype = dtype_,
+                  .shape = shape_,
+                  .bytes = bytes,
+                  .framed = {&range, 1},
+                  .content = {&range, 1},
+                  .map_tensor = {}});
     in_tensor_ = false;
     return CheckHeld();
   }
   // Sizes of the last dimension are items, of several elements where these are less than a byte.
-  void CountItems() {
-    const auto values = static_cast<int64_t>(ValuesInItem(array_.dtype));
-    if (values == 1) return;
-    if (array_.shape.empty() || array_.shape.back() % values != 0) {
-      array_.kind = ArrayKind::kPacked;
-    } else {
-      array_.shape.back() /= values;
-    }
+  ArrayKind CountItems(int64_t values) {
+    if (values == 1) return ArrayKind::kTensor;
+    if (shape_.empty() || shape_.back() % values != 0) return ArrayKind::kPacked;
+    shape_.back() /= values;
+    return ArrayKind::kTensor;
   }
   bool CheckHeld() {
-    if (table_bytes_ + held_bytes_ > kMaxTableBytes) {
-      status_ = ResourceExhaustedError(
-          fmt::format("its tensors need more than {} MiB of memory to list: {} so far",
-                      kMaxTableBytes >> 20, arrays_.size()));
+    if (metadata_bytes_ > kMaxTableBytes) {
+      status_ = ResourceExhaustedError(fmt::format(
+          "its metadata needs more than {} MiB of memory: {} keys so far; save it without them",
+          kMaxTableBytes >> 20, metadata_keys_.size()));
       return false;
     }
     if (++kept_ % kMemoryCheckInterval != 0) return true;
-    const size_t room = arrays_.capacity() - arrays_.size();
-    memory_status_ = CheckMemory(
-        memory_, room > kMemoryCheckInterval ? 0 : arrays_.size() * sizeof(StoredArray));
+    memory_status_ = CheckMemory(memory_);
     return memory_status_.ok();
   }
 
   // Takes tensors of I8 that metadata says are Int4 for these.
   Status ApplyMarks() {
     if (metadata_keys_.empty()) return {};
-    for (StoredArray& array : arrays_) {
+    for (size_t i = 0; i < builder_.size(); ++i) {
+      const StoredArray array = builder_.At(i);
       if (!metadata_keys_.contains(array.name)) continue;
       if (!int4_.contains(array.name)) {
         if (std::find(std::begin(kFileMetadata), std::end(kFileMetadata), array.name) !=
@@ -445,23 +442,17 @@ class HeaderTokens {
             fmt::format("tensor {}: metadata says {}, which I8 may be, but it is {}",
                         Quote(array.name), kInt4Mark, SafetensorsTypeOf(array.dtype)->name));
       }
-      array.dtype = DType::kInt4;
+      builder_.SetDType(i, DType::kInt4);
     }
     return {};
   }
 
   // Puts tensors in the order of their bytes, which they have to fill without gaps.
   Status PutInOrder() {
-    const auto begins_before = [](const StoredArray& a, const StoredArray& b) {
-      const ByteRange& first = a.content.front();
-      const ByteRange& second = b.content.front();
-      return std::pair(first.offset, first.length) < std::pair(second.offset, second.length);
-    };
-    if (!std::is_sorted(arrays_.begin(), arrays_.end(), begins_before)) {
-      std::stable_sort(arrays_.begin(), arrays_.end(), begins_before);
-    }
+    builder_.SortByContent();
     uint64_t end = 0;
-    for (const StoredArray& array : arrays_) {
+    for (size_t i = 0; i < builder_.size(); ++i) {
+      const StoredArray array = builder_.At(i);
       const uint64_t begin = array.content.front().offset - content_begin_;
       if (begin != end) {
         return CorruptError(fmt::format(
@@ -478,7 +469,6 @@ class HeaderTokens {
                     end, content_bytes_));
   }
 
-  static constexpr size_t kOfAllocation = 16;
   static constexpr size_t kOfNode = 64;
 
   const HeaderBytes& bytes_;
@@ -495,7 +485,9 @@ class HeaderTokens {
   std::set<std::string, std::less<>> int4_;
   std::optional<StatedCrc> crc_;
   // The tensor at hand.
-  StoredArray array_;
+  std::string name_;
+  DType dtype_ = DType::kFloat32;
+  Shape shape_;
   bool in_tensor_ = false;
   std::string key_;
   bool has_dtype_ = false;
@@ -505,9 +497,8 @@ class HeaderTokens {
   uint64_t begin_ = 0;  // behind the header
   uint64_t end_ = 0;
 
-  std::vector<StoredArray> arrays_;
-  size_t table_bytes_ = 0;  // of memory, about
-  size_t held_bytes_ = 0;   // by metadata
+  TableBuilder builder_{Container::kSafetensors};
+  size_t metadata_bytes_ = 0;  // of memory, about
   uint64_t kept_ = 0;
 };
 
@@ -553,10 +544,9 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
   }
   const bool states_redundancy = tokens.HasMetadata(kRemoveRedundancy);
   std::optional<StatedCrc> crc = tokens.TakeCrc();
-  Result<FileTable> table = std::move(tokens).Finish();
+  Result<std::shared_ptr<const FileTable>> table = std::move(tokens).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{std::make_shared<const FileTable>(*std::move(table)), std::move(crc),
-                     states_redundancy};
+  return TableOfFile{*std::move(table), std::move(crc), states_redundancy};
 }
 
 Result<bool> MayStateCrc(const FileBytes& file) {

@@ -19,8 +19,8 @@ namespace reshard {
 //
 // Errors: kCorrupt (path, tensor, expected, found) for what the safetensors library refuses, and
 // for a name that comes twice; kUnsupported for a tensor of elements of less than a byte whose rows
-// do not fill bytes; kResourceExhausted beyond kMaxTableBytes; those of `file` and of `memory`,
-// which is asked now and then.
+// do not fill bytes; kResourceExhausted for metadata beyond kMaxTableBytes (the header's length
+// bounds the tensors); those of `file` and of `memory`, which is asked now and then.
 Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const std::byte> head,
                                          const MemoryCheck& memory);
 

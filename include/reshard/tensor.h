@@ -2,7 +2,7 @@
 // checkpoint file.
 //
 // Shapes and boxes count elements, slowest dimension first (row-major); offsets and lengths are
-// bytes of the file. Plain values; no locking.
+// bytes of the file. Plain values, but for StoredArray, which refers to others; no locking.
 //
 // Implemented in src/tensor.
 #ifndef RESHARD_TENSOR_H_
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,7 +97,7 @@ std::optional<Box> Intersect(const Box& a, const Box& b);
 // Returns "[0:2, 4:8]".
 std::string ToString(const Box& box);
 
-enum class ArrayKind {
+enum class ArrayKind : uint8_t {
   kTensor,
   kText,       // a `str` entry: dtype kString, dims [0], content UTF-32LE
   kMapTensor,  // keys, values, status
@@ -121,20 +122,22 @@ struct MapTensorPart {
   friend bool operator==(const MapTensorPart&, const MapTensorPart&) = default;
 };
 
-// One entry of a checkpoint file: its name, type and shape, and where its bytes are.
+// One entry of a checkpoint file: its name, type and shape, and where its bytes are. A view of what
+// its Checkpoint holds, which has to live as long.
 struct StoredArray {
-  std::string name;
+  std::string_view name;
   ArrayKind kind = ArrayKind::kTensor;
   DType dtype = DType::kFloat32;  // without meaning for a MapTensor
-  Shape shape;         // as the file means it: a scalar's is empty; without meaning for a MapTensor
+  const Shape& shape;  // as the file means it: a scalar's is empty; without meaning for a MapTensor
   uint64_t bytes = 0;  // content bytes in all
-  std::vector<ByteRange> framed;  // the whole messages, key and length included, one for each Value
-  std::vector<ByteRange>
+  std::span<const ByteRange> framed;  // the whole messages, key and length included, of each Value
+  std::span<const ByteRange>
       content;  // the content of each Value, in file order; empty for a MapTensor
-  std::vector<MapTensorPart> map_tensor;  // the parts of its Values one after the other
-
-  friend bool operator==(const StoredArray&, const StoredArray&) = default;
+  std::span<const MapTensorPart> map_tensor;  // the parts of its Values one after the other
 };
+
+// Returns whether what both refer to is equal.
+bool operator==(const StoredArray& a, const StoredArray& b);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -123,7 +123,7 @@ class DecryptedTexts {
   std::mutex mutex_;
   std::unique_ptr<SourceFiles> files_;
   FileId id_;
-  std::unordered_map<std::string, std::vector<std::byte>> texts_;
+  std::unordered_map<std::string_view, std::vector<std::byte>> texts_;  // by the table's names
 };
 
 struct Checkpoint::State {

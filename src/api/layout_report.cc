@@ -317,9 +317,9 @@ Result<LayoutReport> ReportOfFiles(const LayoutReportOptions& options) {
     sums.AddFile(file.rank, checkpoint.file_size());
     report.plan.sources.push_back({file.rank, file.path, checkpoint.file_size()});
     for (const StoredArray& parameter : checkpoint.parameters()) {
-      parameters.try_emplace(parameter.name,
-                             TensorInfo{parameter.name, parameter.kind, parameter.dtype,
-                                        parameter.shape, parameter.bytes});
+      parameters.try_emplace(std::string(parameter.name),
+                             TensorInfo{std::string(parameter.name), parameter.kind,
+                                        parameter.dtype, parameter.shape, parameter.bytes});
       sums.AddContent(file.rank, parameter.bytes);
       const bool tensor = parameter.kind == ArrayKind::kTensor;
       dtypes.AddStored(tensor ? DTypeName(parameter.dtype) : kAsTheyStand, parameter.bytes);

@@ -269,7 +269,7 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
       unknown.push_back(Quote(parameter.name));
       continue;
     }
-    StageParameter stage{parameter.name,
+    StageParameter stage{std::string(parameter.name),
                          found->second->full_shape,
                          parameter.shape,
                          own == full.end() ? nullptr : own->second,

@@ -16,38 +16,36 @@
 namespace reshard {
 namespace {
 
-// Returns a table of `arrays` in the place of that of `read`.
-IndexedFile WithArrays(const IndexedFile& read, std::vector<StoredArray> arrays) {
-  std::vector<uint32_t> by_name = SortByName(arrays);
+// Returns the table of `builder` in the place of that of `read`.
+IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
   return {read.file(), read.file_size(),
-          TableOfFile{std::make_shared<const FileTable>(read.table().container(), std::move(arrays),
-                                                        std::move(by_name), read.table().memory()),
-                      read.crc(), read.states_redundancy()}};
+          TableOfFile{std::move(builder).Finish(), read.crc(), read.states_redundancy()}};
+}
+
+StoredArray Renamed(const StoredArray& array, std::string_view name) {
+  return {name,        array.kind,   array.dtype,   array.shape,
+          array.bytes, array.framed, array.content, array.map_tensor};
 }
 
 }  // namespace
 
 Result<IndexedFile> WithNames(IndexedFile read, const std::map<std::string, std::string>& new_names,
                               const std::string& path) {
-  std::vector<StoredArray> arrays = read.arrays();
+  TableBuilder builder(read.table().container());
   bool any = false;
-  for (StoredArray& array : arrays) {
-    const auto found = new_names.find(array.name);
-    if (found == new_names.end()) continue;
-    array.name = found->second;
-    any = true;
+  for (const StoredArray& array : read.arrays()) {
+    const auto found = new_names.find(std::string(array.name));
+    any = any || found != new_names.end();
+    builder.Add(found == new_names.end() ? array : Renamed(array, found->second));
   }
   if (!any) return read;
-  const std::vector<uint32_t> by_name = SortByName(arrays);
-  const auto twice =
-      std::adjacent_find(by_name.begin(), by_name.end(),
-                         [&](uint32_t a, uint32_t b) { return arrays[a].name == arrays[b].name; });
-  if (twice != by_name.end()) {
+  IndexedFile renamed = WithTable(read, std::move(builder));
+  if (const auto twice = renamed.table().FindTwice()) {
     return MismatchError(fmt::format(
         "{}: `name_map` gives two parameters the name {}; remove one of them from the map",
-        Escape(path), Quote(arrays[*twice].name)));
+        Escape(path), Quote(twice->first->name)));
   }
-  return WithArrays(read, std::move(arrays));
+  return renamed;
 }
 
 Status RenameWeights(const std::map<std::string, std::string>& new_names, const std::string& index,
@@ -109,11 +107,11 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
     const MappedWeight* const weight = weights_.Find(array.name);
     return weight == nullptr ? is_rest : weight->file == number;
   };
-  std::vector<StoredArray> arrays;
+  TableBuilder builder(read.table().container());
   if (kept != read.arrays().size()) {
     for (const StoredArray& array : read.arrays()) {
       if (counts(array)) {
-        arrays.push_back(array);
+        builder.Add(array);
       } else {
         note.left_out.push_back(Quote(array.name));
       }
@@ -125,7 +123,7 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
     notes_.insert_or_assign(number, std::move(note));
   }
   if (same) return read;
-  return WithArrays(read, std::move(arrays));
+  return WithTable(read, std::move(builder));
 }
 
 std::vector<Warning> FolderTables::Warnings() const {

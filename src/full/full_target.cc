@@ -63,7 +63,7 @@ Status FullTarget::Divide(const FullLayout& layout) {
         rank = pieces->tensors.front().rank;
       }
     } else {
-      const StoredArray& opaque = std::get<Opaque>(array.content).array;
+      const StoredArray& opaque = *std::get<Opaque>(array.content).array;
       source_name = opaque.name;
       bytes = opaque.bytes;
     }

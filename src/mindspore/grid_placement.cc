@@ -101,7 +101,7 @@ void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const
       }
       if (strays_.size() == kStagesWithStrays && !strays_.contains(stage)) return;
       const auto place = strays_.try_emplace(stage, Strays{rank, file, {}}).first;
-      place->second.names.insert(parameter.name);
+      place->second.names.emplace(parameter.name);
       has_strays->second = true;
     }
   }

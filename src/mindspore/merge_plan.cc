@@ -41,8 +41,9 @@ std::string DescribeType(const StoredArray& parameter) {
 // The bytes that tell all of the parameter: of a MapTensor, types and shapes are in its headers.
 StoredContent ContentOf(const Slice& slice) {
   const StoredArray& parameter = *slice.parameter;
-  return {slice.file,
-          parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content};
+  const auto ranges =
+      parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content;
+  return {slice.file, {ranges.begin(), ranges.end()}};
 }
 
 uint64_t BytesOf(const StoredContent& content) {
@@ -78,7 +79,7 @@ class MergedFile {
     return fmt::format("{}: parameter {}", Escape(files_.files.path(file)), Quote(name));
   }
   // Returns the parameter of this name in every file.
-  Result<std::vector<Slice>> SlicesOf(const std::string& name) const;
+  Result<std::vector<Slice>> SlicesOf(std::string_view name) const;
   Status AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined);
   Status OtherType(const Slice& first, const Slice& slice) const;
 
@@ -104,7 +105,7 @@ bool MergedFile::Takes(const StoredArray& parameter) {
   return false;
 }
 
-Result<std::vector<Slice>> MergedFile::SlicesOf(const std::string& name) const {
+Result<std::vector<Slice>> MergedFile::SlicesOf(std::string_view name) const {
   std::vector<Slice> slices;
   std::vector<std::string> without;
   for (const TableHandle& index : files_.tables) {
@@ -131,7 +132,7 @@ Status MergedFile::OtherType(const Slice& first, const Slice& slice) const {
 Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
   const Slice& first = slices.front();
   const StoredArray& parameter = *first.parameter;
-  EqualContents equal{parameter.name, {ContentOf(first)}};
+  EqualContents equal{std::string(parameter.name), {ContentOf(first)}};
   for (size_t i = 1; i < slices.size(); ++i) {
     const StoredArray& other = *slices[i].parameter;
     StoredContent content = ContentOf(slices[i]);
@@ -142,7 +143,7 @@ Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
     equal.contents.push_back(std::move(content));
   }
   if (equal.contents.size() > 1) equal_.push_back(std::move(equal));
-  parameters_.push_back({parameter.name, std::nullopt, first.number});
+  parameters_.push_back({std::string(parameter.name), std::nullopt, first.number});
   return {};
 }
 
@@ -198,12 +199,12 @@ Status MergedFile::AddJoined(const std::vector<Slice>& slices, const JoinedSlice
   }
   for (const auto& [box, same] : replicas) {
     if (same.size() == 1) continue;
-    EqualContents equal{parameter.name, {}};
+    EqualContents equal{std::string(parameter.name), {}};
     for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
     equal_.push_back(std::move(equal));
   }
-  placement_.Add(parameter.name, joined.full, std::move(pieces));
-  parameters_.push_back({parameter.name, joined.dims});
+  placement_.Add(std::string(parameter.name), joined.full, std::move(pieces));
+  parameters_.push_back({std::string(parameter.name), joined.dims});
   return {};
 }
 
@@ -216,7 +217,7 @@ Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& a
   array.dtype = tensor.dtype;
   if (tensor.kind != ArrayKind::kTensor) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.TableOf(tensor));
-    array.content = Opaque{*table->Find(name), tensor.file};
+    array.content = Opaque{table->FindShared(name), tensor.file};
     return {};
   }
   array.shape = joined ? *joined : tensor.full_shape;

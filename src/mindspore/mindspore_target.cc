@@ -389,7 +389,7 @@ Status MindSporeTarget::MakeCopied(const Recipe& recipe, const std::string& name
   }
   if (tensor.kind != ArrayKind::kTensor) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
-    array.content = Opaque{*table->Find(name), tensor.file};
+    array.content = Opaque{table->FindShared(name), tensor.file};
     return {};
   }
   const Box box = Box::Whole(tensor.full_shape);

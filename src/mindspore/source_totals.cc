@@ -120,14 +120,14 @@ class ParameterCounting {
         continue;
       }
       if (layout != nullptr) {
-        if (!alone && !counted_.insert(parameter.name).second) continue;
+        if (!alone && !counted_.emplace(parameter.name).second) continue;
         Result<Shape> full = FullShapeOf(*layout, shape, "");
         if (!full.ok()) {  // words are put together only where there is something to say
           full = FullShapeOf(*layout, shape, source_.Where(index.file(), parameter.name));
         }
         if (!full.ok()) return Untold(full.status().message());
         shape = *std::move(full);
-      } else if (!last && !counted_.insert(parameter.name).second) {
+      } else if (!last && !counted_.emplace(parameter.name).second) {
         continue;
       }
       RESHARD_RETURN_IF_ERROR(Add(parameter.name, shape));

@@ -329,7 +329,7 @@ Result<std::vector<FullTensor>> TensorsOf(const std::string& path) {
   std::vector<FullTensor> tensors;
   for (const StoredArray& parameter : index.arrays()) {
     if (parameter.kind == ArrayKind::kTensor) {
-      tensors.push_back({parameter.name, parameter.shape});
+      tensors.push_back({std::string(parameter.name), parameter.shape});
     }
   }
   return tensors;

@@ -75,7 +75,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const auto lacks = [&](std::string_view name) { return index->Find(name) == nullptr; };
     if (names.empty()) {
       RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), index->arrays().size() * kOfName));
-      for (const StoredArray& parameter : index->arrays()) names.push_back(parameter.name);
+      for (const StoredArray& parameter : index->arrays()) names.emplace_back(parameter.name);
     } else if (index->arrays().size() != names.size() ||
                std::any_of(names.begin(), names.end(), lacks)) {
       return std::optional<std::vector<std::string>>();

@@ -106,7 +106,7 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
   }
   if (tensor.kind != ArrayKind::kTensor) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));
-    array.content = Opaque{*table->Find(name), tensor.file};
+    array.content = Opaque{table->FindShared(name), tensor.file};
     return {};
   }
   array.shape = tensor.full_shape;

@@ -110,7 +110,7 @@ class PlanMaker {
     const auto* const opaque = std::get_if<Opaque>(&array_.content);
     return ArrayHeader{array_.name, array_.dtype, &array_.shape,
                        TensorBytes(array_.shape, array_.dtype).value_or(0),
-                       opaque == nullptr ? nullptr : &opaque->array};
+                       opaque == nullptr ? nullptr : opaque->array.get()};
   }
 
   Status AddHeader(std::string literal) {
@@ -323,7 +323,7 @@ class PlanMaker {
   Status AddOpaque(const Opaque& opaque, std::span<Frame> frames) {
     uint64_t bytes = 0;
     for (const Frame& frame : frames) bytes += frame.content.length;
-    const std::string& name = opaque.array.name;
+    const std::string_view name = opaque.array->name;
     const Shape shape = {static_cast<int64_t>(bytes)};
     const Box box = Box::Whole(shape);
     const KeptNames names = KeepNames(name);

@@ -30,7 +30,7 @@ struct Pieces {
 
 // What is no tensor of whole elements, copied as a source file of the target's container holds it.
 struct Opaque {
-  StoredArray array;  // as the table of `file` has it
+  std::shared_ptr<const StoredArray> array;  // of the table of `file`
   FileId file = 0;
 };
 

@@ -43,7 +43,7 @@ Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& t
                              const std::stop_token& stop) {
   Crc32 mindspore;
   Crc32 plain;
-  for (const uint32_t number : SortByName(table.arrays())) {
+  for (const uint32_t number : table.by_name()) {
     const StoredArray& array = table.arrays()[number];
     mindspore.Update(BytesOf(array.name));
     plain.Update(BytesOf(array.name));

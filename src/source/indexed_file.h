@@ -43,6 +43,10 @@ class IndexedFile {
   const std::vector<StoredArray>& arrays() const { return table_->arrays(); }
   // Returns the one of this name, or null.
   const StoredArray* Find(std::string_view name) const { return table_->Find(name); }
+  // As above; what is returned keeps the table.
+  std::shared_ptr<const StoredArray> FindShared(std::string_view name) const {
+    return {table_, Find(name)};
+  }
   const FileTable& table() const { return *table_; }
   // The CRC-32 that the file states of itself, where it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }

@@ -23,7 +23,9 @@ SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64
   tensor.shard_shape = parameter.shape;
   tensor.stage = stage;
   tensor.file = file;
-  tensor.content = parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content;
+  const auto content =
+      parameter.kind == ArrayKind::kMapTensor ? parameter.framed : parameter.content;
+  tensor.content.assign(content.begin(), content.end());
   tensor.grid = WholeGrid(parameter.shape.size());
   tensor.rank = rank;
   return tensor;
@@ -137,9 +139,9 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
     ++census.files;
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_));
     for (const StoredArray& parameter : index->arrays()) {
-      auto [entry, is_new] = census.holders.try_emplace(parameter.name);
+      auto [entry, is_new] = census.holders.try_emplace(std::string(parameter.name));
       Census::Holders& holders = entry->second;
-      if (is_new) census.names.push_back(parameter.name);
+      if (is_new) census.names.emplace_back(parameter.name);
       if (is_new || local < holders.lowest) holders.lowest = local;
       ++holders.count;
     }
@@ -330,8 +332,10 @@ Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placemen
         parameter->kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter->dtype),
         ToString(parameter->shape)));
   }
-  return PlacedPiece{RankOf(tensor.stage, local), index->file(), std::move(part.box),
-                     parameter->content};
+  return PlacedPiece{RankOf(tensor.stage, local),
+                     index->file(),
+                     std::move(part.box),
+                     {parameter->content.begin(), parameter->content.end()}};
 }
 
 }  // namespace reshard

@@ -180,6 +180,15 @@ std::optional<uint64_t> v0_1::ElementCount(const Shape& shape) {
   return zero ? 0 : count;
 }
 
+bool v0_1::operator==(const StoredArray& a, const StoredArray& b) {
+  const auto equal = [](auto x, auto y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end());
+  };
+  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.shape == b.shape &&
+         a.bytes == b.bytes && equal(a.framed, b.framed) && equal(a.content, b.content) &&
+         equal(a.map_tensor, b.map_tensor);
+}
+
 std::string v0_1::ToString(const Shape& shape) {
   std::string out = "[";
   for (const int64_t size : shape) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -182,7 +183,7 @@ class ContentsReader {
   }
 
   Status Take(const RankFileOfStage& rank, const StoredArray& info, const Digest128& digest) {
-    const std::vector<ByteRange>& content =
+    const std::span<const ByteRange> content =
         info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
     uint64_t bytes = 0;
     for (const ByteRange& range : content) bytes += range.length;

@@ -47,7 +47,7 @@ void CompareReplicaSamples(const StageSample& stage, ShardSample& sample) {
       if (is_new) continue;
       ++sample.counts.comparisons;
       const SampledShard& reference = place->second->shards[p];
-      SampledDifference difference{parameter.info->name,
+      SampledDifference difference{std::string(parameter.info->name),
                                    stage.RankOf(rank),
                                    stage.RankOf(*place->second),
                                    parameter.cut,

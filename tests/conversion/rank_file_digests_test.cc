@@ -55,7 +55,7 @@ class RankFileDigestsTest : public testing::Test {
     const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter,
                           const Digest128& digest) {
       const std::scoped_lock lock(mutex);
-      const std::string key = std::to_string(rank.local) + parameter.name;
+      const std::string key = std::to_string(rank.local) + std::string(parameter.name);
       EXPECT_TRUE(digests.emplace(key, ToHex(digest)).second) << key;
       return Status();
     };

@@ -260,7 +260,7 @@ TEST_F(HuggingFaceFolderTest, ListedFilesAreIndexedOnce) {
     EXPECT_EQ(&first->parameters(), &again->parameters());
     EXPECT_NE(&first->parameters(), &alone->parameters());
     ASSERT_EQ(first->parameters().size(), alone->parameters().size());
-    const std::string& name = alone->parameters().front().name;
+    const std::string_view name = alone->parameters().front().name;
     EXPECT_EQ(first->path(), alone->path());
     EXPECT_EQ(first->file_size(), alone->file_size());
     const std::span<const std::byte> found = first->View(name)->front();

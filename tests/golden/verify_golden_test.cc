@@ -112,7 +112,8 @@ TEST_P(VerifyGoldenTest, AChangedByteIsFound) {
   const auto checkpoint = Checkpoint::Open(fs::path(options.target.folder) / path);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   for (const StoredArray& parameter : checkpoint->parameters()) {
-    if (parameter.bytes > 0) ExpectFound(options, path, parameter.name, 0x9e3779b97f4a7c15);
+    if (parameter.bytes > 0)
+      ExpectFound(options, path, std::string(parameter.name), 0x9e3779b97f4a7c15);
   }
 }
 

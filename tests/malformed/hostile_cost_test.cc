@@ -19,7 +19,7 @@ using testing::AnyOf;
 // What a run takes for nothing, what it takes for a byte of its input, and how long it may go on;
 // the longest take a second of CPU time.
 constexpr uint64_t kBaseBytes = uint64_t{24} << 20;
-constexpr uint64_t kBytesForEach = 32;
+constexpr uint64_t kBytesForEach = 48;  // a parameter of a .ckpt file may be 23 bytes
 constexpr uint64_t kCpuSeconds = 20;
 
 struct HostileFile {
@@ -103,6 +103,40 @@ std::vector<HostileFile> Checkpoints() {
   return files;
 }
 
+std::string Safetensors(const std::string& members) {
+  const std::string header = "{" + members + "}";
+  std::string file;
+  for (size_t i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return file + header;
+}
+
+std::vector<HostileFile> SafetensorsFiles() {
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", "FILE"},
+      {"digest", "FILE"},
+      {"convert", "FILE", "FOLDER/out", "--dst-strategy", "FOLDER/strategy"},
+  };
+  const std::string tensor = R"({"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  std::vector<HostileFile> files;
+  const auto add = [&](const std::string& name, const std::string& members) {
+    files.push_back({name, Safetensors(members), commands});
+  };
+  std::string tensors;
+  std::string keys;
+  for (int i = 0; i < 500'000; ++i) {
+    tensors += (i == 0 ? "\"w" : ",\"w") + std::to_string(i) + "\":" + tensor;
+    keys += (i == 0 ? "\"k" : ",\"k") + std::to_string(i) + R"(":"")";
+  }
+  add("500,000 tensors", tensors);
+  add("500,000 keys of metadata", R"("__metadata__":{)" + keys + "}");
+  add("a long name", '"' + std::string(20'000'000, 'x') + "\":" + tensor);
+  add("a long value", R"("__metadata__":{"a":")" + std::string(20'000'000, 'x') + "\"}");
+  add("20 million arrays", R"("w":{"more":)" + std::string(20'000'000, '['));
+  add("a million sizes",
+      R"("w":{"shape":[1)" + Repeat(",1", 1'000'000) + R"(],"dtype":"U8","data_offsets":[0,1]})");
+  return files;
+}
+
 std::vector<HostileFile> Manifests() {
   std::vector<HostileFile> files;
   const auto add = [&](const std::string& name, const std::string& content) {
@@ -152,6 +186,10 @@ INSTANTIATE_TEST_SUITE_P(Files, HostileStrategyTest, testing::ValuesIn(Strategie
 using HostileCheckpointTest = HostileCostTest;
 TEST_P(HostileCheckpointTest, CostsWhatItsSizeCosts) { Run("hostile.ckpt"); }
 INSTANTIATE_TEST_SUITE_P(Files, HostileCheckpointTest, testing::ValuesIn(Checkpoints()));
+
+using HostileSafetensorsTest = HostileCostTest;
+TEST_P(HostileSafetensorsTest, CostsWhatItsSizeCosts) { Run("hostile.safetensors"); }
+INSTANTIATE_TEST_SUITE_P(Files, HostileSafetensorsTest, testing::ValuesIn(SafetensorsFiles()));
 
 using HostileManifestTest = HostileCostTest;
 TEST_P(HostileManifestTest, CostsWhatItsSizeCosts) { Run("manifest.json"); }

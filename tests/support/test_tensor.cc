@@ -38,7 +38,7 @@ std::vector<TestTensor> ReadTensors(const std::string& path) {
   if (!checkpoint.ok()) throw std::runtime_error(checkpoint.status().message());
   std::vector<TestTensor> tensors;
   for (const StoredArray& parameter : checkpoint->parameters()) {
-    TestTensor tensor = {parameter.name, parameter.dtype, parameter.shape, ""};
+    TestTensor tensor = {std::string(parameter.name), parameter.dtype, parameter.shape, ""};
     const auto spans = checkpoint->View(parameter.name);
     for (const auto& span : *spans) {
       tensor.content.append(reinterpret_cast<const char*>(span.data()), span.size());

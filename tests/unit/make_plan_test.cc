@@ -56,7 +56,8 @@ class MakePlanTest : public testing::Test {
   TargetArray TextAs(std::string name) const {
     const auto table = tables_.Get(ids_[0]);
     const StoredArray* stored = (*table)->Find("t");
-    return {std::move(name), stored->dtype, stored->shape, Opaque{*stored, ids_[0]}};
+    return {std::move(name), stored->dtype, stored->shape,
+            Opaque{(*table)->FindShared("t"), ids_[0]}};
   }
 
   static TargetFile FileOf(const std::vector<TargetArray>& arrays) {

@@ -159,6 +159,47 @@ TEST(SafetensorsReaderTest, ReadsTheHeaderOnceInBlocks) {
   EXPECT_EQ(end, 8 + header.size());
 }
 
+// `count` members, `first` and `last` around their numbers.
+std::string Members(size_t count, std::string_view first, std::string_view last) {
+  std::string members;
+  for (size_t i = 0; i < count; ++i) {
+    members += i == 0 ? "" : ",";
+    members += fmt::format("{}{}{}", first, i, last);
+  }
+  return members;
+}
+
+// Only the header's length and the memory that there is bound the tensors.
+TEST(SafetensorsReaderTest, MemoryIsAskedForAsTensorsCome) {
+  constexpr size_t kTensors = 5000;
+  const std::string bytes = WithHeader("{" +
+                                           Members(kTensors, "\"t",
+                                                   R"(":{"dtype":"U8","shape":[0],)"
+                                                   R"("data_offsets":[0,0]})") +
+                                           "}",
+                                       0);
+  std::vector<uint64_t> asked;
+  const MemoryCheck note = [&asked](uint64_t more) {
+    asked.push_back(more);
+    return Status();
+  };
+  ASSERT_TRUE(Read(bytes, note).ok());
+  EXPECT_GE(asked.size(), kTensors / kMemoryCheckInterval + 1);
+  EXPECT_GE(asked.back(), kTensors * sizeof(StoredArray)) << "what the table takes when it is made";
+  const MemoryCheck none_at_the_end = [](uint64_t more) {
+    return more < kTensors ? Status() : ResourceExhaustedError("no more memory");
+  };
+  EXPECT_EQ(Read(bytes, none_at_the_end).status().code(), StatusCode::kResourceExhausted);
+}
+
+// A key takes far more memory than bytes of the header.
+TEST(SafetensorsReaderTest, MetadataIsBounded) {
+  const std::string keys = Members(1'500'000, "\"k", "\":\"\"");
+  const Status status = Read(WithHeader(R"({"__metadata__":{)" + keys + "}}", 0)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("its metadata needs more than 128 MiB"));
+}
+
 // A single name may be as long as the header; what the parser keeps of it counts.
 TEST(SafetensorsReaderTest, MemoryIsAskedForWithinALongName) {
   const std::string bytes = WithHeader("{\"" + std::string(8 << 20, 'n') + "\":{}}", 0);

@@ -29,18 +29,20 @@ bool ModuleTree::IsNumber(std::string_view part) {
 
 ModuleTree::Node& ModuleTree::Child(Node& node, std::string_view part) {
   const std::string_view label = IsNumber(part) ? kAnyNumber : part;
-  Node*& child = node.by_part[std::string(label)];
+  const auto known = node.by_part.find(label);
+  Node* child = known == node.by_part.end() ? nullptr : known->second;
   if (child == nullptr) {
     node.children.push_back(std::make_unique<Node>());
     child = node.children.back().get();
     child->label = label;
+    node.by_part.emplace(label, child);
   }
-  if (label != part) child->numbers.emplace(part);
+  if (label != part && !child->numbers.contains(part)) child->numbers.emplace(part);
   return *child;
 }
 
-void ModuleTree::Add(const std::string& name, std::string_view type, uint64_t bytes) {
-  const bool is_new = names_.insert(name).second;
+void ModuleTree::Add(std::string_view name, std::string_view type, uint64_t bytes) {
+  const bool is_new = names_.emplace(name).second;
   Node* node = &root_;
   std::string_view rest = name;
   for (bool more = true; more;) {

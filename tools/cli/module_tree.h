@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,7 +23,7 @@ namespace reshard {
 class ModuleTree {
  public:
   // An array of one file. `type` is a literal.
-  void Add(const std::string& name, std::string_view type, uint64_t bytes);
+  void Add(std::string_view name, std::string_view type, uint64_t bytes);
 
   bool empty() const { return names_.empty(); }
 
@@ -35,7 +36,7 @@ class ModuleTree {
   struct Node {
     std::string label;                            // of the parts from the parent on
     std::vector<std::unique_ptr<Node>> children;  // in the order of their first names
-    std::map<std::string, Node*> by_part;
+    std::map<std::string, Node*, std::less<>> by_part;
     std::set<std::string, std::less<>> numbers;  // that stand for the part "*"
     std::set<std::string_view> types;
     uint64_t names = 0;
