@@ -14,6 +14,8 @@ namespace {
 
 // As the library has it.
 constexpr uint64_t kMostSafetensorsHeader = 100'000'000;
+// What no header comes near, and no checkpoint of MindSpore begins with.
+constexpr uint64_t kNoSafetensorsHeader = uint64_t{1} << 40;
 constexpr uint64_t kLengthBytes = 8;
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
@@ -22,6 +24,14 @@ uint64_t LittleEndian(std::span<const std::byte> bytes) {
     number = number << 8 | std::to_integer<uint64_t>(bytes[i]);
   }
   return number;
+}
+
+bool BeginsAsSafetensors(std::span<const std::byte> head, uint64_t most) {
+  if (head.size() < kSignatureBytes) return false;
+  // What JSON begins with, and a byte order mark, which it must not.
+  constexpr std::string_view kBegin = "{[ \t\r\n\xEF";
+  return LittleEndian(head.first(kLengthBytes)) <= most &&
+         kBegin.find(std::to_integer<char>(head[kLengthBytes])) != std::string_view::npos;
 }
 
 bool IsJson(std::span<const std::byte> head) {
@@ -38,11 +48,7 @@ Status InFile(std::string_view path, const Status& status, std::string_view hint
 }
 
 bool IsSafetensors(std::span<const std::byte> head) {
-  if (head.size() < kSignatureBytes) return false;
-  // What JSON begins with, and a byte order mark, which it must not.
-  constexpr std::string_view kBegin = "{[ \t\r\n\xEF";
-  return LittleEndian(head.first(kLengthBytes)) <= kMostSafetensorsHeader &&
-         kBegin.find(std::to_integer<char>(head[kLengthBytes])) != std::string_view::npos;
+  return BeginsAsSafetensors(head, kMostSafetensorsHeader);
 }
 
 Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size) {
@@ -64,6 +70,8 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
     return UnsupportedError(
         fmt::format("expected a MindSpore checkpoint (.ckpt), found {}", other));
   }
+  // Its reader says that the header is too long.
+  if (BeginsAsSafetensors(head, kNoSafetensorsHeader)) return Container::kSafetensors;
   return Container::kMindSpore;
 }
 
