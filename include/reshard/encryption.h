@@ -2,7 +2,9 @@
 //
 // A key is immutable and any number of threads may use it. Its bytes are in memory that is locked
 // and left out of core dumps where the system allows that, and that is overwritten when the key
-// goes. No message contains them.
+// goes. No message contains them. What OpenSSL derives of them is in ordinary memory while a block
+// is encrypted or decrypted: a program that wants no core dump with it forbids them, as the
+// command line does, with prctl(PR_SET_DUMPABLE, 0).
 //
 // Implemented in src/cipher.
 #ifndef RESHARD_ENCRYPTION_H_

@@ -8,7 +8,9 @@ written, end a run with exit code 4, before it has made anything.
 
 import os
 import pathlib
+import resource
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -176,6 +178,38 @@ def permissions(folder, reshard):
     print(f"{len(rows)} permissions looked at, as an ordinary user", flush=True)
 
 
+def dumps_core(command, folder, wait):
+    """Whether a program that is aborted after wait() leaves a core dump."""
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, unlimited)
+                          ) as process:
+        held = wait()
+        process.send_signal(signal.SIGABRT)
+        status = os.waitpid(process.pid, 0)[1]
+        del held
+        process.returncode = -signal.SIGABRT
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGABRT, status
+    return os.WCOREDUMP(status)
+
+
+def no_core_dump(folder, reshard):
+    """Of a program that is being given a key, although the system writes them."""
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
+        harness.did_not_run("no core dump with a key", "ulimit -Hc is not unlimited")
+        return
+    if not dumps_core(["cat"], folder, lambda: None):
+        harness.did_not_run("no core dump with a key", "the system writes none")
+        return
+    key = folder / "key"
+    os.mkfifo(key)
+    for option in ("--key-file", "--encrypt-key-file"):
+        more = ["--encrypt", "AES-GCM"] if option == "--encrypt-key-file" else []
+        command = [reshard, "convert", str(folder), str(folder / "target"), *more, option, str(key)]
+        # Opening a pipe waits for who reads, and who reads for what is written.
+        assert not dumps_core(command, folder, lambda: key.open("wb")), option
+
+
 def in_folder(function, *more):
     with harness.scratch() as folder:
         function(pathlib.Path(folder), *more)
@@ -187,6 +221,7 @@ def main():
         in_folder(no_regular_files, reshard)
         in_folder(read_only_sources, reshard)
         in_folder(permissions, reshard)
+        in_folder(no_core_dump, reshard)
     if harness.enter_mount_namespace("sources on a read-only mount"):
         in_folder(read_only_mount, reshard)
 

@@ -1,6 +1,7 @@
 #include "tools/cli/shared_options.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cctype>
@@ -137,6 +138,10 @@ CLI::Option* AddGroupInfoOption(CLI::App& app, std::vector<std::string>& paths) 
 
 namespace {
 
+// From now on the system writes no core dump of this process, and lets no other one of the user
+// look into its memory: besides the key, OpenSSL has there what it derives of it.
+void KeepMemoryPrivate() { prctl(PR_SET_DUMPABLE, 0); }
+
 // Options NAME-file and NAME-env, with `words` for what the first is.
 std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, const char* words,
                                   std::shared_ptr<const EncryptionKey>& key) {
@@ -147,6 +152,7 @@ std::vector<CLI::Option*> AddKeys(CLI::App& app, const std::string& name_begin, 
         .add_option_function<std::string>(
             name,
             [&key, name, read](const std::string& from) {
+              KeepMemoryPrivate();
               Result<std::shared_ptr<const EncryptionKey>> found = read(from);
               if (!found.ok()) throw CLI::ValidationError(name, found.status().message());
               key = *std::move(found);
