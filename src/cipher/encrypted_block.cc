@@ -125,15 +125,14 @@ class Decryption {
     return made;
   }
 
-  // In place; of CBC whole units. At most kStepBytes.
-  Status Update(std::span<std::byte> bytes) {
+  // As many bytes of `cipher` as `plain` has, which may be the same; of CBC whole units. At most
+  // kStepBytes. Returns whether that went well. May be abandoned midway, as no further call is
+  // made.
+  bool Update(const std::byte* cipher, std::span<std::byte> plain) {
     int length = 0;
-    if (EVP_DecryptUpdate(context_.get(), Unsigned(bytes.data()), &length, Unsigned(bytes.data()),
-                          static_cast<int>(bytes.size())) != 1 ||
-        length != static_cast<int>(bytes.size())) {
-      return OpenSslError();
-    }
-    return {};
+    return EVP_DecryptUpdate(context_.get(), Unsigned(plain.data()), &length, Unsigned(cipher),
+                             static_cast<int>(plain.size())) == 1 &&
+           length == static_cast<int>(plain.size());
   }
 
  private:
@@ -161,15 +160,24 @@ class TagOfCipher {
     return made;
   }
 
-  // At most kStepBytes; whole units but for the last.
-  Status Update(std::span<const std::byte> bytes) {
-    int length = 0;
-    if (EVP_EncryptUpdate(context_.get(), nullptr, &length, Unsigned(bytes.data()),
-                          static_cast<int>(bytes.size())) != 1) {
-      return OpenSslError();
-    }
+  // At most kStepBytes; whole units but for the last. As Decryption::Update.
+  bool Update(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
-    return {};
+    while (!bytes.empty()) {
+      const std::span part = bytes.first(std::min(bytes.size(), kAskedAhead));
+      bytes = bytes.subspan(part.size());
+      // Faster than memory follows: OpenSSL does not ask for it ahead, and processors not beyond a
+      // page.
+      for (size_t i = 0; i < std::min(bytes.size(), kAskedAhead); i += kLineBytes) {
+        __builtin_prefetch(bytes.data() + i, 0, 2);
+      }
+      int length = 0;
+      if (EVP_EncryptUpdate(context_.get(), nullptr, &length, Unsigned(part.data()),
+                            static_cast<int>(part.size())) != 1) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // `zeros`: a unit of zeros, encrypted with the key.
@@ -189,6 +197,9 @@ class TagOfCipher {
   }
 
  private:
+  static constexpr size_t kAskedAhead = size_t{32} << 10;
+  static constexpr size_t kLineBytes = 64;
+
   TagOfCipher() : context_(EVP_CIPHER_CTX_new()) {}
 
   CipherContext context_;
@@ -348,10 +359,10 @@ Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
 }
 
 Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
-                                         const ReadCipherBytes& read) const {
+                                         const CipherBytes& cipher) const {
   if (mode_ == EncryptionMode::kAesGcm) return block.cipher_bytes;
   std::array<std::byte, kCipherUnit> last;
-  RESHARD_RETURN_IF_ERROR(Decrypt(block, block.cipher_bytes - last.size(), last, read));
+  RESHARD_RETURN_IF_ERROR(Decrypt(block, block.cipher_bytes - last.size(), last, cipher));
   const auto padding = std::to_integer<uint32_t>(last.back());
   const bool is_padding = padding >= 1 && padding <= last.size() &&
                           std::all_of(last.end() - padding, last.end(),
@@ -362,7 +373,7 @@ Result<uint32_t> BlockCipher::PlainBytes(const EncryptedBlock& block,
   return block.cipher_bytes - padding;
 }
 
-Status BlockCipher::Authenticate(const EncryptedBlock& block, const ReadCipherBytes& read) const {
+Status BlockCipher::Authenticate(const EncryptedBlock& block, const CipherBytes& cipher) const {
   if (mode_ != EncryptionMode::kAesGcm) return {};
   static_assert(kGcmNonceBytes <= kIvBytes && kTagBytes == kCipherUnit);
   RESHARD_ASSIGN_OR_RETURN(TagOfCipher tag,
@@ -371,14 +382,17 @@ Status BlockCipher::Authenticate(const EncryptedBlock& block, const ReadCipherBy
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(step);
   for (size_t at = 0; at < block.cipher_bytes; at += step) {
     const std::span bytes(buffer.get(), std::min(step, block.cipher_bytes - at));
-    RESHARD_RETURN_IF_ERROR(read(at, bytes));
-    RESHARD_RETURN_IF_ERROR(tag.Update(bytes));
+    bool is_ok = false;
+    RESHARD_RETURN_IF_ERROR(cipher(at, bytes, [&](const std::byte* found) {
+      is_ok = tag.Update({found, bytes.size()});
+    }));
+    if (!is_ok) return OpenSslError();
   }
   constexpr GcmUnit kZeros{};
   GcmUnit zeros{};
   RESHARD_ASSIGN_OR_RETURN(Decryption encryption,  // CTR is its own inverse
                            Decryption::Begin(algorithms_->part.get(), *key_, kZeros.data()));
-  RESHARD_RETURN_IF_ERROR(encryption.Update(zeros));
+  if (!encryption.Update(zeros.data(), zeros)) return OpenSslError();
   const Result<GcmUnit> found = tag.Finish(zeros);
   OPENSSL_cleanse(zeros.data(), zeros.size());
   RESHARD_RETURN_IF_ERROR(found.status());
@@ -387,7 +401,7 @@ Status BlockCipher::Authenticate(const EncryptedBlock& block, const ReadCipherBy
 }
 
 Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
-                            std::span<std::byte> plain, const ReadCipherBytes& read) const {
+                            std::span<std::byte> plain, const CipherBytes& cipher) const {
   const uint64_t end = offset + plain.size();
   assert(end <= block.cipher_bytes);
   const uint64_t first = offset / kCipherUnit * kCipherUnit;
@@ -399,7 +413,10 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
       nonce[kGcmNonceBytes + i] = static_cast<std::byte>(counter >> (24 - 8 * i));
     }
   } else if (first > 0) {
-    RESHARD_RETURN_IF_ERROR(read(first - kCipherUnit, nonce));
+    std::array<std::byte, kCipherUnit> buffer;
+    RESHARD_RETURN_IF_ERROR(cipher(first - kCipherUnit, buffer, [&nonce](const std::byte* found) {
+      std::memcpy(nonce.data(), found, nonce.size());
+    }));
   }
   RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
                            Decryption::Begin(algorithms_->part.get(), *key_, nonce.data()));
@@ -417,8 +434,10 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
     // A buffer for the first step is as large as any that follows.
     const std::span bytes =
         is_wanted ? plain.subspan(at - offset, length) : std::span(buffer.get(), length);
-    RESHARD_RETURN_IF_ERROR(read(at, bytes));
-    RESHARD_RETURN_IF_ERROR(decryption.Update(bytes));
+    bool is_ok = false;
+    RESHARD_RETURN_IF_ERROR(cipher(
+        at, bytes, [&](const std::byte* found) { is_ok = decryption.Update(found, bytes); }));
+    if (!is_ok) return OpenSslError();
     if (!is_wanted) {
       const uint64_t from = std::max(at, offset);
       std::memcpy(plain.data() + (from - offset), bytes.data() + (from - at),

@@ -47,11 +47,16 @@ struct EncryptedBlock {
 Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
                                         uint64_t left);
 
-// Copies cipher bytes of a block at an offset from the first of them.
-using ReadCipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
+// Calls use(bytes) with as many cipher bytes of a block as `buffer` has, from an offset on from the
+// first of them: in the buffer, where they were copied, or elsewhere. A fault may abandon `use`
+// midway, which therefore takes no lock and makes nothing that has to go (fault_guard.h).
+using UseBytes = std::function<void(const std::byte* bytes)>;
+using CipherBytes =
+    std::function<Status(uint64_t offset, std::span<std::byte> buffer, const UseBytes& use)>;
 
-// Decrypts blocks of one mode with one key. Errors of all functions: those of `read`, and kInternal
-// for those of OpenSSL. kCorrupt for a block that does not fit the key; the message says no more.
+// Decrypts blocks of one mode with one key. Errors of all functions: those of `cipher`, and
+// kInternal for those of OpenSSL. kCorrupt for a block that does not fit the key; the message says
+// no more.
 class BlockCipher {
  public:
   // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported where
@@ -62,15 +67,15 @@ class BlockCipher {
 
   // Returns how many plain bytes the block has, one or more; reads the last cipher bytes. The
   // padding of CBC, all that a key is known by there, is checked.
-  Result<uint32_t> PlainBytes(const EncryptedBlock& block, const ReadCipherBytes& read) const;
+  Result<uint32_t> PlainBytes(const EncryptedBlock& block, const CipherBytes& cipher) const;
 
   // Reads the whole block and checks GCM's tag. Of CBC blocks, which have none, reads nothing.
-  Status Authenticate(const EncryptedBlock& block, const ReadCipherBytes& read) const;
+  Status Authenticate(const EncryptedBlock& block, const CipherBytes& cipher) const;
 
   // Decrypts the plain bytes from `offset` on, which the block has to have. Those of a GCM block
   // mean nothing unless Authenticate has returned ok.
   Status Decrypt(const EncryptedBlock& block, uint64_t offset, std::span<std::byte> plain,
-                 const ReadCipherBytes& read) const;
+                 const CipherBytes& cipher) const;
 
  private:
   struct Algorithms;

@@ -71,6 +71,8 @@ class ByteSource {
   // (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes
   // beyond the new end read as zeros without a sign: only the identity tells.
   virtual const std::byte* map() const { return nullptr; }
+  // Whether the file is mapped, if only for who decrypts it.
+  virtual bool IsMapped() const { return map() != nullptr; }
 
   // What follows is for who keeps windows of the bytes (window_cache.h). Ranges begin a page where
   // pages are meant.

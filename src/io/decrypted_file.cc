@@ -11,6 +11,7 @@
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
 
 namespace reshard {
@@ -21,21 +22,83 @@ namespace {
 constexpr std::string_view kTrailerBegin = "crc_num";
 constexpr uint64_t kTrailerBytes = 17;
 
-// Reads bytes of the file, and takes those of their pages out of the page cache that were not in it
-// before.
-Status ReadAndDrop(const LocalFile& file, uint64_t offset, std::span<std::byte> out) {
-  const uint64_t page = PageSize();
-  const uint64_t begin = offset / page * page;
-  const ByteRange pages{begin, std::min(file.size() - begin, offset + out.size() - begin)};
-  bool any_uncached = false;
-  for (uint64_t at = 0; at < pages.length && !any_uncached; at += kMostResidencyBytes) {
-    const ByteRange part{begin + at, std::min(kMostResidencyBytes, pages.length - at)};
-    file.FindUncached(part, [&any_uncached](ByteRange /*uncached*/) { any_uncached = true; });
+uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Cipher bytes of a block, one step after the other. Where the file is mapped they are used in the
+// map, which the end of a file that shrinks shows zeros in; a few of them are copied, as headers
+// are. Pages that were not in the page cache before leave it again.
+class CipherReader {
+ public:
+  // Of bytes in the file's `range`.
+  CipherReader(const LocalFile& file, ByteRange range) : file_(file), range_(range) {}
+  CipherReader(const CipherReader&) = delete;
+  CipherReader& operator=(const CipherReader&) = delete;
+  ~CipherReader() { Leave(); }
+
+  // As CipherBytes, at an offset of the file.
+  Status Use(uint64_t offset, std::span<std::byte> buffer, const UseBytes& use) {
+    const std::byte* const map = file_.map();
+    const ByteRange bytes{offset, buffer.size()};
+    const bool is_copied = map == nullptr || bytes.length < kWorthMap;
+    if (bytes.offset < pages_.offset || bytes.end() > pages_.end()) {
+      Leave();
+      RESHARD_RETURN_IF_ERROR(Enter(bytes, is_copied));
+    }
+    if (is_copied) {
+      RESHARD_RETURN_IF_ERROR(file_.ReadAt(offset, buffer));
+      use(buffer.data());
+      return {};
+    }
+    const std::optional<size_t> fault =
+        Guarded(map + offset, buffer.size(), [map, offset, &use] { use(map + offset); });
+    return fault ? file_.ExplainFault(offset + *fault) : Status();
   }
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(offset, out));
-  if (any_uncached) file.DropCached(pages);
-  return {};
-}
+
+ private:
+  // Fewer are copied in less time than their pages take to be mapped.
+  static constexpr uint64_t kWorthMap = uint64_t{64} << 10;
+  static constexpr uint64_t kMappedAround = uint64_t{64} << 10;
+  // Pages that are mapped at a time.
+  static constexpr uint64_t kAtATime = kMostResidencyBytes;
+
+  // Makes the pages of these bytes present and, of a map, of what follows.
+  Status Enter(ByteRange bytes, bool is_copied) {
+    const uint64_t page = PageSize();
+    const uint64_t begin = bytes.offset / page * page;
+    uint64_t end = bytes.end();
+    if (!is_copied) end = std::max(end, std::min(range_.end(), begin + kAtATime));
+    pages_ = {begin, end - begin};
+    is_mapped_ = !is_copied;
+    for (uint64_t at = begin; at < end; at += kMostResidencyBytes) {
+      const ByteRange part{at, std::min(kMostResidencyBytes, end - at)};
+      file_.FindUncached(part, [this](ByteRange uncached) { uncached_.push_back(uncached); });
+    }
+    if (is_copied) return {};
+    for (const ByteRange& uncached : uncached_) {
+      file_.Prefetch({uncached.offset, std::min(uncached.length, end - uncached.offset)});
+    }
+    return file_.Populate(pages_);
+  }
+
+  void Leave() {
+    if (is_mapped_) {
+      // Around pages that are asked for, the kernel maps what it has.
+      const uint64_t begin = pages_.offset / kMappedAround * kMappedAround;
+      const uint64_t end = RoundUp(pages_.end(), kMappedAround);
+      file_.Unmap({begin, std::min(end, RoundUp(file_.size(), PageSize())) - begin});
+    }
+    for (const ByteRange& uncached : uncached_) file_.DropCached(uncached);
+    uncached_.clear();
+    pages_ = {};
+    is_mapped_ = false;
+  }
+
+  const LocalFile& file_;
+  const ByteRange range_;
+  ByteRange pages_;  // present, if the file is mapped
+  bool is_mapped_ = false;
+  std::vector<ByteRange> uncached_;  // of these pages
+};
 
 Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
   if (file.size() - offset != kTrailerBytes) return false;
@@ -73,9 +136,13 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
     blocks->places_.push_back({offset, blocks->size_});
     RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, blocks->ReadHeader(file, number));
     offset += BlockHeaderBytes(mode);
-    const Result<uint32_t> plain = blocks->cipher_.PlainBytes(
-        block,
-        [&](uint64_t at, std::span<std::byte> out) { return file.ReadAt(offset + at, out); });
+    const auto cipher_bytes = [&](uint64_t at, std::span<std::byte> buffer,
+                                  const UseBytes& use) -> Status {
+      RESHARD_RETURN_IF_ERROR(file.ReadAt(offset + at, buffer));
+      use(buffer.data());
+      return {};
+    };
+    const Result<uint32_t> plain = blocks->cipher_.PlainBytes(block, cipher_bytes);
     RESHARD_RETURN_IF_ERROR(blocks->InBlock(file, number, plain.status()));
     blocks->size_ += *plain;
     offset += block.cipher_bytes;
@@ -118,9 +185,16 @@ Status EncryptedBlocks::CheckTag(const LocalFile& file, size_t number,
   tag = TagState::kBeingChecked;
   lock.unlock();
   const uint64_t first = places_[number].offset + BlockHeaderBytes(cipher_.mode());
-  const Status status = cipher_.Authenticate(block, [&](uint64_t at, std::span<std::byte> out) {
-    return ReadAndDrop(file, first + at, out);
-  });
+  CipherReader reader(file, {first, block.cipher_bytes});
+  Status status = cipher_.Authenticate(
+      block, [&](uint64_t at, std::span<std::byte> buffer, const UseBytes& use) {
+        return reader.Use(first + at, buffer, use);
+      });
+  if (status.code() == StatusCode::kCorrupt) {
+    // The end of a file that shrank reads as zeros in a map.
+    const Result<FileIdentity> now = file.CurrentIdentity();
+    if (now.ok() && *now != file.identity()) status = file.ExplainFault(first);
+  }
   lock.lock();
   tag = status.ok() ? TagState::kFits : TagState::kUnknown;
   checked_.notify_all();
@@ -136,9 +210,15 @@ Status EncryptedBlocks::ReadAt(const LocalFile& file, uint64_t offset, std::span
     RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, ReadHeader(file, number));
     RESHARD_RETURN_IF_ERROR(CheckTag(file, number, block));
     const uint64_t first = place.offset + BlockHeaderBytes(cipher_.mode());
-    RESHARD_RETURN_IF_ERROR(cipher_.Decrypt(
-        block, offset - place.plain, plain.first(length),
-        [&](uint64_t at, std::span<std::byte> out) { return ReadAndDrop(file, first + at, out); }));
+    const uint64_t from = offset - place.plain;
+    // To the end of a unit.
+    CipherReader reader(
+        file, {first + from, std::min<uint64_t>(length + kCipherUnit, block.cipher_bytes - from)});
+    RESHARD_RETURN_IF_ERROR(
+        cipher_.Decrypt(block, from, plain.first(length),
+                        [&](uint64_t at, std::span<std::byte> buffer, const UseBytes& use) {
+                          return reader.Use(first + at, buffer, use);
+                        }));
     offset += length;
     plain = plain.subspan(length);
   }

@@ -92,6 +92,7 @@ class DecryptedFile final : public ByteSource {
   void Prefetch(ByteRange range) const override { file_.Prefetch(blocks_->CipherOf(range)); }
   bool IsRemote() const override { return file_.IsRemote(); }
   bool HasCheapReads() const override { return file_.HasCheapReads(); }
+  bool IsMapped() const override { return file_.IsMapped(); }
 
   const std::shared_ptr<EncryptedBlocks>& blocks() const { return blocks_; }
 

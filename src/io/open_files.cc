@@ -112,10 +112,6 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
       RESHARD_ASSIGN_OR_RETURN(blocks, EncryptedBlocks::Read(*source, *mode, key_));
     }
   }
-  if (blocks != nullptr) {
-    return std::make_unique<OpenFile>(std::make_unique<DecryptedFile>(std::move(*source), blocks),
-                                      windows_);
-  }
   if (source->size() > 0 &&
       (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote()))) {
     // Without a map, for want of address space or because this file system has none, pread serves.
@@ -125,6 +121,10 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
     } else if (access_ == SourceAccess::kMap) {
       return mapped;
     }
+  }
+  if (blocks != nullptr) {
+    return std::make_unique<OpenFile>(std::make_unique<DecryptedFile>(std::move(*source), blocks),
+                                      windows_);
   }
   return std::make_unique<OpenFile>(std::make_unique<LocalFile>(std::move(*source)), windows_);
 }
@@ -155,7 +155,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     entry.file = std::move(*file);
     if (!entry.pinned) entry.pinned = entry.file->source.identity();
     entry.used = true;
-    entry.mapped = entry.file->source.map() != nullptr;
+    entry.mapped = entry.file->source.IsMapped();
     entry.size = entry.file->source.size();
     if (entry.mapped) mapped_ += entry.size;
     entry.use = use.begin();

@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 constexpr uint64_t kWorthARequest = uint64_t{1} << 20;
 
 // Fills of at least as much take the buffer of a window that goes, with its pages, which the kernel
-// would have to clear otherwise; they count as a whole window.
+// would have to clear otherwise; they count as a whole window. So do smaller ones behind a window
+// of which as much is held: who reads one after the other has only begun with this one.
 constexpr uint64_t kWorthReuse = uint64_t{1} << 20;
 
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
@@ -70,8 +71,6 @@ Granules Lowest(Granules granules, uint64_t count) {
 uint64_t BytesIn(Granules granules) {
   return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
 }
-
-bool IsWorthReuse(Granules granules) { return BytesIn(granules) >= kWorthReuse; }
 
 // Calls visit(i) for each granule, ascending.
 template <typename Visit>
@@ -242,7 +241,7 @@ void WindowCache::ReadWanted() {
     if (held_ + BytesIn(todo & ~entry->held) > budget_) {
       EndReadAhead(*entry, todo);
     } else if (todo != 0) {
-      if (IsWorthReuse(todo) && held_ + BytesIn(~entry->held) <= budget_) {
+      if (entry->file->IsWorthReuse(*entry, todo) && held_ + BytesIn(~entry->held) <= budget_) {
         entry->file->ReuseBuffer(*entry, std::move(reuse));
       }
       // There is room: Fill does not wait for others that read ahead.
@@ -500,7 +499,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   cache_.Hold(entry, granules);
   ReservedMemory reuse;
-  cache_.MakeRoom(lock, !is_mapped_ && IsWorthReuse(granules) ? &reuse : nullptr);
+  cache_.MakeRoom(lock, IsWorthReuse(entry, granules) ? &reuse : nullptr);
   ReuseBuffer(entry, std::move(reuse));
   cache_.MakeRoom(lock);
   Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
@@ -532,8 +531,15 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   return status;
 }
 
+bool FileWindows::IsWorthReuse(const Entry& entry, Granules granules) const {
+  if (is_mapped_ || entry.buffer.data() != nullptr) return false;
+  if (BytesIn(granules) >= kWorthReuse) return true;
+  const auto before = entries_.find(entry.number - 1);
+  return before != entries_.end() && BytesIn(before->second->held) >= kWorthReuse;
+}
+
 void FileWindows::ReuseBuffer(Entry& entry, ReservedMemory reuse) {
-  if (is_mapped_ || reuse.data() == nullptr || entry.buffer.data() != nullptr) return;
+  if (reuse.data() == nullptr || entry.buffer.data() != nullptr) return;
   entry.buffer = std::move(reuse);
   cache_.Hold(entry, ~Granules{0});
 }

@@ -214,6 +214,8 @@ class FileWindows {
   // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
   // present; ReadAhead starts reading those that are not in the page cache.
   Status Fill(Lock& lock, Entry& entry, Granules granules);
+  // Whether the buffer of a window that goes is to be taken for these.
+  bool IsWorthReuse(const Entry& entry, Granules granules) const;
   // Gives the entry `reuse`, if it wants a buffer and this is one.
   void ReuseBuffer(Entry& entry, ReservedMemory reuse);
   Status ReserveBuffer(Lock& lock, Entry& entry);

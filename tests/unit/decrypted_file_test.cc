@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -17,6 +18,7 @@
 #include "src/io/source_files.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/encrypted_bytes.h"
+#include "tests/support/memory_pages.h"
 #include "tests/support/says.h"
 #include "tests/support/source_content.h"
 #include "tests/support/temporary_folder.h"
@@ -51,7 +53,9 @@ class DecryptedFileTest : public testing::TestWithParam<ModeAndKey> {
   std::string Encrypt(std::string_view plain, size_t block_bytes) const {
     return Encrypted(GetParam().mode, key_, plain, block_bytes);
   }
-  SourceFiles::Options Options() const { return {.max_open = 1, .key = KeyOf(key_)}; }
+  SourceFiles::Options Options(SourceAccess access = SourceAccess::kAuto) const {
+    return {.max_open = 1, .access = access, .key = KeyOf(key_)};
+  }
 
   const std::string_view key_ = kKey.substr(0, GetParam().key_bytes);
   const TemporaryFolder folder_;
@@ -99,6 +103,59 @@ TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(files.VerifyUnchanged().ok());
+}
+
+TEST_P(DecryptedFileTest, MappedOrReadTheBytesAreTheSame) {
+  const std::string plain = Random(2 * kWindowBytes + 12'345);
+  const std::string path = folder_.Write("a.ckpt", Encrypt(plain, 3'000'001));
+  for (const SourceAccess access : {SourceAccess::kMap, SourceAccess::kPread}) {
+    SourceFiles files(Options(access));
+    const FileId file = files.Add(path);
+    for (const size_t offset : {size_t{0}, size_t{7}, size_t{1'000'000}, plain.size() - 100'000}) {
+      const size_t length = std::min<size_t>(plain.size() - offset, kWindowBytes);
+      EXPECT_EQ(Content(files.Open(file, offset, length)), plain.substr(offset, length));
+    }
+    EXPECT_EQ(files.access_counts().mapped, access == SourceAccess::kMap ? 1U : 0U);
+  }
+}
+
+TEST_P(DecryptedFileTest, AFileThatShrinksIsToldFromADamagedOne) {
+  const std::string encrypted = Encrypt(Random(3'000'000), 3'000'000);
+  // Behind a page, and within one: the rest of that reads as zeros.
+  for (const size_t left : {size_t{1} << 20, (size_t{1} << 20) + 100, encrypted.size() - 100}) {
+    SCOPED_TRACE(left);
+    const std::string path = folder_.Write("a.ckpt", encrypted);
+    SourceFiles files(Options());
+    const FileId file = files.Add(path);
+    ASSERT_TRUE(files.Size(file).ok());
+    std::filesystem::resize_file(path, left);
+    const auto window = files.Open(file, 0, 3'000'000);
+    // Modes without tags decrypt the zeros; the identity tells.
+    if (left < size_t{2} << 20 || std::string_view(GetParam().mode) == "AES-GCM") {
+      EXPECT_EQ(window.status().code(), StatusCode::kChanged);
+    }
+    EXPECT_EQ(files.VerifyUnchanged().code(), StatusCode::kChanged);
+  }
+}
+
+TEST_P(DecryptedFileTest, PagesThatWereReadLeaveThePageCache) {
+  const std::string plain = Random(2 * kWindowBytes + 12'345);
+  // In the build folder, because the folder for temporary files may lie in memory.
+  const TemporaryFolder folder(std::filesystem::path(RESHARD_BIN_DIR).parent_path());
+  const std::string path = folder.Write("a.ckpt", Encrypt(plain, 3'000'001));
+  for (const SourceAccess access : {SourceAccess::kMap, SourceAccess::kPread}) {
+    DropPages(path);
+    ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
+    SourceFiles files(Options(access));
+    const FileId file = files.Add(path);
+    for (size_t offset = 0; offset < plain.size(); offset += kWindowBytes) {
+      const size_t length = std::min<size_t>(plain.size() - offset, kWindowBytes);
+      EXPECT_EQ(Content(files.Open(file, offset, length)), plain.substr(offset, length));
+    }
+    // Headers of blocks stay.
+    EXPECT_LE(CachedPages(path), 8U);
+    EXPECT_EQ(MappedPages(path), 0U);
+  }
 }
 
 TEST_P(DecryptedFileTest, ATrailerBehindTheBlocksDoesNotCount) {

@@ -77,8 +77,9 @@ std::string Decrypted(std::string_view block, EncryptionMode mode, std::string_v
   const size_t header = BlockHeaderBytes(mode);
   const auto parsed = ParseBlockHeader(mode, bytes.first(header), bytes.size());
   const auto cipher = BlockCipher::Make(KeyOf(key), mode);
-  const ReadCipherBytes read = [&](uint64_t offset, std::span<std::byte> out) {
-    std::ranges::copy(bytes.subspan(header + offset, out.size()), out.begin());
+  const CipherBytes read = [&](uint64_t offset, std::span<std::byte> /*buffer*/,
+                               const UseBytes& use) {
+    use(bytes.data() + header + offset);
     return Status();
   };
   EXPECT_TRUE(parsed.ok() && cipher.ok());

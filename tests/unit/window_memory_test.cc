@@ -14,14 +14,16 @@
 namespace reshard {
 namespace {
 
-// Otherwise the kernel would clear the pages of each window before it is read.
-TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
+// Otherwise the kernel would clear the pages of each window before it is read. What is read begins
+// at `shift` in a window: of the next one, too, first those few bytes, and later the rest.
+void ReadWindows(uint64_t shift) {
+  SCOPED_TRACE(shift);
   constexpr uint64_t kWindows = 16;
   constexpr uint64_t kSecret = 5 * kWindowBytes + 7;
   const TemporaryFolder folder;
   SourceFiles files({.window_budget = 2 * kWindowBytes, .access = SourceAccess::kPread});
   const FileId id =
-      files.Add(folder.WriteSparse("a", kWindows * kWindowBytes + 3, kSecret, "abcdef"));
+      files.Add(folder.WriteSparse("a", kWindows * kWindowBytes + 100, kSecret, "abcdef"));
   const auto faults = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -31,8 +33,9 @@ TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
   const uint64_t before = faults();
   for (uint64_t i = 0; i < kWindows; ++i) {
-    const auto window = files.Open(id, i * kWindowBytes, kWindowBytes);
+    const auto window = files.Open(id, i * kWindowBytes + shift, kWindowBytes - shift);
     ASSERT_TRUE(window.ok()) << window.status().message();
+    ASSERT_TRUE(files.Open(id, (i + 1) * kWindowBytes, shift).ok());
   }
   const uint64_t after = faults();
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
@@ -41,6 +44,11 @@ TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
   EXPECT_EQ(Content(files.Open(id, kSecret, 6)), "abcdef");
   EXPECT_EQ(Content(files.Open(id, 9 * kWindowBytes + 7, 6)), std::string(6, '\0'));
   EXPECT_EQ(Content(files.Open(id, kWindows * kWindowBytes, 3)), std::string(3, '\0'));
+}
+
+TEST(WindowMemory, AWindowThatGoesLeavesItsMemoryToTheNextOne) {
+  ReadWindows(0);
+  ReadWindows(99);
 }
 
 }  // namespace
