@@ -47,14 +47,22 @@ int ExitCode(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message, int system_error = 0)
+      : code_(code), system_error_(system_error), message_(std::move(message)) {}
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  // The errno of what the system refused, such as ENOSPC; 0 where it was not the system.
+  int system_error() const { return system_error_; }
+  // The same failure in other words.
+  Status WithMessage(std::string message) const {
+    return {code_, std::move(message), system_error_};
+  }
 
  private:
   StatusCode code_ = StatusCode::kOk;
+  int system_error_ = 0;
   std::string message_;
 };
 
@@ -119,7 +127,7 @@ Status CorruptError(std::string message);
 Status UnsupportedError(std::string message);
 Status MismatchError(std::string message);
 Status ChangedError(std::string message);
-Status IoError(std::string message);
+Status IoError(std::string message, int system_error = 0);
 Status ResourceExhaustedError(std::string message);
 Status AlreadyExistsError(std::string message);
 Status InternalError(std::string message);

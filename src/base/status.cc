@@ -177,7 +177,9 @@ Status v0_1::MismatchError(std::string message) {
 Status v0_1::ChangedError(std::string message) {
   return {StatusCode::kChanged, std::move(message)};
 }
-Status v0_1::IoError(std::string message) { return {StatusCode::kIo, std::move(message)}; }
+Status v0_1::IoError(std::string message, int system_error) {
+  return {StatusCode::kIo, std::move(message), system_error};
+}
 Status v0_1::ResourceExhaustedError(std::string message) {
   return {StatusCode::kResourceExhausted, std::move(message)};
 }

@@ -87,13 +87,15 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromFile(
     const int why = errno;
     std::string message =
         fmt::format("{}: cannot read the key: {}", Escape(path), std::strerror(why));
-    return why == ENOENT || why == ENOTDIR ? NotFoundError(std::move(message))
-                                           : IoError(std::move(message));
+    const bool absent = why == ENOENT || why == ENOTDIR;
+    return Status(absent ? StatusCode::kNotFound : StatusCode::kIo, std::move(message), why);
   }
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
   file.read(reinterpret_cast<char*>(buffer.data()), buffer.size());
   if (file.bad()) {
-    return IoError(fmt::format("{}: cannot read the key: {}", Escape(path), std::strerror(errno)));
+    const int why = errno;
+    return IoError(fmt::format("{}: cannot read the key: {}", Escape(path), std::strerror(why)),
+                   why);
   }
   const auto length = static_cast<size_t>(file.gcount());
   const size_t key_length = KeyLength(std::span(buffer).first(length));

@@ -178,7 +178,7 @@ Result<Renames> v0_1::ReadRenames(const std::string& path) {
     RESHARD_ASSIGN_OR_RETURN(Renames renames, ParseRenameMap(path, bytes));
     const Status status = CheckRenames(renames);
     if (!status.ok()) {
-      return Status(status.code(), fmt::format("{}: {}", Escape(path), status.message()));
+      return status.WithMessage(fmt::format("{}: {}", Escape(path), status.message()));
     }
     return renames;
   });

@@ -94,7 +94,8 @@ Status LocalFile::ExplainFault(uint64_t offset) const {
       fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
                   "deliver it; look "
                   "at the kernel's log",
-                  Escape(path_), offset));
+                  Escape(path_), offset),
+      EIO);
 }
 
 Result<std::string> ReadFile(const std::string& path, uint64_t limit) {

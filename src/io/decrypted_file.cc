@@ -120,8 +120,8 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
     const LocalFile& file, EncryptionMode mode, std::shared_ptr<const EncryptionKey> key) {
   Result<BlockCipher> cipher = BlockCipher::Make(std::move(key), mode);
   if (!cipher.ok()) {
-    return Status(cipher.status().code(),
-                  fmt::format("{}: {}", Escape(file.path()), cipher.status().message()));
+    return cipher.status().WithMessage(
+        fmt::format("{}: {}", Escape(file.path()), cipher.status().message()));
   }
   const std::shared_ptr<EncryptedBlocks> blocks(new EncryptedBlocks(*std::move(cipher)));
   for (uint64_t offset = 0; offset < file.size();) {

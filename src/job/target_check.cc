@@ -203,7 +203,8 @@ Result<std::optional<uint64_t>> CheckSpace(const OutputDirectory& folder, uint64
         fmt::format("{}: no space: the outputs need {}, {} more than the {} that are free; free "
                     "some space there, or choose a target on another file system",
                     Escape(folder.path()), FormatBytes(needed), FormatBytes(needed - *free),
-                    FormatBytes(*free)));
+                    FormatBytes(*free)),
+        ENOSPC);
   }
   return free;
 }

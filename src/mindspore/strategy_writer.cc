@@ -338,9 +338,8 @@ Result<RecodedStrategy> ToJson(const std::string& path, const std::string& bytes
   RecodedStrategy recoded;
   uint32_t current_stage = 0;
   const auto in_file = [&path](const Status& status) {
-    return status.ok()
-               ? status
-               : Status(status.code(), fmt::format("{}: {}", Escape(path), status.message()));
+    return status.ok() ? status
+                       : status.WithMessage(fmt::format("{}: {}", Escape(path), status.message()));
   };
   const StrategyItemVisitor visitor = {
       .on_strategy = [&](uint64_t,

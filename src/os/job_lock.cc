@@ -85,9 +85,11 @@ Result<bool> FileLock::Try(Mode mode) const {
     const int error = errno;
     if (error == EWOULDBLOCK) return false;
     if (HasNoLocks(error)) {
-      return IoError(ErrnoStatus(error, "lock", path_).message() +
-                     "; this file system has no locks to keep runs apart: mount it with locks, or "
-                     "choose a target folder on another one");
+      const Status refused = ErrnoStatus(error, "lock", path_);
+      return refused.WithMessage(
+          refused.message() +
+          "; this file system has no locks to keep runs apart: mount it with locks, or choose a "
+          "target folder on another one");
     }
     if (error != EINTR) return ErrnoStatus(error, "lock", path_);
   }

@@ -40,11 +40,12 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
     return ErrnoStatus(error, fmt::format("reserve {} for", FormatBytes(size)), path);
   }
   const auto free = folder.FreeBytes();
-  return IoError(fmt::format(
-      "{}: no space left: the file needs {}{}; free some space there, or choose a target on "
-      "another file system",
-      Escape(path), FormatBytes(size),
-      free.ok() && *free ? fmt::format(", {} are free", FormatBytes(**free)) : ""));
+  return IoError(
+      fmt::format("{}: no space left: the file needs {}{}; free some space there, or choose a "
+                  "target on another file system",
+                  Escape(path), FormatBytes(size),
+                  free.ok() && *free ? fmt::format(", {} are free", FormatBytes(**free)) : ""),
+      ENOSPC);
 }
 
 // Makes or opens a file to be written.

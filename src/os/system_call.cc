@@ -73,11 +73,14 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
   constexpr std::string_view kLooking[] = {"open", "look at", "list the folder"};
   if (error == ENOENT &&
       std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
-    return NotFoundError(fmt::format(
-        "{}: {}", Escape(path),
-        IsAddress(path)
-            ? "reshard does not read remote storage; copy the files to a folder, or mount it"
-            : "does not exist"));
+    return {
+        StatusCode::kNotFound,
+        fmt::format(
+            "{}: {}", Escape(path),
+            IsAddress(path)
+                ? "reshard does not read remote storage; copy the files to a folder, or mount it"
+                : "does not exist"),
+        error};
   }
   std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
                                     std::generic_category().message(error));
@@ -85,7 +88,7 @@ Status ErrnoStatus(int error, std::string_view operation, const std::string& pat
     message += "; ";
     message += advice;
   }
-  return {CodeOf(error), std::move(message)};
+  return {CodeOf(error), std::move(message), error};
 }
 
 FileDescriptor::~FileDescriptor() {

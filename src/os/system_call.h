@@ -23,7 +23,8 @@ auto Uninterrupted(Call call) {
 // Returns the failure of a system call: `error` is its errno (not 0), `operation` a verb that
 // follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
 //     PATH: cannot OPERATION: what the system says; what to do about it
-// ENOENT becomes kNotFound, ENOMEM kResourceExhausted, everything else kIo.
+// ENOENT becomes kNotFound, ENOMEM kResourceExhausted, everything else kIo; Status::system_error
+// is `error`.
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path);
 
 // FileDescriptor: the owner of one open descriptor.

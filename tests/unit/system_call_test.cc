@@ -41,6 +41,17 @@ TEST(ErrnoStatus, SaysWhatAndWhereAndWhatToDo) {
   }
 }
 
+TEST(ErrnoStatus, KeepsTheNumberInOtherWords) {
+  for (const char* operation : {"open", "make"}) {
+    EXPECT_EQ(ErrnoStatus(ENOENT, operation, "x").system_error(), ENOENT) << operation;
+  }
+  const Status refused = ErrnoStatus(ENOSPC, "write", "x").WithMessage("--log-file: x");
+  EXPECT_EQ(refused.system_error(), ENOSPC);
+  EXPECT_EQ(refused.code(), StatusCode::kIo);
+  EXPECT_EQ(refused.message(), "--log-file: x");
+  EXPECT_EQ(NotFoundError("rank 3").system_error(), 0);
+}
+
 TEST(ErrnoStatus, EscapesThePath) {
   EXPECT_THAT(ErrnoStatus(EIO, "open", "a\x1b[2J\n").message(), StartsWith("a\\x1b[2J\\n: cannot"));
 }

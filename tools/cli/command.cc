@@ -76,12 +76,12 @@ int Command::Start() {
     // It is not among the library's options, which cannot know that an output would replace it.
     const std::string& file = option->results().back();
     const Status stays = CheckOutput(file, {.targets = used.targets, .outputs = used.outputs});
-    if (!stays.ok()) return Fail(Status(stays.code(), fmt::format("{} {}", name, stays.message())));
+    if (!stays.ok()) return Fail(stays.WithMessage(fmt::format("{} {}", name, stays.message())));
     used.files.push_back(file);
   }
   if (FindOption(app_, "--log-file")->count() > 0) {
     const Status unused = CheckOutput(log_file_, used);
-    if (!unused.ok()) return Fail(Status(unused.code(), "--log-file " + unused.message()));
+    if (!unused.ok()) return Fail(unused.WithMessage("--log-file " + unused.message()));
     const Status opened = AlsoLogTo(log_file_);
     if (!opened.ok()) return Fail(opened);
   }

@@ -278,11 +278,11 @@ Result<ConvertOptions> ConversionArguments::Options() const {
   if (Status status = name_map_.Fill(options.source); !status.ok()) return status;
   if (!name_map_.file().empty()) {
     const Status stays = CheckOutput(name_map_.file(), {.targets = {options.target.folder}});
-    if (!stays.ok()) return Status(stays.code(), "--name-map " + stays.message());
+    if (!stays.ok()) return stays.WithMessage("--name-map " + stays.message());
   }
   // It is not among the options, so that the library cannot know that an output would replace it.
   const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target.folder}});
-  if (!stays.ok()) return Status(stays.code(), "--rename " + stays.message());
+  if (!stays.ok()) return stays.WithMessage("--rename " + stays.message());
   return options;
 }
 

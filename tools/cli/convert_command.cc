@@ -140,9 +140,8 @@ int ConvertCommand::Run() {
                         *content, [](auto message) { return InOptionWords(message); }, run),
                     options.force);
     if (!drawn.ok()) {
-      return Fail(Status(drawn.code(), fmt::format("the conversion is done, but its report is not "
-                                                   "written: {}",
-                                                   drawn.message())));
+      return Fail(drawn.WithMessage(fmt::format(
+          "the conversion is done, but its report is not written: {}", drawn.message())));
     }
   }
 

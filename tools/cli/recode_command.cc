@@ -88,7 +88,7 @@ int RecodeCommand::Run() {
     options_.renames = *std::move(renames);
     // It is not among the options, so that the library cannot know that an output would replace it.
     const Status stays = CheckOutput(rename_file_, {.targets = {options_.target_folder}});
-    if (!stays.ok()) return Fail(Status(stays.code(), "--rename " + stays.message()));
+    if (!stays.ok()) return Fail(stays.WithMessage("--rename " + stays.message()));
   }
   options_.checksum = !no_checksum_;
   options_.resume = resume_ == "true"     ? Resume::kTrust

@@ -239,7 +239,7 @@ CLI::Option* NameMapOption::AddTo(CLI::App& app) {
 Status NameMapOption::Fill(SourceSpec& source) const {
   if (file_.empty()) return {};
   Result<Renames> map = ReadRenames(file_);
-  if (!map.ok()) return Status(map.status().code(), "--name-map " + map.status().message());
+  if (!map.ok()) return map.status().WithMessage("--name-map " + map.status().message());
   if (!map->patterns.empty()) {
     return InvalidArgumentError(
         fmt::format("--name-map {}: has patterns, which --rename takes; "
