@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,8 +81,10 @@ struct FileMetadata {
   std::string_view format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
   // Whether it is stated that no redundancy is removed from the file's set.
   bool states_redundancy = false;
-  // Whether a CRC-32 is stated, which is known when all contents are: 0 stands in its place.
+  // Whether a CRC-32 is stated, which is known when all contents are: 0 stands in its place, unless
+  // it is known before, where it stands before the contents.
   bool states_crc = false;
+  std::optional<uint32_t> crc = {};
 
   friend bool operator==(const FileMetadata&, const FileMetadata&) = default;
 };

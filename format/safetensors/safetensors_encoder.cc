@@ -98,7 +98,7 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
     }
     if (!members.empty()) members += ',';
     members += kCrcMember;
-    members += CrcMemberValue(0);
+    members += metadata.crc ? fmt::format("{}\"", *metadata.crc) : CrcMemberValue(0);
   }
   for (const Entry& entry : entries) {
     if (!entry.is_int4) continue;

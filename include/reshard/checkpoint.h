@@ -8,6 +8,8 @@
 // rank of a new cluster opens the old checkpoint and reads its own slice of each parameter, from
 // whichever files hold it.
 //
+// WriteCheckpoint: arrays in memory into one file.
+//
 // ListRankFiles: the file chosen in each rank folder.
 //
 // Opening reads headers only. The classes are move-only; const member functions may be called from
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "reshard/encryption.h"
+#include "reshard/options.h"
 #include "reshard/status.h"
 #include "reshard/strategy.h"
 #include "reshard/tensor.h"
@@ -82,6 +85,35 @@ class Checkpoint {
   explicit Checkpoint(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// A parameter that is in memory, which is the caller's.
+struct ArrayToWrite {
+  std::string_view name;
+  ArrayKind kind = ArrayKind::kTensor;  // or kText, of which dtype and shape have no meaning
+  DType dtype = DType::kFloat32;
+  Shape shape = {};
+  std::span<const std::byte> bytes;  // row-major; of a text UTF-32LE code points, at least one
+};
+
+struct WriteCheckpointOptions {
+  std::string output;
+  TargetFormat format = TargetFormat::kCkpt;  // or kSafetensors
+  bool states_crc = false;                    // as in TargetSpec
+  // As in TargetSpec: of .ckpt files, and without a CRC.
+  std::optional<EncryptionMode> encryption = {};
+  std::shared_ptr<const EncryptionKey> encryption_key = {};
+  bool force = false;   // replace `output`
+  RunOptions run = {};  // but for its jobs: one thread writes
+};
+
+// Writes the arrays, in their order, into the file `output`, with the bytes that MindSpore's
+// save_checkpoint or the safetensors library write. It appears whole and durable, or not at all;
+// where it is encrypted, no file has plain bytes. Returns its size in bytes. Errors:
+// kInvalidArgument for two arrays of one name, bytes that are not those of dtype and shape, and a
+// key that the mode does not take; kUnsupported for what the format cannot hold; kAlreadyExists;
+// kIo; kCancelled.
+Result<uint64_t> WriteCheckpoint(std::span<const ArrayToWrite> arrays,
+                                 const WriteCheckpointOptions& options);
 
 // A box of the full tensor, and the ranks that hold it.
 struct Shard {

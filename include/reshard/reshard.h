@@ -8,7 +8,6 @@
 #include "reshard/checkpoint.h"
 #include "reshard/compare.h"
 #include "reshard/convert.h"
-#include "reshard/encrypt.h"
 #include "reshard/encryption.h"
 #include "reshard/layout_report.h"
 #include "reshard/merge.h"

@@ -103,6 +103,7 @@ Result<StrategyConversionReport> ConvertStrategyFile(const StrategyConversionOpt
 
 struct MakeStrategyOptions {
   std::string spec;        // a JSON file (docs/strategies.md)
+  std::string spec_text;   // what would stand in it, in its place
   std::string output;      // JSON where the name ends in .json, else protobuf
   std::string checkpoint;  // a file of full tensors that patterns match; empty: the spec has names
   bool force = false;      // replace `output`

@@ -18,7 +18,8 @@ void RaiseStatusError(const std::exception_ptr& thrown, void* type) {
     std::rethrow_exception(thrown);
   } catch (const StatusError& error) {
     const nb::object code = Text(StatusCodeName(error.status().code()));
-    const nb::tuple arguments = nb::make_tuple(code, Text(error.status().message()));
+    const nb::tuple arguments =
+        nb::make_tuple(code, Text(error.status().message()), error.status().system_error());
     PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
   }
 }
@@ -29,11 +30,11 @@ void AddModule(nb::module_& module) {
   if (type == nullptr) throw nb::python_error();
   module.attr("StatusError") = nb::steal(type);
   nb::register_exception_translator(RaiseStatusError, type);
-  AddBlockEncryption(module);
   AddCalls(module);
   AddDlpack(module);
   AddInspection(module);
   AddStore(module);
+  AddWriting(module);
 }
 
 }  // namespace

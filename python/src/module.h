@@ -19,7 +19,7 @@
 
 namespace reshard::python {
 
-// A Status on its way to Python, where it is _reshard.StatusError(code, message).
+// A Status on its way to Python, where it is _reshard.StatusError(code, message, errno).
 class StatusError : public std::exception {
  public:
   explicit StatusError(Status status) : status_(std::move(status)) {}
@@ -68,11 +68,11 @@ inline std::shared_ptr<const EncryptionKey> KeyOf(const Key* key) {
   return key == nullptr ? nullptr : key->key;
 }
 
-void AddBlockEncryption(nanobind::module_& module);
 void AddCalls(nanobind::module_& module);
 void AddDlpack(nanobind::module_& module);
 void AddInspection(nanobind::module_& module);
 void AddStore(nanobind::module_& module);
+void AddWriting(nanobind::module_& module);
 
 }  // namespace reshard::python
 

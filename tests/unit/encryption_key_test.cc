@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "reshard/encrypt.h"
 #include "src/cipher/encrypted_block.h"
+#include "src/write/encrypted_part.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -96,32 +96,36 @@ constexpr EncryptionMode kModes[] = {EncryptionMode::kAesGcm, EncryptionMode::kA
                                      EncryptionMode::kSm4Cbc};
 constexpr std::string_view kKey = "0123456789abcdef";
 
-TEST(EncryptBlock, IsWhatTheKeyDecryptsAndNeverTheSameTwice) {
+// As a target file's blocks are made.
+std::string Encrypted(const std::string& plain, EncryptionMode mode) {
+  std::string chunk = plain;
+  EncryptedPart part({mode, KeyOf(kKey)}, plain.size());
+  std::vector<EncryptedPiece> pieces;
+  EXPECT_TRUE(part.Add(std::as_writable_bytes(std::span(chunk)), pieces).ok());
+  std::string file(EncryptedBytes(mode, plain.size()), '\0');
+  for (const EncryptedPiece& piece : pieces) {
+    const auto own = std::as_bytes(std::span(piece.own));
+    std::ranges::copy(own.empty() ? piece.bytes : own,
+                      std::as_writable_bytes(std::span(file)).subspan(piece.offset).begin());
+  }
+  return file;
+}
+
+TEST(EncryptedPart, IsWhatTheKeyDecryptsAndNeverTheSameTwice) {
   for (const EncryptionMode mode : kModes) {
     for (const size_t length : {1U, 15U, 16U, 17U, 100'000U}) {
       const std::string plain(length, 'p');
-      const auto block = EncryptBlock(*KeyOf(kKey), mode, std::as_bytes(std::span(plain)));
-      ASSERT_TRUE(block.ok()) << block.status().message();
-      EXPECT_EQ(block->size(), EncryptedBytes(mode, length));
-      EXPECT_EQ(Decrypted(*block, mode, kKey), plain);
-      const auto again = EncryptBlock(*KeyOf(kKey), mode, std::as_bytes(std::span(plain)));
-      EXPECT_NE(*again, *block);
+      const std::string block = Encrypted(plain, mode);
+      EXPECT_EQ(Decrypted(block, mode, kKey), plain);
+      EXPECT_NE(Encrypted(plain, mode), block);
     }
   }
 }
 
-TEST(EncryptBlock, RefusesNothingTooMuchAndAKeyThatTheModeDoesNotTake) {
-  EXPECT_THAT(EncryptBlock(*KeyOf(kKey), EncryptionMode::kAesGcm, {}).status().message(),
-              HasSubstr("found 0"));
-  const std::string large(kPlainBytesOfBlock + 1, 'p');
-  EXPECT_EQ(EncryptBlock(*KeyOf(kKey), EncryptionMode::kAesGcm, std::as_bytes(std::span(large)))
-                .status()
-                .code(),
+TEST(CheckKey, RefusesALengthThatTheModeDoesNotTake) {
+  EXPECT_TRUE(CheckKey(*KeyOf(kKey), EncryptionMode::kSm4Cbc).ok());
+  EXPECT_EQ(CheckKey(*KeyOf(std::string(24, 'k')), EncryptionMode::kSm4Cbc).code(),
             StatusCode::kInvalidArgument);
-  const auto status = EncryptBlock(*KeyOf(std::string(24, 'k')), EncryptionMode::kSm4Cbc,
-                                   std::as_bytes(std::span(kKey)))
-                          .status();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import tempfile
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _errors, _reshard
-from .._paths import StrPath
+from .._paths import StrPath, encode
 from . import _check, _communication, _parameter
 
 _CALL = "save_checkpoint"
 
-# A tensor above this is several Values of a .ckpt file (format/mindspore_checkpoint/SPEC.md).
-_MOST_IN_VALUE = 512 << 20
-
-# In the order in which the safetensors library puts tensors (format/safetensors/SPEC.md).
-_SAFETENSORS = {
-    "UInt64": "U64",
-    "Int64": "I64",
-    "Float64": "F64",
-    "Complex64": "C64",
-    "Float32": "F32",
-    "UInt32": "U32",
-    "Int32": "I32",
-    "BFloat16": "BF16",
-    "Float16": "F16",
-    "UInt16": "U16",
-    "Int16": "I16",
-    "Float8E4M3FN": "F8_E4M3",
-    "Float8E5M2": "F8_E5M2",
-    "Int8": "I8",
-    "UInt8": "U8",
-    "Bool": "BOOL",
-}
+_WORDS = {"encryption": "enc_mode", "encryption_key": "enc_key"}
 
 # (name, array, name of its element type); a text is an array of its UTF-32 code points.
 _Entry = tuple[str, NDArray[Any], str]
@@ -103,101 +79,6 @@ def _appended(append_dict: dict[str, Any]) -> Iterator[_Entry]:
                 f" found {type(value).__name__}"
             )
         yield _entry(name, value)
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _headed(key: int, content: bytes, behind: int = 0) -> bytes:
-    """A field, of which `behind` bytes come behind `content`."""
-    return bytes([key]) + _varint(len(content) + behind) + content
-
-
-class _Encrypted:
-    """Writes a file as encrypted blocks: what it holds is plain in memory only."""
-
-    def __init__(self, file: BinaryIO, key: bytes, mode: str) -> None:
-        self._file = file
-        self._key = key
-        self._mode = mode
-        self._plain = bytearray()
-
-    def write(self, content: Any) -> None:
-        left = memoryview(content).cast("B")
-        while left:
-            free = _reshard.plain_bytes_of_block - len(self._plain)
-            self._plain += left[:free]
-            left = left[free:]
-            if len(self._plain) == _reshard.plain_bytes_of_block:
-                self.end_block()
-
-    def end_block(self) -> None:
-        if self._plain:
-            plain, self._plain = np.frombuffer(self._plain, np.uint8), bytearray()
-            words = {"plain": _CALL}
-            block = _errors.call(words, _reshard.encrypted_block, self._key, self._mode, plain)
-            self._file.write(block)
-
-
-def _write_ckpt(file: BinaryIO | _Encrypted, entries: list[_Entry], with_crc: bool) -> None:
-    crc = 0
-
-    def write(content: Any) -> None:
-        nonlocal crc
-        if with_crc:
-            crc = zlib.crc32(content, crc)
-        file.write(content)
-
-    for name, array, dtype_name in entries:
-        dims = array.shape if dtype_name != "str" else (0,)
-        about = b"".join(b"\x08" + _varint(size) for size in dims)
-        about += _headed(0x12, dtype_name.encode())
-        tag = _headed(0x0A, name.encode("utf-8", "surrogateescape"))
-        raw = array.reshape(-1).view(np.uint8)
-        for begin in range(0, max(raw.size, 1), _MOST_IN_VALUE):
-            part = raw[begin : begin + _MOST_IN_VALUE]
-            tensor = about + _headed(0x1A, b"", part.size)
-            value = tag + _headed(0x12, tensor, part.size)
-            write(_headed(0x0A, value, part.size))
-            write(part.data)
-    if with_crc:
-        file.write(b"crc_num" + crc.to_bytes(10, "big"))
-
-
-def _write_safetensors(file: BinaryIO | _Encrypted, entries: list[_Entry], with_crc: bool) -> None:
-    for name, _, dtype_name in entries:
-        if dtype_name not in _SAFETENSORS:
-            raise _errors.UnsupportedError(
-                f"{_CALL}: {name!r}: safetensors files hold no {dtype_name}; format='ckpt' does"
-            )
-    types = list(_SAFETENSORS)
-    ordered = sorted(entries, key=lambda entry: (types.index(entry[2]), entry[0].encode()))
-    header: dict[str, Any] = {"__metadata__": {"format": "ms"}}
-    if with_crc:
-        crc = 0
-        for name, array, _ in sorted(entries, key=lambda entry: entry[0].encode()):
-            crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, zlib.crc32(name.encode(), crc))
-        header["__metadata__"]["crc_num"] = str(crc)
-    offset = 0
-    for name, array, dtype_name in ordered:
-        end = offset + array.nbytes
-        header[name] = {
-            "dtype": _SAFETENSORS[dtype_name],
-            "shape": list(array.shape),
-            "data_offsets": [offset, end],
-        }
-        offset = end
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
-    for _, array, _ in ordered:
-        file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _check_options(
@@ -283,28 +164,28 @@ def save_checkpoint(
         raise IsADirectoryError(f"{_CALL}: ckpt_file_name: {path} is a folder")
     if not path.endswith("." + format):
         path += "." + format
-    write = _write_ckpt if format == "ckpt" else _write_safetensors
-    folder, name = os.path.split(os.path.abspath(path))
+    folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise _errors.NotFoundError(f"{_CALL}: ckpt_file_name: no such folder: {folder}")
-    handle, hidden = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if enc_key is None:
-                write(file, entries, crc_check)
-            else:
-                encrypted = _Encrypted(file, enc_key, enc_mode)
-                write(encrypted, entries, crc_check)
-                encrypted.end_block()
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(hidden, 0o666 & ~umask)
-        os.replace(hidden, path)
-    except BaseException:
-        os.unlink(hidden)
-        raise
+    arrays = [
+        (
+            name.encode("utf-8", "surrogateescape"),
+            dtype_name,
+            list(array.shape) if dtype_name != "str" else [],
+            array.reshape(-1).view(np.uint8),
+        )
+        for name, array, dtype_name in entries
+    ]
+    _errors.call(
+        _WORDS,
+        _reshard.write_checkpoint,
+        encode(path),
+        arrays,
+        format == "safetensors",
+        crc_check,
+        enc_key or b"",
+        enc_mode,
+    )
 
 
 def async_ckpt_thread_status() -> bool:

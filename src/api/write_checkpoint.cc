@@ -1,0 +1,262 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/encoding/encoder.h"
+#include "reshard/checkpoint.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/cipher/encrypted_block.h"
+#include "src/digest/crc32.h"
+#include "src/io/shared_work.h"
+#include "src/job/target_check.h"
+#include "src/os/write_file.h"
+#include "src/tensor/byte_box.h"
+#include "src/write/encrypted_part.h"
+#include "src/write/part_writer.h"
+
+namespace reshard {
+namespace {
+
+// Of what was written and is on its way to the disk.
+constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
+
+// What comes next in the file: encoded bytes, then bytes of an array.
+struct Piece {
+  std::string literal;
+  std::span<const std::byte> content;
+};
+
+struct EncodedFile {
+  std::vector<Piece> pieces;
+  uint64_t size = 0;
+};
+
+Result<Container> ContainerOf(const WriteCheckpointOptions& options) {
+  switch (options.format) {
+    case TargetFormat::kCkpt:
+      return Container::kMindSpore;
+    case TargetFormat::kSafetensors:
+      break;
+    case TargetFormat::kUnified:
+    case TargetFormat::kHuggingFace:
+      return InvalidArgumentError("`format`: expected that of one file, ckpt or safetensors");
+  }
+  if (!options.encryption) return Container::kSafetensors;
+  return InvalidArgumentError(
+      "`encryption`: MindSpore encrypts .ckpt files alone; expected `format=ckpt`");
+}
+
+Status CheckArrays(std::span<const ArrayToWrite> arrays) {
+  std::set<std::string_view> names;
+  for (const ArrayToWrite& array : arrays) {
+    const std::string where = fmt::format("parameter {}", Quote(array.name));
+    if (array.name.empty()) return InvalidArgumentError("a parameter has no name");
+    if (!names.insert(array.name).second) return InvalidArgumentError(where + ": is there twice");
+    if (array.kind == ArrayKind::kText) {
+      if (array.bytes.empty() || array.bytes.size() % sizeof(char32_t) != 0) {
+        return InvalidArgumentError(
+            fmt::format("{}: expected code points of 4 bytes, one or more, found {} bytes", where,
+                        array.bytes.size()));
+      }
+      continue;
+    }
+    if (array.kind != ArrayKind::kTensor) {
+      return UnsupportedError(where + ": expected a tensor or a text");
+    }
+    const std::optional<uint64_t> expected = TensorBytes(array.shape, array.dtype);
+    if (array.bytes.size() != expected) {
+      return InvalidArgumentError(
+          fmt::format("{}: {} {}: expected {} bytes, found {}", where, DTypeName(array.dtype),
+                      ToString(array.shape),
+                      expected ? fmt::format("{}", *expected) : "sizes that can be multiplied",
+                      array.bytes.size()));
+    }
+  }
+  return {};
+}
+
+Status CheckEncryption(const WriteCheckpointOptions& options) {
+  if (!options.encryption && options.encryption_key == nullptr) return {};
+  if (!options.encryption || options.encryption_key == nullptr) {
+    return InvalidArgumentError("expected `encryption` and `encryption_key`, or none of the two");
+  }
+  if (options.states_crc) {
+    return InvalidArgumentError("`states_crc`: an encrypted file states no CRC; leave it out");
+  }
+  return CheckKey(*options.encryption_key, *options.encryption);
+}
+
+// What a safetensors file states: of names and contents, in the order of the names.
+uint32_t CrcByName(std::span<const ArrayToWrite> arrays) {
+  std::vector<const ArrayToWrite*> ordered;
+  for (const ArrayToWrite& array : arrays) ordered.push_back(&array);
+  std::sort(ordered.begin(), ordered.end(),
+            [](const ArrayToWrite* a, const ArrayToWrite* b) { return a->name < b->name; });
+  Crc32 crc;
+  for (const ArrayToWrite* array : ordered) {
+    crc.Update(std::as_bytes(std::span(array->name)));
+    crc.Update(array->bytes);
+  }
+  return crc.value();
+}
+
+Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite> arrays,
+                               bool states_crc) {
+  FileMetadata metadata;
+  metadata.states_crc = states_crc;
+  if (states_crc && CrcPlaceOf(container) == CrcPlace::kInHeader) metadata.crc = CrcByName(arrays);
+  EncodedFile file;
+  const auto add = [&file](std::string literal, std::span<const std::byte> content) {
+    file.size += literal.size() + content.size();
+    file.pieces.push_back({std::move(literal), content});
+  };
+  StoredArray text;  // of the array that was asked for last
+  const ArrayToWrite* last = nullptr;
+  const auto header_at = [&](size_t number) -> Result<ArrayHeader> {
+    last = &arrays[number];
+    ArrayHeader header;
+    header.name = last->name;
+    header.bytes = last->bytes.size();
+    if (last->kind == ArrayKind::kText) {
+      // Without a name, so that it gets one: there is no file that it stands in.
+      text = StoredArray();
+      text.kind = ArrayKind::kText;
+      text.dtype = DType::kString;
+      text.shape = {0};
+      text.content = {{0, last->bytes.size()}};
+      header.opaque = &text;
+      return header;
+    }
+    header.dtype = last->dtype;
+    header.shape = &last->shape;
+    return header;
+  };
+  const auto take_literal = [&](std::string literal) -> Status {
+    add(std::move(literal), {});
+    return {};
+  };
+  const auto take_frames = [&](std::span<Frame> frames) -> Status {
+    for (Frame& frame : frames) {
+      add(std::move(frame.literal),
+          last->bytes.subspan(frame.content.offset, frame.content.length));
+    }
+    return {};
+  };
+  RESHARD_RETURN_IF_ERROR(
+      Encode(container, metadata, arrays.size(), header_at, take_literal, take_frames));
+  return file;
+}
+
+// Takes the plain bytes of a file in their order, and writes them, or what they are encrypted to.
+class FileStream {
+ public:
+  FileStream(StagedFile& file, const WriteCheckpointOptions& options, uint64_t size) : file_(file) {
+    if (!options.encryption) return;
+    encrypted_.emplace(Encryption{*options.encryption, options.encryption_key}, size);
+    buffer_.reserve(std::min(size, kChunkBytes));
+  }
+
+  Status Add(std::span<const std::byte> bytes, const SharedWork& work) {
+    return InSteps({0, bytes.size()}, kChunkBytes, work.stop, work.progress,
+                   [&](ByteRange step) { return Write(bytes.subspan(step.offset, step.length)); });
+  }
+
+  // After all bytes.
+  Status Finish() {
+    RESHARD_RETURN_IF_ERROR(Encrypt());
+    return file_.Finish();
+  }
+
+ private:
+  Status Write(std::span<const std::byte> bytes) {
+    if (!encrypted_) {
+      RESHARD_RETURN_IF_ERROR(file_.WriteAt(next_, bytes));
+      next_ += bytes.size();
+      return {};
+    }
+    while (!bytes.empty()) {
+      const size_t length = std::min(bytes.size(), kChunkBytes - buffer_.size());
+      buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length));
+      bytes = bytes.subspan(length);
+      if (buffer_.size() == kChunkBytes) RESHARD_RETURN_IF_ERROR(Encrypt());
+    }
+    return {};
+  }
+
+  // Encrypts what is in the buffer: whole units of the cipher, or the file's last bytes.
+  Status Encrypt() {
+    if (buffer_.empty()) return {};
+    std::vector<EncryptedPiece> pieces;
+    RESHARD_RETURN_IF_ERROR(encrypted_->Add(buffer_, pieces));
+    for (const EncryptedPiece& piece : pieces) {
+      const auto own = std::as_bytes(std::span(piece.own));
+      RESHARD_RETURN_IF_ERROR(file_.WriteAt(piece.offset, own.empty() ? piece.bytes : own));
+    }
+    buffer_.clear();
+    return {};
+  }
+
+  StagedFile& file_;
+  std::optional<EncryptedPart> encrypted_;
+  std::vector<std::byte> buffer_;  // up to kChunkBytes that are to be encrypted in place
+  uint64_t next_ = 0;
+};
+
+Status Write(const EncodedFile& encoded, const WriteCheckpointOptions& options,
+             const SharedWork& work, StagedFile& file) {
+  FileStream stream(file, options, encoded.size);
+  Crc32 crc;
+  const bool counts = options.states_crc && options.format == TargetFormat::kCkpt;
+  for (const Piece& piece : encoded.pieces) {
+    std::string_view literal = piece.literal;
+    std::string trailer;
+    if (counts && &piece == &encoded.pieces.back()) {
+      RESHARD_ASSIGN_OR_RETURN(CrcText text,
+                               TextOfCrc(CrcPlace::kBehind, {}, encoded.size, crc.value()));
+      trailer = std::move(text.bytes);
+      literal = trailer;
+    }
+    for (const auto bytes : {std::as_bytes(std::span(literal)), piece.content}) {
+      if (counts) crc.Update(bytes);
+      RESHARD_RETURN_IF_ERROR(stream.Add(bytes, work));
+    }
+  }
+  return stream.Finish();
+}
+
+}  // namespace
+
+Result<uint64_t> v0_1::WriteCheckpoint(std::span<const ArrayToWrite> arrays,
+                                       const WriteCheckpointOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<uint64_t> {
+    RESHARD_ASSIGN_OR_RETURN(const Container container, ContainerOf(options));
+    RESHARD_RETURN_IF_ERROR(CheckEncryption(options));
+    RESHARD_RETURN_IF_ERROR(CheckArrays(arrays));
+    RESHARD_ASSIGN_OR_RETURN(const EncodedFile encoded,
+                             EncodeFile(container, arrays, options.states_crc));
+    const uint64_t size =
+        options.encryption ? EncryptedBytes(*options.encryption, encoded.size) : encoded.size;
+    RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
+                             SingleOutput::Claim(options.output, options.force));
+    RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), size).status());
+    const CountedWork work(options.run, {.total_bytes = encoded.size, .phase = Phase::kWrite});
+    WriteBack write_back(kWriteBackBytes);
+    RESHARD_ASSIGN_OR_RETURN(StagedFile file,
+                             output.Create(size, {WriteMode::kBuffered, &write_back}));
+    RESHARD_RETURN_IF_ERROR(Write(encoded, options, work.work(), file));
+    work.Enter(Phase::kPublish);
+    RESHARD_RETURN_IF_ERROR(output.Publish());
+    return size;
+  });
+}
+
+}  // namespace reshard
