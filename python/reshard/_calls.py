@@ -5,6 +5,7 @@ An option is a keyword of its call here and a line of a table in python/src/call
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,12 +19,16 @@ from ._progress import Event, ProgressChoice, Watch
 from ._reports import (
     AgainstReport,
     CommitReport,
+    ConvertedStrategyReport,
     ConvertReport,
     DiffReport,
     DigestReport,
+    MadeStrategyReport,
+    MergedStrategyReport,
     MergeReport,
     PageReport,
     PlanReport,
+    RecodeReport,
     Report,
     StrategyReport,
     VerifyReport,
@@ -50,7 +55,7 @@ Encryption = Literal["AES-GCM", "AES-CBC", "SM4-CBC"]
 _WORDS = {
     "CommitWorkers": "reshard.commit",
     "Convert": "reshard.convert",
-    "Recode": "`reshard recode`",
+    "Recode": "reshard.recode",
     "ShardedCheckpoint::Shards": "Tensor.shards",
     "Verify": "reshard.verify",
     "VerifyAgainst": "reshard.verify_against",
@@ -345,6 +350,55 @@ def infer_strategy(
     return _run(StrategyReport, _reshard.infer_strategy, dict(locals()), "output")
 
 
+def _of_strategy(
+    cls: type[R],
+    function: Callable[[dict[str, Any]], dict[str, Any]],
+    given: dict[str, Any],
+) -> R:
+    """Makes a call that takes no time, with the keywords `given`."""
+    keywords = {
+        name: _plain(value) if name == "rename" else value
+        for name, value in given.items()
+        if value is not None
+    }
+    found = _errors.call({**_WORDS, "checkpoint": "from_"}, function, keywords)
+    found["output"] = _named(given["output"])
+    return build(cls, found)
+
+
+def make_strategy(
+    spec: StrPath | Mapping[str, Any],
+    output: StrPath,
+    *,
+    from_: StrPath | None = None,
+    force: bool | None = None,
+) -> MadeStrategyReport:
+    """Writes the strategy that a specification describes (docs/strategies.md): a JSON file, or what
+    stands in it. `from_` is a checkpoint of full tensors that its patterns match."""
+    given = dict(locals())
+    if is_mapping(spec):
+        given["spec_text"] = json.dumps(given.pop("spec"))
+    return _of_strategy(MadeStrategyReport, _reshard.make_strategy, given)
+
+
+def convert_strategy(
+    strategy: StrPath,
+    output: StrPath,
+    *,
+    rename: NameMap | None = None,
+    force: bool | None = None,
+) -> ConvertedStrategyReport:
+    """Writes a strategy in JSON where the name of `output` ends in .json, else in protobuf."""
+    return _of_strategy(ConvertedStrategyReport, _reshard.convert_strategy, dict(locals()))
+
+
+def merge_strategies(
+    folder: StrPath, output: StrPath, *, force: bool | None = None
+) -> MergedStrategyReport:
+    """Makes one file of those of a pipeline's stages, which `folder` has."""
+    return _of_strategy(MergedStrategyReport, _reshard.merge_strategies, dict(locals()))
+
+
 def plan(
     source: Source,
     target: StrPath,
@@ -496,6 +550,35 @@ def merge(
 ) -> MergeReport:
     """Makes one file of the slices that ranks hold, in their order, or of segments."""
     return _run(MergeReport, _reshard.merge, dict(locals()), "output")
+
+
+def recode(
+    source: StrPath,
+    target: StrPath,
+    *,
+    format: Literal["ckpt", "safetensors"],
+    files: str | None = None,
+    rename: NameMap | None = None,
+    unmatched: Literal["copy", "error"] | None = None,
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    encrypt: Encryption | None = None,
+    encrypt_key_file: StrPath | None = None,
+    encrypt_key_env: str | None = None,
+    crc: bool | None = None,
+    no_checksum: bool | None = None,
+    force: bool | None = None,
+    resume: bool | Literal["verify"] | None = None,
+    jobs: int | None = None,
+    progress: ProgressChoice = None,
+    cancel: Event | None = None,
+) -> RecodeReport:
+    """Writes each file in the other format and cuts nothing: `source` is a file, or a folder of
+    which all files of the other format are read, those whose names `files`, a regular expression,
+    matches somewhere."""
+    given = dict(locals())
+    given["file_pattern"] = given.pop("files")  # `files` are paths to merge
+    return _run(RecodeReport, _reshard.recode, given, "target")
 
 
 def source_ranks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -12,9 +13,18 @@ T = TypeVar("T")
 
 
 class Error(Exception):
-    """Base of all errors of reshard. `code` is the name of the C++ library's code for it."""
+    """Base of all errors of reshard. `code` is the name of the C++ library's code for it.
+
+    Those that are OSErrors have `errno` and `strerror` where the system refused something.
+    """
 
     code = "internal error"
+
+    # OSError's and KeyError's own show something else than the message.
+    __str__ = Exception.__str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), self.args, getattr(self, "errno", None)), self.__dict__ or None
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -33,9 +43,6 @@ class UnknownTensorError(Error, KeyError):
     """The checkpoint has no tensor of this name."""
 
     code = "not found"
-
-    # KeyError's own shows the repr of the message.
-    __str__ = Exception.__str__
 
 
 class CorruptError(Error, ValueError):
@@ -108,6 +115,13 @@ _BY_CODE = {cls.code: cls for cls in _CLASSES}
 _OPTION = re.compile("`([^`=]+)((?:=[^`]*)?)`")
 
 
+def _made(cls: type[Error], arguments: tuple[Any, ...], system_error: int | None) -> Error:
+    error = cls(*arguments)
+    if system_error and isinstance(error, OSError):
+        error.errno, error.strerror = system_error, os.strerror(system_error)
+    return error
+
+
 def in_words(message: str, words: Mapping[str, str]) -> str:
     """Names options as the call's keywords: `words` has these by the C++ library's names."""
 
@@ -125,5 +139,5 @@ def call(words: Mapping[str, str], function: Callable[..., T], *arguments: Any) 
     try:
         return function(*arguments)
     except _reshard.StatusError as error:
-        code, message = error.args
-    raise _BY_CODE[code](in_words(message, words))
+        code, message, system_error = error.args
+    raise _made(_BY_CODE[code], (in_words(message, words),), system_error)

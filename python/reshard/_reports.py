@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from . import _errors, _reshard
 from ._guards import is_list, is_mapping, is_tuple
 
 R = TypeVar("R")
@@ -423,6 +424,22 @@ class MergeReport(Report):
 
 
 @dataclass(frozen=True)
+class RecodeReport(Report):
+    target: str
+    files: tuple[WrittenFile, ...]
+    parameters: int
+    renamed: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    crc_files: int
+    crc_bytes: int
+    files_kept: int
+    completed_earlier_run: bool
+    warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
 class CommitReport(Report):
     target: str
     already_published: bool
@@ -439,6 +456,34 @@ class StrategyReport(Report):
     layouts: int
     bytes: int
     warnings: tuple[WarningMessage, ...]
+
+
+@dataclass(frozen=True)
+class MadeStrategyReport(StrategyReport):
+    """A strategy file that was made of a specification."""
+
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConvertedStrategyReport(Report):
+    """A strategy in the other encoding, or under other names."""
+
+    output: str
+    layouts: int
+    bytes: int
+    warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MergedStrategyReport(Report):
+    """The strategy of a pipeline, of one file a stage."""
+
+    output: str
+    stages: int
+    bytes: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -521,6 +566,21 @@ class Layout(Result):
     opt_weight_shard_size: int
     tensor_shape: tuple[int, ...] | None
 
+    def box(self, shape: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Returns offsets and sizes of what a rank, counted within its stage, holds of a full
+        tensor of this shape."""
+        nested = self.tensor_map and is_tuple(self.tensor_map[0])
+        return _errors.call(
+            {},
+            _reshard.box_of_shard,
+            self.device_matrix,
+            self.tensor_map if nested else (self.tensor_map,),
+            self.opt_weight_shard_step,
+            self.opt_weight_shard_size,
+            shape,
+            rank,
+        )
+
 
 @dataclass(frozen=True)
 class Strategy(Result):
@@ -531,6 +591,14 @@ class Strategy(Result):
     meaning: str  # in words
     parameters: tuple[Layout, ...]
     notes: tuple[str, ...]
+
+    @functools.cached_property
+    def _by_stage_and_name(self) -> dict[tuple[int, str], Layout]:
+        return {(layout.stage, layout.name): layout for layout in self.parameters}
+
+    def layout(self, name: str, stage: int = 0) -> Layout | None:
+        """The layout of a parameter, or None where the strategy has none for it."""
+        return self._by_stage_and_name.get((stage, name))
 
 
 @dataclass(frozen=True)

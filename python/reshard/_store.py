@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import _dtypes, _errors, _exchange, _index, _jobs, _keys, _memory, _reshard
+from ._inspect import read_strategy
 from ._paths import StrPath, encode
 from ._progress import Event, ProgressChoice, Watch
+from ._reports import Layout, Strategy
 
 _WORDS = {
     "key": "key_file or key_env",
@@ -71,26 +73,40 @@ class _Views:
 
 
 class Tensor:
-    """A tensor of a checkpoint, whole however it is cut. Nothing is read until it is indexed.
+    """A tensor of a checkpoint, whole however it is cut, or a slice of one, which begins at
+    `offsets`. Nothing is read until it is indexed.
 
     Any number of threads may use it.
     """
 
-    __slots__ = ("_checkpoint", "_number", "_type", "name", "nbytes", "per_rank", "shape", "stage")
+    __slots__ = (
+        "_checkpoint",
+        "_number",
+        "_type",
+        "full_shape",
+        "name",
+        "nbytes",
+        "offsets",
+        "per_rank",
+        "shape",
+        "stage",
+    )
 
     def __init__(
         self,
         checkpoint: Checkpoint,
         number: int,
         described: tuple[str, str, int, tuple[int, ...], int, int, bool],
+        box: _Box | None = None,
     ) -> None:
         self._checkpoint = checkpoint
         self._number = number
         name, dtype_name, item_bytes, shape, nbytes, stage, in_strategy = described
         self._type = (dtype_name, item_bytes)
         self.name = name
-        self.shape = shape
-        self.nbytes = nbytes
+        self.full_shape = shape
+        self.offsets, self.shape = box or ((0,) * len(shape), shape)
+        self.nbytes = math.prod(self.shape) * item_bytes if box else nbytes
         self.stage = stage
         self.per_rank = not in_strategy
 
@@ -116,14 +132,88 @@ class Tensor:
         return self._type[1]
 
     @property
+    def layout(self) -> Layout | None:
+        """How the strategy that the checkpoint was opened with cuts the tensor."""
+        strategy = self._checkpoint._layouts()
+        return None if strategy is None else strategy.layout(self.name, self.stage)
+
+    @property
     def shards(self) -> list[Shard]:
-        """The parts that the tensor is cut into."""
+        """The parts that the tensor is cut into; of a slice, those that it has elements of. Their
+        offsets count in the whole tensor."""
         store = self._checkpoint._store()
-        return [Shard(*part) for part in _errors.call(_WORDS, store.shards, self._number)]
+        found = [Shard(*part) for part in _errors.call(_WORDS, store.shards, self._number)]
+        return [part for part in found if self._meets(part)] if self._is_slice else found
+
+    @property
+    def _is_slice(self) -> bool:
+        return self.shape != self.full_shape
+
+    def _meets(self, part: Shard) -> bool:
+        return all(
+            begin < first + size and first < begin + extent
+            for begin, extent, first, size in zip(
+                self.offsets, self.shape, part.offsets, part.sizes
+            )
+        )
+
+    def _slice(self, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        described = self._checkpoint._described[self._number]
+        begin = tuple(first + more for first, more in zip(self.offsets, offsets))
+        return Tensor(self._checkpoint, self._number, described, (begin, tuple(sizes)))
+
+    def shard(self, i: int, n: int, axis: int = 0) -> Tensor:
+        """Returns part `i` of `n` equal ones along an axis, as a tensor that is read when it is
+        indexed."""
+        if not -self.ndim <= axis < self.ndim:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: axis: expected one of {self.ndim}, found {axis}"
+            )
+        if not 0 <= i < n:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: i: expected 0 to {n - 1} of n={n} parts, found {i}"
+            )
+        axis %= self.ndim
+        if self.shape[axis] % n:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: n: {self.shape[axis]} along axis {axis} are not a multiple of {n}"
+            )
+        sizes = list(self.shape)
+        sizes[axis] //= n
+        offsets = [0] * self.ndim
+        offsets[axis] = i * sizes[axis]
+        return self._slice(offsets, sizes)
+
+    def slice_of(self, rank: int, strategy: StrPath | Strategy) -> Tensor:
+        """Returns what rank `rank` of another cluster holds of the tensor, as a tensor that is read
+        when it is indexed; all of it where the strategy has no layout for it.
+
+        `strategy` is that cluster's: a file, a folder of stage files, or what
+        reshard.read_strategy returned, which is quicker for many tensors. MismatchError for a rank
+        whose stage does not have the tensor.
+        """
+        if self._is_slice:
+            raise _errors.InvalidArgumentError(f"{self.name!r}: it is a slice of the tensor already")
+        read = strategy if isinstance(strategy, Strategy) else read_strategy(strategy)
+        stage, local = divmod(rank, read.devices_per_stage)
+        if not 0 <= stage < read.stages:
+            raise _errors.InvalidArgumentError(
+                f"rank: expected 0 to {read.stages * read.devices_per_stage - 1}, found {rank}"
+            )
+        layout = read.layout(self.name, stage)
+        if layout is not None:
+            return self._slice(*layout.box(self.full_shape, local))
+        homes = [n for n in range(read.stages) if read.layout(self.name, n) is not None]
+        if homes:
+            raise _errors.MismatchError(
+                f"{self.name!r}: {read.path} has it in stage {homes[0]}, rank {rank} in {stage}"
+            )
+        return self
 
     def locate(self, index: Any = ...) -> list[Piece]:
-        """Returns the parts that what `index` selects is read from: ints, slices, ... and None."""
-        begin, extent, _ = _index.box_of(index, self.shape)
+        """Returns the parts that what `index` selects is read from: ints, slices, ... and None.
+        Their offsets count in the whole tensor."""
+        begin, extent, _ = self._box_of(index)
         return [
             Piece(part_begin, part_extent, rank, os.fsdecode(path), tuple(content))
             for part_begin, part_extent, rank, path, content in _errors.call(
@@ -185,7 +275,7 @@ class Tensor:
 
     def _request(self, out: NDArray[Any]) -> _Request:
         """What the store takes to fill `out` with all of the tensor."""
-        return self._number, [0] * self.ndim, list(self.shape), _bytes_of(out)
+        return self._number, list(self.offsets), list(self.shape), _bytes_of(out)
 
     def numpy(self) -> NDArray[Any]:
         """Reads the whole tensor into a new array."""
@@ -251,6 +341,14 @@ class Tensor:
     def _select(self, index: Any) -> _index.Selection:
         return _index.select(index, self.shape, self.itemsize)
 
+    def _box_of(self, index: Any) -> tuple[list[int], list[int], tuple[Any, ...]]:
+        """What `index` selects of the whole tensor: as _index.box_of."""
+        begin, extent, inner = _index.box_of(index, self.shape)
+        return self._in_whole(begin), extent, inner
+
+    def _in_whole(self, begin: list[int]) -> list[int]:
+        return [at + first for at, first in zip(begin, self.offsets)]
+
     def _read(self, chosen: _index.Selection, out: NDArray[Any]) -> None:
         store = self._checkpoint._store()
         if chosen.size == 0:
@@ -258,15 +356,14 @@ class Tensor:
         blocks = list(chosen.blocks())
         if chosen.is_box:
             [block] = blocks
-            _errors.call(
-                _WORDS, store.read, self._number, block.begin, block.extent, _bytes_of(out)
-            )
+            begin = self._in_whole(block.begin)
+            _errors.call(_WORDS, store.read, self._number, begin, block.extent, _bytes_of(out))
             return
         place = chosen.place(out)
         for some in _batches(blocks, self.itemsize):
             boxes = [np.empty(block.extent, self.dtype) for block in some]
             requests = [
-                (self._number, block.begin, block.extent, _bytes_of(box))
+                (self._number, self._in_whole(block.begin), block.extent, _bytes_of(box))
                 for block, box in zip(some, boxes)
             ]
             _errors.call(_WORDS, store.read_many, requests, 1, None)
@@ -277,7 +374,7 @@ class Tensor:
                 place[block.place] = box
 
     def _view(self, index: Any, private: bool = False) -> NDArray[Any]:
-        begin, extent, inner = _index.box_of(index, self.shape)
+        begin, extent, inner = self._box_of(index)
         store = self._checkpoint._store()
         parts = _errors.call(_WORDS, store.locate, self._number, begin, extent)
         if len(parts) != 1:
@@ -302,15 +399,18 @@ class Tensor:
         return view
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _tensor_again, (*self._checkpoint.__reduce__()[1], self.name)
+        box = (self.offsets, self.shape) if self._is_slice else None
+        return _tensor_again, (*self._checkpoint.__reduce__()[1], self.name, box)
 
     def __repr__(self) -> str:
         closed = self._checkpoint.closed
         shards = 1 if closed else len(self.shards)
         cut = f", shards={shards}" if shards > 1 else ""
-        return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{cut})"
+        begin = f", offsets={self.offsets}" if self._is_slice else ""
+        return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{begin}{cut})"
 
 
+_Box = tuple[tuple[int, ...], tuple[int, ...]]  # offsets, sizes
 _Request = tuple[int, list[int], list[int], NDArray[Any]]
 
 # Of many boxes, what is read before it is put in place.
@@ -407,6 +507,7 @@ class Checkpoint(Mapping[str, Tensor]):
         self._others = {entry[0]: (n, *entry[1:]) for n, entry in enumerate(self._opened.others())}
         self._paths = dict(self._opened.files())
         self._step = self._opened.step()
+        self._strategy: Strategy | None = None  # read when it is asked for
         self._maps: dict[int, NDArray[Any]] = {}
         self._lock = threading.Lock()
 
@@ -428,6 +529,11 @@ class Checkpoint(Mapping[str, Tensor]):
                 mapped = _errors.call(_WORDS, store.map, rank, False)
                 self._maps[rank] = mapped
             return mapped
+
+    def _layouts(self) -> Strategy | None:
+        if self._strategy is None and self.strategy is not None:
+            self._strategy = read_strategy(self.strategy)
+        return self._strategy
 
     @property
     def closed(self) -> bool:
@@ -506,6 +612,22 @@ class Checkpoint(Mapping[str, Tensor]):
     def get_slice(self, name: str) -> Tensor:
         """As safetensors' safe_open has it: `ckpt[name]`."""
         return self[name]
+
+    def layout(self, name: str) -> Layout | None:
+        """As Tensor.layout."""
+        return self[name].layout
+
+    def rank(self, n: int) -> Checkpoint:
+        """Opens the file of a rank by itself: the tensors as this file holds them."""
+        path = self._paths.get(n)
+        if path is None:
+            raise _errors.NotFoundError(f"{self.path}: rank {n} has no file that is read")
+        return Checkpoint(
+            os.fsdecode(path),
+            key_file=self._how["key_file"],
+            key_env=self._how["key_env"],
+            io=self._how["io"],
+        )
 
     def select(self, *patterns: str) -> Selection:
         """The tensors whose names match one of the patterns, as fnmatch.fnmatchcase has them."""
@@ -658,9 +780,15 @@ def _again(path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp) 
 
 
 def _tensor_again(
-    path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp, name: str
+    path: Any,
+    strategy: str | None,
+    how: dict[str, Any],
+    stamp: _Stamp,
+    name: str,
+    box: _Box | None,
 ) -> Tensor:
-    return _again(path, strategy, how, stamp)[name]
+    tensor = _again(path, strategy, how, stamp)[name]
+    return tensor if box is None else tensor._slice(*box)
 
 
 def open(

@@ -257,8 +257,27 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
     {"source", [](RecodeOptions& o, nb::handle v) { Set(o.source, v); }},
     {"target", [](RecodeOptions& o, nb::handle v) { Set(o.target_folder, v); }},
     {"format", [](RecodeOptions& o, nb::handle v) { o.format = OneOf<TargetFormat>(kFormats, v); }},
-    {"files", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
+    {"file_pattern", [](RecodeOptions& o, nb::handle v) { Set(o.files, v); }},
     {"rename", [](RecodeOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
+    {"unmatched",
+     [](RecodeOptions& o, nb::handle v) { o.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v); }},
+    {"key_file",
+     [](RecodeOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env", [](RecodeOptions& o,
+                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
+    {"encrypt", [](RecodeOptions& o,
+                   nb::handle v) { o.encryption = OneOf<EncryptionMode>(kEncryptionModes, v); }},
+    {"encrypt_key_file",
+     [](RecodeOptions& o, nb::handle v) {
+       o.encryption_key = Take(EncryptionKey::FromFile(TextOf(v)));
+     }},
+    {"encrypt_key_env",
+     [](RecodeOptions& o, nb::handle v) {
+       o.encryption_key = Take(EncryptionKey::FromEnvironment(TextOf(v)));
+     }},
+    {"crc", [](RecodeOptions& o, nb::handle v) { Set(o.states_crc, v); }},
+    {"no_checksum", [](RecodeOptions& o, nb::handle v) { o.checksum = !nb::cast<bool>(v); }},
+    {"resume", [](RecodeOptions& o, nb::handle v) { o.resume = OneOf<Resume>(kResume, v); }},
     {"force", [](RecodeOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
@@ -276,6 +295,33 @@ constexpr Keyword<InferStrategyOptions> kInferStrategy[] = {
     {"output", [](InferStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
     {"reference", [](InferStrategyOptions& o, nb::handle v) { Set(o.reference, v); }},
     {"force", [](InferStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
+};
+
+struct MergeStrategiesCall {
+  std::string folder;
+  std::string output;
+  bool force = false;
+};
+
+constexpr Keyword<MergeStrategiesCall> kMergeStrategies[] = {
+    {"folder", [](MergeStrategiesCall& o, nb::handle v) { Set(o.folder, v); }},
+    {"output", [](MergeStrategiesCall& o, nb::handle v) { Set(o.output, v); }},
+    {"force", [](MergeStrategiesCall& o, nb::handle v) { Set(o.force, v); }},
+};
+
+constexpr Keyword<StrategyConversionOptions> kConvertStrategy[] = {
+    {"strategy", [](StrategyConversionOptions& o, nb::handle v) { Set(o.input, v); }},
+    {"output", [](StrategyConversionOptions& o, nb::handle v) { Set(o.output, v); }},
+    {"rename", [](StrategyConversionOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
+    {"force", [](StrategyConversionOptions& o, nb::handle v) { Set(o.force, v); }},
+};
+
+constexpr Keyword<MakeStrategyOptions> kMakeStrategy[] = {
+    {"spec", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec, v); }},
+    {"spec_text", [](MakeStrategyOptions& o, nb::handle v) { Set(o.spec_text, v); }},
+    {"output", [](MakeStrategyOptions& o, nb::handle v) { Set(o.output, v); }},
+    {"from_", [](MakeStrategyOptions& o, nb::handle v) { Set(o.checkpoint, v); }},
+    {"force", [](MakeStrategyOptions& o, nb::handle v) { Set(o.force, v); }},
 };
 
 // A conversion that is drawn, and not made.
@@ -322,9 +368,8 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
         TimelineSection(*report.timeline, {report.memory_planned, report.memory_limit});
     const Status drawn = WriteReport(options.report, PageOf(*content, words, run), options.force);
     if (!drawn.ok()) {
-      throw StatusError(
-          Status(drawn.code(),
-                 "the conversion is done, but its report is not written: " + drawn.message()));
+      throw StatusError(drawn.WithMessage(
+          "the conversion is done, but its report is not written: " + drawn.message()));
     }
   }
   return ReportOf(report);
@@ -372,6 +417,23 @@ void AddCall(nb::module_& module, const char* name, Call call, const Tables&... 
       "keywords"_a, "jobs"_a, "watch"_a);
 }
 
+// The same for a call that takes no time, and can be neither watched nor stopped.
+template <typename Options, typename Call, typename Table>
+void AddShortCall(nb::module_& module, const char* name, Call call, const Table& table) {
+  module.def(
+      name,
+      [call, &table](const nb::dict& keywords) {
+        Options options;
+        Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(table)});
+        const auto report = [&] {
+          const nb::gil_scoped_release released;
+          return Take(call(options));
+        }();
+        return ReportOf(report);
+      },
+      "keywords"_a);
+}
+
 std::vector<int64_t> RanksFor(int64_t rank, const nb::bytes& src_strategy,
                               const nb::bytes& dst_strategy) {
   const std::string source = Bytes(src_strategy);
@@ -414,15 +476,15 @@ void AddCalls(nb::module_& module) {
   AddCall<DiffOptions>(module, "diff", Diff, kDiff, kNameChoice<DiffOptions>);
   AddCall<MergeOptions>(module, "merge", Merge, kMerge, kNameChoice<MergeOptions>);
   AddCall<RecodeOptions>(module, "recode", Recode, kRecode);
-  module.def(
-      "merge_strategies",
-      [](const nb::bytes& folder, const nb::bytes& output, bool force) {
-        const std::string from = Bytes(folder);
-        const std::string to = Bytes(output);
-        const nb::gil_scoped_release released;
-        static_cast<void>(Take(MergeStrategies(from, to, force)));
+  AddShortCall<MergeStrategiesCall>(
+      module, "merge_strategies",
+      [](const MergeStrategiesCall& options) {
+        return MergeStrategies(options.folder, options.output, options.force);
       },
-      "folder"_a, "output"_a, "force"_a);
+      kMergeStrategies);
+  AddShortCall<StrategyConversionOptions>(module, "convert_strategy", ConvertStrategyFile,
+                                          kConvertStrategy);
+  AddShortCall<MakeStrategyOptions>(module, "make_strategy", MakeStrategy, kMakeStrategy);
   module.def("source_ranks", &RanksFor, "rank"_a, "src_strategy"_a, "dst_strategy"_a);
   module.def("all_source_ranks", &RanksForAll, "src_strategy"_a, "dst_strategy"_a);
 }

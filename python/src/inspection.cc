@@ -1,12 +1,15 @@
 // What `inspect` of reshard is made of: files, folders and strategies, as they are.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "python/src/keywords.h"
 #include "python/src/module.h"
@@ -17,6 +20,7 @@
 #include "reshard/encryption.h"
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
+#include "reshard/tensor.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -85,6 +89,19 @@ nb::dict InspectStrategy(const nb::bytes& path, const nb::object& takes) {
   return ReportOf(*strategy, takes);
 }
 
+// (begin, extent) of what a rank, counted within its stage, holds under a layout.
+nb::tuple BoxOfShard(const std::vector<int64_t>& device_matrix,
+                     const std::vector<std::vector<int64_t>>& tensor_map, int64_t shard_step,
+                     int64_t shard_size, const std::vector<int64_t>& full_shape, int64_t rank) {
+  StrategyParameter layout;
+  layout.device_matrix = device_matrix;
+  layout.tensor_map = tensor_map;
+  layout.opt_weight_shard_step = shard_step;
+  layout.opt_weight_shard_size = shard_size;
+  const Box box = Take(ShardBox(layout, full_shape, rank));
+  return nb::make_tuple(nb::tuple(nb::cast(box.begin)), nb::tuple(nb::cast(box.extent)));
+}
+
 constexpr Keyword<StatisticsOptions> kValues[] = {
     {"path", [](StatisticsOptions& o, nb::handle v) { Set(o.source.path, v); }},
     {"strategy", [](StatisticsOptions& o, nb::handle v) { Set(o.source.strategy, v); }},
@@ -110,6 +127,8 @@ nb::dict Values(const nb::dict& keywords, int jobs, const nb::object& watch) {
 void AddInspection(nb::module_& module) {
   module.def("inspect_file", &InspectFile, "path"_a, "key"_a.none(), "takes"_a);
   module.def("inspect_strategy", &InspectStrategy, "path"_a, "takes"_a);
+  module.def("box_of_shard", &BoxOfShard, "device_matrix"_a, "tensor_map"_a, "shard_step"_a,
+             "shard_size"_a, "full_shape"_a, "rank"_a);
   module.def("measure_values", &Values, "keywords"_a, "jobs"_a, "watch"_a);
   module.def(
       "glob_match",

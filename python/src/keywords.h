@@ -85,7 +85,7 @@ void Fill(Options& options, const nanobind::dict& keywords,
     try {
       found->set(options, value);
     } catch (const StatusError& error) {
-      throw StatusError(Status(error.status().code(), name + ": " + error.status().message()));
+      throw StatusError(error.status().WithMessage(name + ": " + error.status().message()));
     }
   }
 }

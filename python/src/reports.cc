@@ -493,6 +493,31 @@ nb::dict ReportOf(const InferStrategyReport& report) {
       .Add("warnings", report.warnings);
 }
 
+nb::dict ReportOf(const MakeStrategyReport& report) {
+  return Fields()
+      .Add("stages", report.stages)
+      .Add("devices_per_stage", report.devices_per_stage)
+      .Add("layouts", report.layouts)
+      .Add("bytes", report.bytes)
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
+}
+
+nb::dict ReportOf(const StrategyConversionReport& report) {
+  return Fields()
+      .Add("layouts", report.layouts)
+      .Add("bytes", report.bytes)
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
+}
+
+nb::dict ReportOf(const StrategyMergeReport& report) {
+  return Fields()
+      .Add("stages", report.stages)
+      .Add("bytes", report.bytes)
+      .Add("notes", report.notes);
+}
+
 nb::dict ReportOf(const StatisticsReport& report) {
   return Fields().Add("parameters", report.parameters).Add("warnings", report.warnings);
 }
@@ -535,7 +560,13 @@ nb::dict ReportOf(const RecodeReport& report) {
   return Fields()
       .Add("files", report.files)
       .Add("parameters", report.parameters)
+      .Add("renamed", report.renamed)
+      .Add("bytes_read", report.bytes_read)
       .Add("bytes_written", report.bytes_written)
+      .Add("crc_files", report.crc_files)
+      .Add("crc_bytes", report.crc_bytes)
+      .Add("files_kept", report.files_kept)
+      .Add("completed_earlier_run", report.completed_earlier_run)
       .Add("warnings", report.warnings);
 }
 

@@ -29,6 +29,9 @@ nanobind::dict ReportOf(const PlanReport& report);
 nanobind::dict ReportOf(const RecodeReport& report);
 nanobind::dict ReportOf(const CommitReport& report);
 nanobind::dict ReportOf(const InferStrategyReport& report);
+nanobind::dict ReportOf(const MakeStrategyReport& report);
+nanobind::dict ReportOf(const StrategyConversionReport& report);
+nanobind::dict ReportOf(const StrategyMergeReport& report);
 nanobind::dict ReportOf(const StatisticsReport& report);
 // Of a page of so many bytes.
 nanobind::dict ReportOfPage(uint64_t bytes, const std::vector<Warning>& warnings);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

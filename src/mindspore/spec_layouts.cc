@@ -456,7 +456,10 @@ Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options
   return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.files = {options.spec, options.checkpoint}}));
-    RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec, ReadSpec(options.spec));
+    RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec,
+                             options.spec_text.empty()
+                                 ? ReadSpec(options.spec)
+                                 : ParseStrategySpec("the specification", options.spec_text));
     RESHARD_ASSIGN_OR_RETURN(SpecLayouts layouts, LayoutsOf(spec, options.checkpoint));
     RESHARD_ASSIGN_OR_RETURN(
         const std::string bytes,

@@ -252,14 +252,19 @@ def test_every_option_of_the_program_is_a_keyword():
         "inspect": reshard.inspect,
         "merge": reshard.merge,
         "plan": reshard.plan,
+        "recode": reshard.recode,
         "report": reshard.report,
+        "strategy convert": reshard.convert_strategy,
         "strategy infer": reshard.infer_strategy,
+        "strategy make": reshard.make_strategy,
+        "strategy merge": reshard.merge_strategies,
     }
     for name, call in calls.items():
         said = subprocess.run([program(name)[0], *name.split(), "--help"], capture_output=True, text=True, check=True).stdout
         said = said.split("As in MindFormers")[0]
         options = {found.replace("-", "_") for found in re.findall(r"--([a-z][a-z-]+)", said)} - other
-        missing = options - set(inspect.signature(call).parameters)
+        # A word of Python has a _ behind it.
+        missing = options - {keyword.rstrip("_") for keyword in inspect.signature(call).parameters}
         assert options and not missing, (name, missing)
 
 
@@ -493,6 +498,75 @@ def test_a_lost_strategy_is_the_programs(samples, strategies, full, tmp_path):
     assert reshard.diff(source, full, a_strategy=tmp_path / "ours.json").equal
     with pytest.raises(FileExistsError, match="force"):
         reshard.infer_strategy(source, tmp_path / "ours.json", reference=full)
+
+
+def of_both(call, *command, suffix, folder, **keywords):
+    """Makes the call and the command, which write to files of their own, and compares both."""
+    ours, theirs = folder / f"ours{suffix}", folder / f"theirs{suffix}"
+    report = call(command[-1], ours, **keywords)
+    options = [f"--{name.strip('_')}={value}" for name, value in keywords.items()]
+    said = of_the_program(*command[:-1], command[-1], theirs, *options)
+    found = report.to_dict()
+    for document, path in ((found, ours), (said, theirs)):
+        assert document.pop("output", document.pop("target", None)) == str(path)
+    assert comparable(found) == comparable(said)
+    with pytest.raises(FileExistsError, match="force"):
+        call(command[-1], ours, **keywords)
+    call(command[-1], ours, **keywords, force=True)
+    return ours, theirs, report
+
+
+def test_strategies_are_made_converted_and_merged_as_the_program_does(samples, full, tmp_path):
+    entry = {"parameter": "*"}
+    cut = {"parameter": "lm_head.weight", "cuts": [4, 1]}
+    spec = {"devices": 4, "parameters": [cut, entry]}
+    file = tmp_path / "spec.json"
+    file.write_text(json.dumps(spec))
+    made, theirs, report = of_both(
+        reshard.make_strategy, "strategy", "make", file, suffix=".json", folder=tmp_path, from_=full
+    )
+    assert made.read_bytes() == theirs.read_bytes() and report.devices_per_stage == 4
+    reshard.make_strategy(spec, tmp_path / "again.json", from_=full)
+    assert (tmp_path / "again.json").read_bytes() == made.read_bytes()
+    assert reshard.read_strategy(made).layout("lm_head.weight").device_matrix == (4,)
+    with pytest.raises(ValueError, match="from_"):
+        reshard.make_strategy(spec, tmp_path / "without.json")
+    with pytest.raises(ValueError, match="the specification"):
+        reshard.make_strategy({"devices": "four"}, tmp_path / "without.json")
+    assert not (tmp_path / "without.json").exists()
+
+    (tmp_path / "converted").mkdir()
+    ours, theirs, _ = of_both(
+        reshard.convert_strategy, "strategy", "convert", samples / "ckpt_8" / "strategy",
+        suffix=".json", folder=tmp_path / "converted",
+    )  # fmt: skip
+    assert ours.read_bytes() == theirs.read_bytes()
+    renamed = tmp_path / "renamed.json"
+    reshard.convert_strategy(ours, renamed, rename={"lm_head.weight": "head"})
+    assert reshard.read_strategy(renamed).layout("head") is not None
+
+    (tmp_path / "merged").mkdir()
+    ours, theirs, report = of_both(
+        reshard.merge_strategies, "strategy", "merge", samples / "new" / "strategy",
+        suffix=".ckpt", folder=tmp_path / "merged",
+    )  # fmt: skip
+    assert ours.read_bytes() == theirs.read_bytes() and report.stages == 2
+
+
+def test_files_are_written_again_in_the_other_format(samples, full, tmp_path):
+    ours, theirs, report = of_both(
+        reshard.recode, "recode", samples / "ckpt_8", suffix="", folder=tmp_path,
+        format="safetensors", files="-1_100[.]",
+    )  # fmt: skip
+    assert [file.path for file in report.files] == sorted(
+        str(path.relative_to(ours)) for path in ours.glob("rank_*/*.safetensors")
+    )
+    for file in report.files:
+        assert (ours / file.path).read_bytes() == (theirs / file.path).read_bytes()
+    reshard.recode(full, tmp_path / "renamed", format="safetensors", rename={"lm_head.weight": "h"})
+    assert "h" in reshard.open(next((tmp_path / "renamed").glob("*.safetensors")))
+    with pytest.raises(ValueError, match="^format: "):
+        reshard.recode(full, tmp_path / "none", format="numpy")
 
 
 @pytest.mark.parametrize(

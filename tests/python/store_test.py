@@ -1,5 +1,6 @@
 """reshard.open: tensors are whole, whatever they are cut into, and are indexed as numpy's are."""
 
+import errno
 import gc
 import multiprocessing
 import os
@@ -71,6 +72,14 @@ def random_index(rng, shape):
     return tuple(items)
 
 
+def random_slice(rng, tensor):
+    """Some part of the tensor, as slice_of and shard make them; whole tensors stay what they are."""
+    for axis, size in enumerate(tensor.shape):
+        parts = rng.choice([n for n in (1, 2, 4) if size % n == 0])
+        tensor = tensor.shard(rng.randrange(parts), parts, axis)
+    return tensor
+
+
 @pytest.mark.parametrize("longest_gap", [0, 64 << 10])
 def test_random_indices_select_what_numpy_selects(ckpt, monkeypatch, longest_gap):
     monkeypatch.setattr(reshard._index, "_LONGEST_GAP", longest_gap)
@@ -81,6 +90,9 @@ def test_random_indices_select_what_numpy_selects(ckpt, monkeypatch, longest_gap
     for _ in range(400):
         tensor = rng.choice(tensors)
         array = arrays.setdefault(tensor.name, tensor.numpy())
+        if rng.random() < 0.5:
+            tensor = random_slice(rng, tensor)
+            array = array[tuple(map(slice, tensor.offsets, np.add(tensor.offsets, tensor.shape)))]
         index = random_index(rng, tensor.shape)
         expected = array[index]
         found = tensor[index]
@@ -92,6 +104,62 @@ def test_random_indices_select_what_numpy_selects(ckpt, monkeypatch, longest_gap
         into = np.empty(np.shape(expected), tensor.dtype)
         assert tensor.read(index, out=into) is into
         assert into.tobytes() == expected.tobytes(), said
+
+
+def test_a_slice_is_what_a_rank_of_the_other_cluster_gets(ckpt, samples, tmp_path):
+    new = samples / "new" / "strategy"
+    out = tmp_path / "ckpt_4"
+    reshard.convert(
+        samples / "ckpt_8", out, src_strategy=samples / "ckpt_8" / "strategy", dst_strategy=new
+    )
+    strategy = reshard.read_strategy(new)
+    converted = reshard.open(out, new)
+    with_layout = 0
+    for rank in range(4):
+        own = converted.rank(rank)
+        for name, tensor in own.items():
+            part = ckpt[name].slice_of(rank, strategy)
+            with_layout += strategy.layout(name, rank // 2) is not None
+            assert part.shape == tensor.shape, (rank, name)
+            assert part.numpy().tobytes() == tensor.numpy().tobytes(), (rank, name)
+            assert part.nbytes == tensor.nbytes and part.name == name
+    assert with_layout > 100
+    name = "lm_head.weight"
+    stage = next(n for n in (0, 1) if strategy.layout(name, n))
+    with pytest.raises(reshard.MismatchError, match=f"in stage {stage}"):
+        ckpt[name].slice_of(2 * (1 - stage), new)
+    with pytest.raises(ValueError, match="rank: expected 0 to 3, found 4"):
+        ckpt[name].slice_of(4, new)
+    with pytest.raises(ValueError, match="slice of the tensor already"):
+        ckpt[name].shard(0, 2).slice_of(2 * stage, new)
+    with pytest.raises(FileNotFoundError, match="rank 8"):
+        ckpt.rank(8)
+
+
+def test_a_slice_is_a_tensor(ckpt, full):
+    tensor = ckpt["lm_head.weight"]
+    part = tensor.shard(1, 2).shard(3, 4, axis=-1)
+    assert (part.offsets, part.shape, part.full_shape) == ((128, 48), (128, 16), (256, 64))
+    assert repr(part).startswith("Tensor('lm_head.weight', shape=(128, 16), dtype=BFloat16, offsets=(128, 48)")
+    expected = tensor[128:, 48:]
+    assert part.shards == tensor.shards[2:]
+    assert [piece.offsets for piece in part.locate()] == [(128, 0), (192, 0)]
+    assert pickle.loads(pickle.dumps(part)).numpy().tobytes() == expected.tobytes()
+    assert part.shard(1, 2)[:].tobytes() == expected[64:].tobytes()
+    assert np.asarray(part).tobytes() == expected.tobytes() and len(part) == 128
+    view = reshard.open(full)["lm_head.weight"].shard(1, 2).mapped[1:3, 5]
+    assert view.tobytes() == tensor[129:131, 5].tobytes() and not view.flags.writeable
+    for wrong in ({"i": 2, "n": 2}, {"i": 0, "n": 3}, {"i": 0, "n": 2, "axis": 2}, {"i": 0, "n": 0}):
+        with pytest.raises(ValueError, match="^'lm_head.weight': "):
+            tensor.shard(**wrong)
+
+
+def test_a_tensor_has_the_layout_of_its_strategy(ckpt, full):
+    layout = ckpt.layout("lm_head.weight")
+    assert layout == ckpt["lm_head.weight"].layout
+    assert layout.name == "lm_head.weight" and layout.box((256, 64), 1) == ((64, 0), (64, 64))
+    assert ckpt["global_step"].layout is None or ckpt["global_step"].layout.box((), 0) == ((), ())
+    assert reshard.open(full).layout("lm_head.weight") is None
 
 
 @pytest.mark.parametrize(
@@ -231,6 +299,13 @@ def test_errors_are_of_the_classes_that_people_catch(samples, tmp_path):
     assert type(found.value) is reshard.NotFoundError and found.value.code == "not found"
     assert str(tmp_path / "nowhere") in str(found.value)
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+    assert found.value.errno == errno.ENOENT
+    with pytest.raises(OSError) as found:
+        reshard.open(samples / "ckpt_8", tmp_path / ("n" * 300))
+    assert type(found.value) is reshard.IoError and ("n" * 300) in str(found.value)
+    for error in (found.value, pickle.loads(pickle.dumps(found.value))):
+        assert error.errno == errno.ENAMETOOLONG
+        assert error.strerror == os.strerror(errno.ENAMETOOLONG) and error.strerror in str(error)
     (tmp_path / "bad.ckpt").write_bytes(b"\xff" * 99)
     with pytest.raises(ValueError) as found:
         reshard.open(tmp_path / "bad.ckpt")

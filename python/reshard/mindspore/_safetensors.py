@@ -264,7 +264,7 @@ def _recode(
     if name_map:
         keywords["rename"] = dict(name_map)
     if file_name_regex is not None:
-        keywords["files"] = file_name_regex
+        keywords["file_pattern"] = file_name_regex
     watch = Watch(None, None)
     try:
         _errors.call(_calls._WORDS, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _calls, _errors, _reshard
 from .._calls import Format, NameMap, Size, Texts, Unmatched
-from .._paths import StrPath, encode
+from .._paths import StrPath
 from .._progress import Event, ProgressChoice
 from . import _check
 
@@ -252,7 +252,11 @@ def merge_pipeline_strategys(src_strategy_dirs: StrPath, dst_strategy_file: StrP
 
 def _merge(folder: str, output: str) -> None:
     with _check.of_strategies(*(entry.path for entry in os.scandir(folder))):
-        _errors.call({}, _reshard.merge_strategies, encode(folder), encode(output), True)
+        _errors.call(
+            {},
+            _reshard.merge_strategies,
+            {"folder": folder, "output": output, "force": True},
+        )
 
 
 def convert_checkpoints(
