@@ -58,9 +58,11 @@ struct WrittenFile {
 
 struct WorkerReport {
   WorkerShare shard;
-  bool published = false;             // the whole set is in place
+  // This call put the whole set in place, or found it there. Of shares that run side by side one
+  // puts it there; where another was quicker, this is false and nothing is outstanding.
+  bool published = false;
   bool already_published = false;     // by an earlier run: there was nothing to do
-  std::vector<uint64_t> outstanding;  // shares that have not finished, if not published
+  std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
 };
 
 // How many files were read and written in which way.

@@ -223,7 +223,8 @@ class ConvertReport(Report):
 
     @property
     def published(self) -> bool:
-        """Whether the whole set is in place; of a share, whether it was the last one."""
+        """Whether the whole set is in place; of a share, whether it put it there or found it there:
+        of those that end side by side one did."""
         return self.shard is None or self.shard.published
 
 

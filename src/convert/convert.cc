@@ -276,7 +276,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   report.completed_earlier_run = share.staged;
   if (worker) {
     report.shard = {.shard = *worker,
-                    .published = published.published,
+                    .published = published.published && !published.by_other,
                     .already_published = false,
                     .outstanding = std::move(published.outstanding)};
   }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "src/record/block_record.h"
@@ -65,6 +67,34 @@ TEST_F(WorkerJobTest, TheLastOnePublishes) {
   std::filesystem::remove_all(Target());
   ASSERT_TRUE(Run(both_).ok());
   EXPECT_EQ(Everything(Target()), together);
+}
+
+TEST_F(WorkerJobTest, OneOfThoseThatFinishTogetherPublishes) {
+  std::vector<std::optional<WorkerJob>> jobs(2);
+  for (uint64_t i = 0; i < 2; ++i) {
+    auto job = Begin(Spec(both_), i);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    Write(*job, both_);
+    jobs[i].emplace(std::move(*job));
+  }
+  std::vector<PublishReport> reports(2);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < 2; ++i) {
+      threads.emplace_back([&, i] {
+        const auto report = jobs[i]->Commit({});
+        EXPECT_TRUE(report.ok()) << report.status().message();
+        if (report.ok()) reports[i] = *report;
+        jobs[i].reset();  // its process ends
+      });
+    }
+  }
+  for (const PublishReport& report : reports) {
+    EXPECT_TRUE(report.published);
+    EXPECT_THAT(report.outstanding, IsEmpty());
+  }
+  EXPECT_NE(reports[0].by_other, reports[1].by_other);
+  EXPECT_EQ(Outputs(Target()), both_);
 }
 
 TEST_F(WorkerJobTest, RefusesWhatDoesNotBelongToThem) {

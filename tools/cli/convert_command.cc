@@ -52,6 +52,7 @@ std::string ShardText(const WorkerReport& report) {
   const std::string shard = fmt::format("shard {}/{}", report.shard.index, report.shard.count);
   if (report.already_published) return shard + ": nothing to do: the set is already published";
   if (report.published) return shard + ": all shards have finished; the set is published";
+  if (report.outstanding.empty()) return shard + ": finished; another shard has published the set";
   const std::vector<int64_t> outstanding(report.outstanding.begin(), report.outstanding.end());
   return fmt::format("{}: finished; nothing is published before {} {} finished, too", shard,
                      outstanding.size() == 1 ? "shard" : "shards",
