@@ -119,20 +119,25 @@ Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite
     file.size += literal.size() + content.size();
     file.pieces.push_back({std::move(literal), content});
   };
-  StoredArray text;  // of the array that was asked for last
-  const ArrayToWrite* last = nullptr;
+  const ArrayToWrite* last = nullptr;  // that was asked for
+  // It, where it is a text: without a name, so that it gets one, as there is no file it stands in.
+  const Shape text_shape{0};
+  ByteRange text_content;
+  const StoredArray text{.name = {},
+                         .kind = ArrayKind::kText,
+                         .dtype = DType::kString,
+                         .shape = text_shape,
+                         .bytes = 0,
+                         .framed = {},
+                         .content = {&text_content, 1},
+                         .map_tensor = {}};
   const auto header_at = [&](size_t number) -> Result<ArrayHeader> {
     last = &arrays[number];
     ArrayHeader header;
     header.name = last->name;
     header.bytes = last->bytes.size();
     if (last->kind == ArrayKind::kText) {
-      // Without a name, so that it gets one: there is no file that it stands in.
-      text = StoredArray();
-      text.kind = ArrayKind::kText;
-      text.dtype = DType::kString;
-      text.shape = {0};
-      text.content = {{0, last->bytes.size()}};
+      text_content = {0, last->bytes.size()};
       header.opaque = &text;
       return header;
     }

@@ -446,19 +446,20 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
 
 void FileWindows::Prefetch(ByteRange range) {
   if (is_mapped_) return PrefetchPages(range);
-  AskAhead(range, [this](Lock& /*lock*/, Place entry, Granules granules) {
+  // A granule whose pages were read ahead for a header is not in the buffer yet.
+  AskAhead(range, &Entry::wanted, [this](Lock& /*lock*/, Place entry, Granules granules) {
     cache_.Want(entry, granules);
   });
 }
 
 void FileWindows::PrefetchPages(ByteRange range) {
-  AskAhead(range, [this](Lock& lock, Place entry, Granules granules) {
+  AskAhead(range, &Entry::ahead, [this](Lock& lock, Place entry, Granules granules) {
     ReadAhead(lock, *entry, granules);
   });
 }
 
 template <typename Ask>
-void FileWindows::AskAhead(ByteRange range, const Ask& ask) {
+void FileWindows::AskAhead(ByteRange range, Granules Entry::*already, const Ask& ask) {
   while (range.length > 0) {
     const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
     Lock lock(cache_.mutex_);
@@ -467,7 +468,8 @@ void FileWindows::AskAhead(ByteRange range, const Ask& ask) {
     if (room == 0) return;
     const Place entry = PinEntry(range.offset / kWindowBytes);
     const Granules todo = Lowest(
-        GranulesOf({range.offset, length}) & ~entry->present & ~entry->busy & ~entry->ahead, room);
+        GranulesOf({range.offset, length}) & ~entry->present & ~entry->busy & ~((*entry).*already),
+        room);
     if (todo != 0) ask(lock, entry, todo);
     cache_.Unpin(entry);
     range = {range.offset + length, range.length - length};

@@ -237,9 +237,10 @@ class FileWindows {
   // Returns which.
   Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
                          Granules between);
-  // Asks for the bytes ahead, window by window; ask(lock, entry, granules) is to do it.
+  // Asks for the bytes ahead, window by window, but for granules that are in `already`;
+  // ask(lock, entry, granules) is to do it.
   template <typename Ask>
-  void AskAhead(ByteRange range, const Ask& ask);
+  void AskAhead(ByteRange range, Granules Entry::*already, const Ask& ask);
   // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
   // stayed, as far as the kernel tells.
   GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;

@@ -258,6 +258,19 @@ TEST_P(SourcePages, NoMoreThanAShareOfTheBudgetIsReadAhead) {
             share + kGranuleBytes);
 }
 
+TEST_P(SourcePages, WhatWasReadAheadForAHeaderIsReadAheadWithTheRest) {
+  if (GetParam() == SourceAccess::kMap) return;  // there both are pages
+  SourceFiles files(Options());
+  const FileId id = files.Add(path_);
+  EXPECT_TRUE(files.PrefetchPages(id, {kWindowBytes + 3 * kGranuleBytes, 10}).ok());
+  EXPECT_TRUE(files.Prefetch(id, kWindowBytes, kWindowBytes).ok());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (files.FilledBytes() < kWindowBytes && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(files.FilledBytes(), kWindowBytes);
+}
+
 TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
   const uint64_t read = LeastFromDisk([this] {
     SourceFiles files(Options());
