@@ -48,7 +48,9 @@ Result<Container> ContainerOf(const WriteCheckpointOptions& options) {
       break;
     case TargetFormat::kUnified:
     case TargetFormat::kHuggingFace:
-      return InvalidArgumentError("`format`: expected that of one file, ckpt or safetensors");
+      return InvalidArgumentError(
+          "a file is written with `format=ckpt` or with that of safetensors; the others are of "
+          "folders");
   }
   if (!options.encryption) return Container::kSafetensors;
   return InvalidArgumentError(
@@ -90,7 +92,7 @@ Status CheckEncryption(const WriteCheckpointOptions& options) {
     return InvalidArgumentError("expected `encryption` and `encryption_key`, or none of the two");
   }
   if (options.states_crc) {
-    return InvalidArgumentError("`states_crc`: an encrypted file states no CRC; leave it out");
+    return InvalidArgumentError("`crc`: an encrypted file states no CRC; leave it out");
   }
   return CheckKey(*options.encryption_key, *options.encryption);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,7 +92,9 @@ uint64_t MemoryOfHost() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const uint64_t host =
       pages > 0 ? static_cast<uint64_t>(pages) * PageSize() : std::numeric_limits<uint64_t>::max();
-  return std::min(host, LimitOfGroups());
+  rlimit space{};  // of addresses, `ulimit -v`; RLIM_INFINITY is the greatest number
+  const uint64_t addresses = getrlimit(RLIMIT_AS, &space) == 0 ? uint64_t{space.rlim_cur} : host;
+  return std::min({host, LimitOfGroups(), addresses});
 }
 
 uint64_t AnonymousMemory() {

@@ -13,7 +13,7 @@
 namespace reshard {
 
 // Returns the bytes of memory that this process may have in all: those of the host, fewer where a
-// control group allows fewer.
+// control group or `ulimit -v` allows fewer.
 uint64_t MemoryOfHost();
 
 // Returns the anonymous bytes that this process has in memory now; 0 when that cannot be told.

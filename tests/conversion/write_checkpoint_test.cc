@@ -160,9 +160,9 @@ TEST_F(WriteCheckpointTest, RefusesWhatNoFileCanHold) {
   options_.encryption_key = *EncryptionKey::FromBytes(BytesOf("0123456789abcdef01234567"));
   refused(arrays_.back(), kInvalid, "key");
   options_.states_crc = true;
-  refused(arrays_.back(), kInvalid, "`states_crc`");
+  refused(arrays_.back(), kInvalid, "`crc`");
   options_ = {.output = options_.output, .format = TargetFormat::kHuggingFace};
-  refused(arrays_.back(), kInvalid, "`format`");
+  refused(arrays_.back(), kInvalid, "`format=ckpt`");
   EXPECT_THAT(ReadFolder(folder_.path()), IsEmpty());
 }
 

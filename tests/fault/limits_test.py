@@ -68,7 +68,7 @@ def fewer_descriptors(options, folder):
 
 
 def no_room_for_maps(options, folder):
-    """Sources of which not one can be mapped are read with pread."""
+    """Sources of which none, or one, can be mapped are read with pread, and leave room for the rest."""
     model = ("--layers", "1", "--hidden", "512", "--ffn", "1408", "--vocab", "16384")
     harness.generate(options.gen, folder / "src", *model, "--tp", "2")
     job = harness.Job(options.reshard, folder / "src", folder / "src" / "strategy", None, "--jobs",
@@ -76,19 +76,21 @@ def no_room_for_maps(options, folder):
     size = min(path.stat().st_size for path in (folder / "src").glob("rank_*/*"))
     assert size > ADDRESS_SPACE, f"sources of {size} bytes could be mapped"
     finished = harness.undisturbed(job, folder / "mapped")
-    log = folder / "log"
-    command = harness.strace(job.command(folder / "read"), "--seccomp-bpf", "-e",
-                             "trace=mmap,pread64", log=log)
-    at = command.index(options.reshard)
-    command[at:at] = ["prlimit", f"--as={ADDRESS_SPACE}"]
-    done = harness.run(command)
-    assert done.returncode == 0, done.stderr.decode()
-    harness.check_finished(folder / "read", finished, "without maps")
-    text = log.read_text()
-    failed = len(re.findall(r"mmap\(.*MAP_SHARED.*ENOMEM", text))
-    assert failed > 0, "every source was mapped"
-    print(f"{failed} maps of {size} bytes failed under {ADDRESS_SPACE} bytes of address space; "
-          f"{len(re.findall('pread64', text))} reads took their place")
+    for space in (ADDRESS_SPACE, size + ADDRESS_SPACE // 2):
+        log = folder / f"log{space}"
+        target = folder / f"read{space}"
+        command = harness.strace(job.command(target), "--seccomp-bpf", "-e", "trace=mmap,pread64",
+                                 log=log)
+        at = command.index(options.reshard)
+        command[at:at] = ["prlimit", f"--as={space}"]
+        done = harness.run(command)
+        assert done.returncode == 0, done.stderr.decode()
+        harness.check_finished(target, finished, "without maps")
+        text = log.read_text()
+        failed = len(re.findall(r"mmap\(.*MAP_SHARED.*ENOMEM", text))
+        assert failed > 0, "every source was mapped"
+        print(f"{failed} maps of {size} bytes failed under {space} bytes of address space; "
+              f"{len(re.findall('pread64', text))} reads took their place")
 
 
 def main():
