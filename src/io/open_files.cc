@@ -93,9 +93,11 @@ SourceAccessCounts OpenFiles::access_counts() const {
 
 // Opens and maps a file; it has to be the pinned one, if any. Of one that was not `used` before,
 // that it cannot be opened is no change.
-Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
-    const std::string& path, const std::optional<FileIdentity>& pinned, bool used,
-    std::shared_ptr<EncryptedBlocks>& blocks) const {
+Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
+                                                        const std::optional<FileIdentity>& pinned,
+                                                        bool used,
+                                                        std::shared_ptr<EncryptedBlocks>& blocks,
+                                                        uint64_t& addresses) {
   Result<LocalFile> source = LocalFile::Open(path);
   if (pinned && (used || source.ok())) {
     RESHARD_ASSIGN_OR_RETURN(const std::optional<std::string> change,
@@ -112,9 +114,11 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
       RESHARD_ASSIGN_OR_RETURN(blocks, EncryptedBlocks::Read(*source, *mode, key_));
     }
   }
-  if (source->size() > 0 &&
-      (access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote()))) {
-    // Without a map, for want of address space or because this file system has none, pread serves.
+  const bool wants_map =
+      access_ == SourceAccess::kMap || (access_ == SourceAccess::kAuto && !source->IsRemote());
+  // Without a map, for want of address space or because this file system has none, pread serves.
+  if (source->size() > 0 && wants_map && TakeAddresses(source->size())) {
+    addresses = source->size();
     if (const Status mapped = source->Map(); mapped.ok()) {
       // Windows fetch all of their pages at once; nothing else of the file is wanted.
       source->AdviseRandom();
@@ -127,6 +131,14 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(
                                       windows_);
   }
   return std::make_unique<OpenFile>(std::make_unique<LocalFile>(std::move(*source)), windows_);
+}
+
+bool OpenFiles::TakeAddresses(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t left = most_addresses_ - std::min(most_addresses_, mapped_);
+  if (access_ != SourceAccess::kMap && bytes > left) return false;
+  mapped_ += bytes;
+  return true;
 }
 
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
@@ -143,9 +155,10 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     const std::optional<FileIdentity> pinned = entry.pinned;
     const bool used = entry.used;
     lock.unlock();
-    Result<std::unique_ptr<OpenFile>> file =
-        CatchOutOfMemory([&] { return OpenPinned(entry.path, pinned, used, entry.blocks); });
+    Result<std::unique_ptr<OpenFile>> file = CatchOutOfMemory(
+        [&] { return OpenPinned(entry.path, pinned, used, entry.blocks, entry.addresses); });
     lock.lock();
+    if (!file.ok() || !(*file)->source.IsMapped()) mapped_ -= std::exchange(entry.addresses, 0);
     entry.changing = false;
     changed_.notify_all();
     if (!file.ok()) {
@@ -157,7 +170,6 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     entry.used = true;
     entry.mapped = entry.file->source.IsMapped();
     entry.size = entry.file->source.size();
-    if (entry.mapped) mapped_ += entry.size;
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);
   }
@@ -179,7 +191,7 @@ void OpenFiles::CloseSurplus(std::unique_lock<std::mutex>& lock) {
     if (entry.leases > 0) continue;
     uses_.erase(use);
     --open_;
-    if (entry.mapped) mapped_ -= entry.size;
+    mapped_ -= std::exchange(entry.addresses, 0);
     // Nobody opens it again before its windows have gone: they would take for cached by others what
     // is still to leave the page cache.
     entry.changing = true;

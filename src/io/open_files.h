@@ -26,6 +26,7 @@
 #include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
 #include "src/io/window_cache.h"
+#include "src/os/memory_usage.h"
 #include "src/os/paths.h"
 
 namespace reshard {
@@ -127,6 +128,7 @@ class OpenFiles {
     std::unique_ptr<OpenFile> file;           // null while closed
     bool mapped = false;                      // when it was opened last
     uint64_t size = 0;                        // of the source, once used
+    uint64_t addresses = 0;                   // that its map takes while it is open
     std::shared_ptr<EncryptedBlocks> blocks;  // of an encrypted file that was used
     bool changing = false;                    // a thread opens or closes it, outside the lock
     size_t leases = 0;
@@ -135,10 +137,15 @@ class OpenFiles {
 
   Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
-  // `blocks` are those of the file where they are known, and become so where it is encrypted.
+  // `blocks` are those of the file where they are known, and become so where it is encrypted;
+  // `addresses` become those that were taken for its map.
   Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
                                                const std::optional<FileIdentity>& pinned, bool used,
-                                               std::shared_ptr<EncryptedBlocks>& blocks) const;
+                                               std::shared_ptr<EncryptedBlocks>& blocks,
+                                               uint64_t& addresses);
+  // Counts a map of so many bytes, unless maps would take more than half of the addresses that the
+  // process may have: where they are few, buffers need them.
+  bool TakeAddresses(uint64_t bytes);
   // Closes the file that was not used for longest, if there are too many; gives up the lock
   // meanwhile.
   void CloseSurplus(std::unique_lock<std::mutex>& lock);
@@ -153,6 +160,7 @@ class OpenFiles {
   }
 
   const size_t max_open_;
+  const uint64_t most_addresses_ = AddressLimit() / 2;  // for maps
   const SourceAccess access_;
   const std::shared_ptr<const EncryptionKey> key_;  // null: none
   WindowCache& windows_;
@@ -162,7 +170,7 @@ class OpenFiles {
   std::unordered_map<std::string_view, FileId> by_path_;  // views of the paths in entries_
   std::list<FileId> uses_;  // the open files, the one used last at the end
   size_t open_ = 0;         // files open or being opened
-  uint64_t mapped_ = 0;     // bytes of those that are open and mapped
+  uint64_t mapped_ = 0;     // bytes of those that are mapped or being mapped
 };
 
 }  // namespace reshard

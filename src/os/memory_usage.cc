@@ -92,9 +92,13 @@ uint64_t MemoryOfHost() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const uint64_t host =
       pages > 0 ? static_cast<uint64_t>(pages) * PageSize() : std::numeric_limits<uint64_t>::max();
-  rlimit space{};  // of addresses, `ulimit -v`; RLIM_INFINITY is the greatest number
-  const uint64_t addresses = getrlimit(RLIMIT_AS, &space) == 0 ? uint64_t{space.rlim_cur} : host;
-  return std::min({host, LimitOfGroups(), addresses});
+  return std::min({host, LimitOfGroups(), AddressLimit()});
+}
+
+uint64_t AddressLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return std::numeric_limits<uint64_t>::max();
+  return limit.rlim_cur;  // RLIM_INFINITY is the greatest number of its type
 }
 
 uint64_t AnonymousMemory() {

@@ -16,6 +16,10 @@ namespace reshard {
 // control group or `ulimit -v` allows fewer.
 uint64_t MemoryOfHost();
 
+// Returns how many bytes of addresses this process may have: `ulimit -v`; the greatest number where
+// it is not limited.
+uint64_t AddressLimit();
+
 // Returns the anonymous bytes that this process has in memory now; 0 when that cannot be told.
 uint64_t AnonymousMemory();
 
