@@ -27,6 +27,8 @@ constexpr uint64_t kWorthARequest = uint64_t{1} << 20;
 // would have to clear otherwise; they count as a whole window. So do smaller ones behind a window
 // of which as much is held: who reads one after the other has only begun with this one.
 constexpr uint64_t kWorthReuse = uint64_t{1} << 20;
+// Where fewer windows fit, those of others would have to go for what is not there yet.
+constexpr uint64_t kRoomForWhole = 12 * kWindowBytes;
 
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
@@ -536,6 +538,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
 bool FileWindows::IsWorthReuse(const Entry& entry, Granules granules) const {
   if (is_mapped_ || entry.buffer.data() != nullptr) return false;
   if (BytesIn(granules) >= kWorthReuse) return true;
+  if (cache_.budget_ < kRoomForWhole) return false;
   const auto before = entries_.find(entry.number - 1);
   return before != entries_.end() && BytesIn(before->second->held) >= kWorthReuse;
 }
