@@ -100,6 +100,15 @@ void SetNameMap(SourceSpec& source, nb::handle value) {
   source.name_map = std::move(map.names);
 }
 
+// The key of encrypted sources, of options that have it as `key`.
+template <typename Options>
+constexpr Keyword<Options> kKey[] = {
+    {"key_file",
+     [](Options& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
+    {"key_env",
+     [](Options& o, nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
+};
+
 template <typename Options>
 constexpr Keyword<Options> kWait = {"wait", [](Options& o, nb::handle v) {
                                       o.waiting.most = std::chrono::seconds(nb::cast<int64_t>(v));
@@ -201,10 +210,6 @@ constexpr Keyword<Options> kNameChoice[] = {
 
 constexpr Keyword<VerifyOptions> kVerify[] = {
     {"target", [](VerifyOptions& o, nb::handle v) { Set(o.target, v); }},
-    {"key_file",
-     [](VerifyOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env", [](VerifyOptions& o,
-                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
 };
 
 constexpr Keyword<DigestOptions> kDigest[] = {
@@ -246,10 +251,6 @@ constexpr Keyword<MergeOptions> kMerge[] = {
        o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
      }},
     {"force", [](MergeOptions& o, nb::handle v) { Set(o.force, v); }},
-    {"key_file",
-     [](MergeOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env", [](MergeOptions& o,
-                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
     {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
 };
 
@@ -261,10 +262,6 @@ constexpr Keyword<RecodeOptions> kRecode[] = {
     {"rename", [](RecodeOptions& o, nb::handle v) { o.renames = RenamesOf(v); }},
     {"unmatched",
      [](RecodeOptions& o, nb::handle v) { o.unmatched = OneOf<UnmatchedPolicy>(kUnmatched, v); }},
-    {"key_file",
-     [](RecodeOptions& o, nb::handle v) { o.key = Take(EncryptionKey::FromFile(TextOf(v))); }},
-    {"key_env", [](RecodeOptions& o,
-                   nb::handle v) { o.key = Take(EncryptionKey::FromEnvironment(TextOf(v))); }},
     {"encrypt", [](RecodeOptions& o,
                    nb::handle v) { o.encryption = OneOf<EncryptionMode>(kEncryptionModes, v); }},
     {"encrypt_key_file",
@@ -471,11 +468,12 @@ void AddCalls(nb::module_& module) {
       kCommit);
   AddCall<InferStrategyOptions>(module, "infer_strategy", InferStrategy, kInferStrategy);
   AddCall<AgainstOptions>(module, "verify_against", VerifyAgainst, kConversion<AgainstOptions>);
-  AddCall<VerifyOptions>(module, "verify", Verify, kVerify);
+  AddCall<VerifyOptions>(module, "verify", Verify, kVerify, kKey<VerifyOptions>);
   AddCall<DigestOptions>(module, "digest", DigestCheckpoint, kDigest, kNameChoice<DigestOptions>);
   AddCall<DiffOptions>(module, "diff", Diff, kDiff, kNameChoice<DiffOptions>);
-  AddCall<MergeOptions>(module, "merge", Merge, kMerge, kNameChoice<MergeOptions>);
-  AddCall<RecodeOptions>(module, "recode", Recode, kRecode);
+  AddCall<MergeOptions>(module, "merge", Merge, kMerge, kKey<MergeOptions>,
+                        kNameChoice<MergeOptions>);
+  AddCall<RecodeOptions>(module, "recode", Recode, kRecode, kKey<RecodeOptions>);
   AddShortCall<MergeStrategiesCall>(
       module, "merge_strategies",
       [](const MergeStrategiesCall& options) {

@@ -484,7 +484,11 @@ nb::dict ReportOf(const CommitReport& report) {
       .Add("warnings", report.warnings);
 }
 
-nb::dict ReportOf(const InferStrategyReport& report) {
+namespace {
+
+// Of a strategy that was inferred, or made of a specification.
+template <typename Report>
+Fields WrittenStrategy(const Report& report) {
   return Fields()
       .Add("stages", report.stages)
       .Add("devices_per_stage", report.devices_per_stage)
@@ -493,14 +497,12 @@ nb::dict ReportOf(const InferStrategyReport& report) {
       .Add("warnings", report.warnings);
 }
 
+}  // namespace
+
+nb::dict ReportOf(const InferStrategyReport& report) { return WrittenStrategy(report); }
+
 nb::dict ReportOf(const MakeStrategyReport& report) {
-  return Fields()
-      .Add("stages", report.stages)
-      .Add("devices_per_stage", report.devices_per_stage)
-      .Add("layouts", report.layouts)
-      .Add("bytes", report.bytes)
-      .Add("warnings", report.warnings)
-      .Add("notes", report.notes);
+  return WrittenStrategy(report).Add("notes", report.notes);
 }
 
 nb::dict ReportOf(const StrategyConversionReport& report) {
