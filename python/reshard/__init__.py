@@ -21,6 +21,8 @@ from ._calls import (
     verify,
     verify_against,
 )
+from ._checkpoint import Checkpoint, MapTensor, Selection
+from ._checkpoint import open as open  # type checkers take that for public; it is not in __all__
 from ._errors import (
     AlreadyExistsError,
     CancelledError,
@@ -94,8 +96,7 @@ from ._reports import (
     WarningMessage,
     WrittenFile,
 )
-from ._store import Checkpoint, MapTensor, Piece, Selection, Shard, Tensor
-from ._store import open as open  # type checkers take that for public; it is not in __all__
+from ._tensor import Piece, Shard, Tensor
 
 __version__ = _reshard.__version__
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import sys
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ _TORCH = {
     "Float8E5M2": "float8_e5m2",
     "Float8E5M2FNUZ": "float8_e5m2fnuz",
 }
+
+
+def is_installed(framework: str) -> bool:
+    """Whether it can be imported, which is not done yet."""
+    loaded = sys.modules.get(framework)
+    if loaded is not None:
+        return not hasattr(loaded, "_stand_in_of_reshard")
+    return importlib.util.find_spec(framework) is not None
 
 
 def capsule(
@@ -66,16 +75,24 @@ def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
 
 
 def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
-    """A mindspore.Tensor that has the array for its memory; a copy where MindSpore makes one."""
+    """A mindspore.Tensor that has the array for its memory; a copy where MindSpore makes one.
+
+    Nobody else refers to it: Parameters share the memory only of such tensors.
+    """
     mindspore: Any = importlib.import_module("mindspore")
+    if array.size and (dtype_name in _dtypes._NUMPY or dtype_name == "BFloat16"):
+        return mindspore.Tensor.from_numpy(array)
 
-    from .mindspore import _parameter
+    from mindspore.train.serialization import tensor_to_ms_type
 
-    if array.size == 0 or (dtype_name not in _dtypes._NUMPY and dtype_name != "BFloat16"):
-        try:
-            return _parameter._copied(mindspore, array, dtype_name)
-        except _errors.UnsupportedError:
-            raise _errors.UnsupportedError(
-                f"{dtype_name}: this MindSpore has no such element type; t[...] reads it"
-            ) from None
-    return mindspore.Tensor.from_numpy(array)
+    kind = tensor_to_ms_type.get(dtype_name)
+    if kind is None:
+        raise _errors.UnsupportedError(
+            f"{dtype_name}: this MindSpore has no such element type; as a NumPy array it can be"
+            " read: framework='numpy', or t[...]"
+        )
+    if array.size == 0:
+        zero = mindspore.common.initializer.Zero()
+        return mindspore.Tensor(shape=array.shape, dtype=kind, init=zero).init_data()
+    convert = mindspore.common.tensor.Tensor.convert_bytes_to_tensor
+    return convert(array.tobytes(), array.shape, kind)

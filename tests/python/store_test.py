@@ -453,9 +453,9 @@ def test_far_rows_take_few_bytes(samples):
     selection = reshard._index.select([0, 255, 100], weight.shape, 1 << 20)
     blocks = list(selection.blocks())
     assert [b.extent for b in blocks] == [[1, 64]] * 3
-    [batch] = reshard._store._batches(blocks, weight.itemsize)
+    [batch] = reshard._tensor._batches(blocks, weight.itemsize)
     assert batch == blocks
-    assert len(list(reshard._store._batches(blocks, 1 << 25))) == 3
+    assert len(list(reshard._tensor._batches(blocks, 1 << 25))) == 3
 
 
 def test_a_source_may_be_the_files_of_ranks_and_be_read_in_either_way(samples):

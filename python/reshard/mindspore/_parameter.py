@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import types
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import _dtypes, _errors
+from .. import _dtypes, _errors, _exchange
 
 Framework = Literal["auto", "mindspore", "numpy"]
 
@@ -180,16 +178,13 @@ def framework_of(framework: Framework) -> types.ModuleType | None:
         )
     if framework == "numpy":
         return None
-    loaded = sys.modules.get("mindspore")
-    if loaded is not None and hasattr(loaded, "_stand_in_of_reshard"):
-        loaded = None
-    elif loaded is None and importlib.util.find_spec("mindspore") is not None:
+    if _exchange.is_installed("mindspore"):
         import mindspore
 
-        loaded = mindspore
-    if loaded is None and framework == "mindspore":
+        return mindspore  # type: ignore[no-any-return]
+    if framework == "mindspore":
         raise _errors.UnsupportedError("framework='mindspore': mindspore is not installed")
-    return loaded
+    return None
 
 
 def make(
@@ -206,30 +201,9 @@ def make(
     """
     if mindspore is None:
         return Parameter(Tensor._of(array, dtype_name), name, requires_grad, layerwise_parallel)
-    if array.size == 0 or (dtype_name not in _dtypes._NUMPY and dtype_name != "BFloat16"):
-        return mindspore.Parameter(
-            _copied(mindspore, array, dtype_name), name, requires_grad, layerwise_parallel
-        )
-    # MindSpore shares the memory only of a tensor that nobody else refers to.
     return mindspore.Parameter(
-        mindspore.Tensor.from_numpy(array), name, requires_grad, layerwise_parallel
+        _exchange.to_mindspore(array, dtype_name), name, requires_grad, layerwise_parallel
     )
-
-
-def _copied(mindspore: types.ModuleType, array: NDArray[Any], dtype_name: str) -> Any:
-    from mindspore.train.serialization import tensor_to_ms_type
-
-    kind = tensor_to_ms_type.get(dtype_name)
-    if kind is None:
-        raise _errors.UnsupportedError(
-            f"{dtype_name}: MindSpore has no such element type; framework='numpy' loads it"
-        )
-    if array.size == 0:
-        zero = mindspore.common.initializer.Zero()
-        return mindspore.Tensor(shape=array.shape, dtype=kind, init=zero).init_data()
-    from mindspore.common.tensor import Tensor as MindSporeTensor
-
-    return MindSporeTensor.convert_bytes_to_tensor(array.tobytes(), array.shape, kind)
 
 
 def parts_of(parameter: Any) -> tuple[NDArray[Any], str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import _calls, _errors, _reshard
 from .._calls import Format
+from .._checkpoint import open as open_checkpoint
 from .._paths import StrPath
 from .._progress import Watch
-from .._store import Checkpoint
 from . import _check, _communication, _load, _parameter, _save
 
 
@@ -62,7 +62,7 @@ def unified_safetensors(
     include = rename = None
     if choice_func is not None:
         chosen = {}
-        with Checkpoint(source, strategy, suffix=file_suffix) as checkpoint:
+        with open_checkpoint(source, strategy, suffix=file_suffix) as checkpoint:
             for name in checkpoint:
                 choice = choice_func(name)
                 if choice:
@@ -176,7 +176,7 @@ def _whole(
     """The whole tensors of a folder, or of one file, in memory."""
     path = source if isinstance(source, str) else source[0]
     names = {old: new for new, old in (name_map or {}).items()}
-    with Checkpoint(path) as checkpoint:
+    with open_checkpoint(path) as checkpoint:
         return {
             names.get(name, name): _parameter.Tensor._of(tensor.numpy(), tensor.dtype_name)
             for name, tensor in checkpoint.items()

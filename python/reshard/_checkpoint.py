@@ -1,0 +1,306 @@
+"""Checkpoint: a read-only mapping of names to tensors that are read when they are indexed."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import html
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _errors, _jobs
+from ._paths import StrPath
+from ._progress import Event, ProgressChoice, Watch
+from ._reports import Layout
+from ._store import WORDS, Io, Source, Store, again
+from ._tensor import Shard, Tensor
+
+
+class MapTensor(NamedTuple):
+    """A MapTensor as its file holds it, one array of each for every Value."""
+
+    keys: tuple[NDArray[Any], ...]
+    values: tuple[NDArray[Any], ...]
+    status: tuple[NDArray[Any], ...]
+
+
+class Selection(Mapping[str, Tensor]):
+    """Some tensors of a checkpoint, in its order."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self._tensors = tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __repr__(self) -> str:
+        return f"Selection({len(self)} tensors)"
+
+
+class Checkpoint(Mapping[str, Tensor]):
+    """The tensors of a checkpoint by name, in the order of its files, as reshard.open returns them.
+
+    Any number of threads may use it. It can be pickled: it travels as its paths, and is opened
+    again, with ChangedError if the files are others by then.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.path = store.path
+        self.strategy = store.strategy
+        self._numbers = {entry[0]: number for number, entry in enumerate(store.tensors)}
+
+    @property
+    def closed(self) -> bool:
+        return self._store.closed
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks whose files are read, ascending."""
+        return list(self._store.files)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [_errors.in_words(text, WORDS) for text in self._store.opened().warnings()]
+
+    @property
+    def step(self) -> str | None:
+        """ "EPOCH_STEP", where the names of all files tell it."""
+        return self._store.step or None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the checkpoint, which are no tensors, by name; read now."""
+        return {
+            name: self._parts(number)[0][2].decode("utf-32-le", "surrogatepass")
+            for number, (name, kind, _) in enumerate(self._store.others)
+            if kind == "text"
+        }
+
+    @property
+    def map_tensors(self) -> dict[str, MapTensor]:
+        """The MapTensors by name, as the first rank that has them holds them; read now."""
+        found: dict[str, MapTensor] = {}
+        for number, (name, kind, _) in enumerate(self._store.others):
+            if kind != "map":
+                continue
+            arrays = [
+                np.frombuffer(bytearray(content), np.dtype(type)).reshape(shape)
+                for type, shape, content in self._parts(number)
+            ]
+            found[name] = MapTensor(tuple(arrays[0::3]), tuple(arrays[1::3]), tuple(arrays[2::3]))
+        return found
+
+    def _parts(self, number: int) -> list[tuple[str, tuple[int, ...], bytes]]:
+        return _errors.call(WORDS, self._store.opened().read_other, number)
+
+    def metadata(self) -> dict[str, str]:
+        """As safetensors' safe_open has it: what is known besides the tensors."""
+        return {"step": self._store.step} if self._store.step else {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(entry[4] for entry in self._store.tensors)
+
+    def __getitem__(self, name: str) -> Tensor:
+        self._store.opened()
+        number = self._numbers.get(name)
+        if number is None:
+            near = difflib.get_close_matches(str(name), self._numbers, 3)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise _errors.UnknownTensorError(f"{name!r} is not in {self.path}{hint}")
+        return Tensor(self._store, number)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def get_tensor(self, name: str) -> NDArray[Any]:
+        """As safetensors' safe_open has it: `ckpt[name].numpy()`."""
+        return self[name].numpy()
+
+    def get_slice(self, name: str) -> Tensor:
+        """As safetensors' safe_open has it: `ckpt[name]`."""
+        return self[name]
+
+    def layout(self, name: str) -> Layout | None:
+        """As Tensor.layout."""
+        return self[name].layout
+
+    def rank(self, n: int) -> Checkpoint:
+        """Opens the file of a rank by itself: the tensors as this file holds them."""
+        path = self._store.files.get(n)
+        if path is None:
+            raise _errors.NotFoundError(f"{self.path}: rank {n} has no file that is read")
+        return open(
+            os.fsdecode(path),
+            key_file=self._store.how["key_file"],
+            key_env=self._store.how["key_env"],
+            io=self._store.how["io"],
+        )
+
+    def select(self, *patterns: str) -> Selection:
+        """The tensors whose names match one of the patterns, as fnmatch.fnmatchcase has them."""
+        return Selection(
+            {
+                name: self[name]
+                for name in self
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+            }
+        )
+
+    def read(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        out: Mapping[str, NDArray[Any]] | None = None,
+        jobs: int | None = None,
+        progress: ProgressChoice = None,
+        cancel: Event | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Reads whole tensors, several threads side by side, and returns them by name.
+
+        `names` None: those of `out`, or all. `out` has arrays to be filled, as Tensor.read takes
+        them, for some names or all; what it lacks gets a new one. Nothing is read before all of
+        them fit. `jobs` threads; 0 is all cores, None the cores up to 4. `progress` and `cancel`
+        are as for reshard.verify. After an error, or Ctrl-C, the contents of the arrays mean
+        nothing.
+        """
+        given: Mapping[str, NDArray[Any]] = {} if out is None else out
+        if names is None:
+            names = self if out is None else given
+        tensors = {name: self[name] for name in names}
+        arrays = {
+            name: tensor.destination(tensor.shape, given.get(name), f"out[{name!r}]")
+            for name, tensor in tensors.items()
+        }
+        requests = [tensor.request(arrays[name]) for name, tensor in tensors.items()]
+        watch = Watch(progress, cancel)
+        try:
+            _errors.call(WORDS, self._store.opened().read_many, requests, _jobs.threads(jobs), watch)
+        finally:
+            watch.close()
+        return arrays
+
+    def close(self) -> None:
+        """Arrays and views that were handed out stay valid."""
+        self._store.close()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, self._store.recipe()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"Checkpoint({self.path!r}, closed)"
+        return f"Checkpoint({self.path!r}, {len(self)} tensors, {_size(self.nbytes)})"
+
+    def _repr_html_(self) -> str:
+        """A table of the first tensors, for notebooks. Opens no more files than those it needs."""
+        head = f"<p>{html.escape(repr(self))}</p>"
+        if self.closed:
+            return head
+        names = list(self)[:_MOST_ROWS]
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(cell)}</td>"
+                for cell in (
+                    name,
+                    self[name].dtype_name,
+                    str(list(self[name].shape)),
+                    _cut(self[name].shape, self[name].shards),
+                    _size(self[name].nbytes),
+                )
+            )
+            + "</tr>"
+            for name in names
+        )
+        more = len(self) - len(names)
+        rest = f"<p>and {more} more</p>" if more else ""
+        return (
+            f"{head}<table><thead><tr><th>name</th><th>dtype</th><th>shape</th><th>cut</th>"
+            f"<th>size</th></tr></thead><tbody>{rows}</tbody></table>{rest}"
+        )
+
+
+# Rows of a table in a notebook.
+_MOST_ROWS = 20
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 / 20 else f"{nbytes / 2**10:.1f} KiB"
+
+
+def _cut(shape: tuple[int, ...], shards: list[Shard]) -> str:
+    if len(shards) <= 1:
+        return "not cut"
+    return " x ".join(str(len({shard.offsets[axis] for shard in shards})) for axis in range(len(shape)))
+
+
+def _again(*recipe: Any) -> Checkpoint:
+    return Checkpoint(again(*recipe))
+
+
+def open(
+    path: Source,
+    strategy: StrPath | None = None,
+    *,
+    suffix: str | None = None,
+    group_info: StrPath | Sequence[StrPath] = (),
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    io: Io = "auto",
+) -> Checkpoint:
+    """Opens a checkpoint as a mapping of tensors.
+
+    `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole tensors,
+    or {rank: file}; `strategy` the strategy file or folder that it was saved with; `suffix` the
+    "-EPOCH_STEP" to take in each rank folder instead of the latest; `group_info` as for
+    reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or an
+    environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them, but
+    for those on network file systems.
+    """
+    return Checkpoint(
+        Store(
+            path,
+            strategy,
+            suffix=suffix,
+            group_info=group_info,
+            key_file=key_file,
+            key_env=key_env,
+            io=io,
+        )
+    )

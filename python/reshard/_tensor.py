@@ -1,0 +1,405 @@
+"""Tensor: a tensor of a checkpoint, or a slice of one, that is read when it is indexed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import _dtypes, _errors, _exchange, _index, _memory
+from ._inspect import read_strategy
+from ._paths import StrPath
+from ._reports import Layout, Strategy
+from ._store import WORDS, Recipe, Store, again
+
+_Box = tuple[tuple[int, ...], tuple[int, ...]]  # offsets, sizes
+Request = tuple[int, list[int], list[int], NDArray[Any]]
+
+# Of many boxes, what is read before it is put in place.
+_BATCH_BYTES = 32 << 20
+_BATCH_BOXES = 4096
+
+
+class Shard(NamedTuple):
+    """A part of a tensor: where it begins, its size, and the ranks that hold it, ascending."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    ranks: tuple[int, ...]
+
+
+class Piece(NamedTuple):
+    """A part of a tensor in the file that it is read from."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    rank: int
+    path: str
+    content: tuple[tuple[int, int], ...]  # (offset, bytes) in the file, in the part's order
+
+
+class _Views:
+    """What Tensor.mapped returns."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        return self._tensor._view(index)
+
+
+class Tensor:
+    """A tensor of a checkpoint, whole however it is cut, or a slice of one, which begins at
+    `offsets`. Nothing is read until it is indexed.
+
+    Any number of threads may use it.
+    """
+
+    __slots__ = (
+        "_number",
+        "_store",
+        "_type",
+        "full_shape",
+        "name",
+        "nbytes",
+        "offsets",
+        "per_rank",
+        "shape",
+        "stage",
+    )
+
+    def __init__(self, store: Store, number: int, box: _Box | None = None) -> None:
+        self._store = store
+        self._number = number
+        described = store.tensors[number]
+        name, dtype_name, item_bytes, shape, nbytes, stage, in_strategy = described
+        self._type = (dtype_name, item_bytes)
+        self.name = name
+        self.full_shape = shape
+        self.offsets, self.shape = box or ((0,) * len(shape), shape)
+        self.nbytes = math.prod(self.shape) * item_bytes if box else nbytes
+        self.stage = stage
+        self.per_rank = not in_strategy
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _dtypes.to_numpy(*self._type)
+
+    @property
+    def dtype_name(self) -> str:
+        """The name of the element type in MindSpore's words, such as "BFloat16"."""
+        return self._type[0]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self._type[1]
+
+    @property
+    def layout(self) -> Layout | None:
+        """How the strategy that the checkpoint was opened with cuts the tensor."""
+        strategy = self._store.layouts()
+        return None if strategy is None else strategy.layout(self.name, self.stage)
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The parts that the tensor is cut into; of a slice, those that it has elements of. Their
+        offsets count in the whole tensor."""
+        store = self._store.opened()
+        found = [Shard(*part) for part in _errors.call(WORDS, store.shards, self._number)]
+        return [part for part in found if self._meets(part)] if self._is_slice else found
+
+    @property
+    def _is_slice(self) -> bool:
+        return self.shape != self.full_shape
+
+    def _meets(self, part: Shard) -> bool:
+        return all(
+            begin < first + size and first < begin + extent
+            for begin, extent, first, size in zip(
+                self.offsets, self.shape, part.offsets, part.sizes
+            )
+        )
+
+    def _slice(self, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        begin = tuple(first + more for first, more in zip(self.offsets, offsets))
+        return Tensor(self._store, self._number, (begin, tuple(sizes)))
+
+    def shard(self, i: int, n: int, axis: int = 0) -> Tensor:
+        """Returns part `i` of `n` equal ones along an axis, as a tensor that is read when it is
+        indexed."""
+        if not -self.ndim <= axis < self.ndim:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: axis: expected one of {self.ndim}, found {axis}"
+            )
+        if not 0 <= i < n:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: i: expected 0 to {n - 1} of n={n} parts, found {i}"
+            )
+        axis %= self.ndim
+        if self.shape[axis] % n:
+            raise _errors.InvalidArgumentError(
+                f"{self.name!r}: n: {self.shape[axis]} along axis {axis} are not a multiple of {n}"
+            )
+        sizes = list(self.shape)
+        sizes[axis] //= n
+        offsets = [0] * self.ndim
+        offsets[axis] = i * sizes[axis]
+        return self._slice(offsets, sizes)
+
+    def slice_of(self, rank: int, strategy: StrPath | Strategy) -> Tensor:
+        """Returns what rank `rank` of another cluster holds of the tensor, as a tensor that is read
+        when it is indexed; all of it where the strategy has no layout for it.
+
+        `strategy` is that cluster's: a file, a folder of stage files, or what
+        reshard.read_strategy returned, which is quicker for many tensors. MismatchError for a rank
+        whose stage does not have the tensor.
+        """
+        if self._is_slice:
+            raise _errors.InvalidArgumentError(f"{self.name!r}: it is a slice of the tensor already")
+        read = strategy if isinstance(strategy, Strategy) else read_strategy(strategy)
+        stage, local = divmod(rank, read.devices_per_stage)
+        if not 0 <= stage < read.stages:
+            raise _errors.InvalidArgumentError(
+                f"rank: expected 0 to {read.stages * read.devices_per_stage - 1}, found {rank}"
+            )
+        layout = read.layout(self.name, stage)
+        if layout is not None:
+            return self._slice(*layout.box(self.full_shape, local))
+        homes = [n for n in range(read.stages) if read.layout(self.name, n) is not None]
+        if homes:
+            raise _errors.MismatchError(
+                f"{self.name!r}: {read.path} has it in stage {homes[0]}, rank {rank} in {stage}"
+            )
+        return self
+
+    def locate(self, index: Any = ...) -> list[Piece]:
+        """Returns the parts that what `index` selects is read from: ints, slices, ... and None.
+        Their offsets count in the whole tensor."""
+        begin, extent, _ = self._box_of(index)
+        return [
+            Piece(part_begin, part_extent, rank, os.fsdecode(path), tuple(content))
+            for part_begin, part_extent, rank, path, content in _errors.call(
+                WORDS, self._store.opened().locate, self._number, begin, extent
+            )
+        ]
+
+    def get_shape(self) -> list[int]:
+        return list(self.shape)
+
+    def get_dtype(self) -> str:
+        return self.dtype_name
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        raise TypeError("a tensor is not searched before it is read: use `in t[...]`")
+
+    def __getitem__(self, index: Any) -> Any:
+        """Reads what numpy would select: a new array, or one element. Takes integers, slices,
+        `...`, None, and a list or mask for one axis."""
+        chosen = self._select(index)
+        out = np.empty(chosen.shape, self.dtype)
+        self._read(chosen, out)
+        return out[()] if chosen.is_item else out
+
+    def read(self, index: Any = ..., *, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Reads what `index` selects, into `out` where that is given, and returns the array.
+
+        `out` is C-contiguous and writable, and has the dtype and shape of the result.
+        """
+        chosen = self._select(index)
+        out = self.destination(chosen.shape, out)
+        self._read(chosen, out)
+        return out
+
+    def destination(
+        self, shape: tuple[int, ...], out: NDArray[Any] | None, what: str = "out"
+    ) -> NDArray[Any]:
+        if out is None:
+            return _memory.empty(shape, self.dtype)
+        if out.dtype != self.dtype or out.shape != shape:
+            raise ValueError(
+                f"{what}: expected {self.dtype} of shape {shape}, "
+                f"found {out.dtype} of shape {out.shape}"
+            )
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise ValueError(f"{what}: expected a C-contiguous array that can be written to")
+        return out
+
+    def request(self, out: NDArray[Any]) -> Request:
+        """What the store takes to fill `out` with all of the tensor."""
+        return self._number, list(self.offsets), list(self.shape), _bytes_of(out)
+
+    def numpy(self) -> NDArray[Any]:
+        """Reads the whole tensor into a new array."""
+        return self.read()
+
+    def torch(self, *, mmap: bool = False) -> Any:
+        """Returns the tensor as a torch.Tensor of its own memory, read into it.
+
+        `mmap`: where one file holds all of it, and aligned, its pages are read as they are touched;
+        what is written to them stays in this process. Else it is read now.
+        """
+        return _exchange.to_torch(self._own(mmap), self.dtype_name)
+
+    def mindspore(self, *, mmap: bool = False) -> Any:
+        """Returns the tensor as a mindspore.Tensor of its own memory; `mmap` as for `torch`."""
+        return _exchange.to_mindspore(self._own(mmap), self.dtype_name)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Reads the tensor and hands its memory over; BufferError for `copy=False`."""
+        if copy is False:
+            raise BufferError(f"{self.name!r}: it is read from files; that is a copy")
+        return _exchange.capsule(self.numpy(), self.dtype_name, stream, max_version, dl_device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _exchange.CPU
+
+    def _own(self, mmap: bool) -> NDArray[Any]:
+        """The tensor in memory that may be written to, as those who get it do."""
+        if mmap:
+            try:
+                view = self._view(..., private=True)
+            except (ValueError, _errors.UnsupportedError):
+                return self.numpy()
+            if view.flags.aligned and view.flags.c_contiguous:
+                return view
+        return self.numpy()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        wanted = self.dtype if dtype is None else np.dtype(dtype)
+        if copy is False:
+            if wanted != self.dtype:
+                raise ValueError(f"{self.name!r}: {wanted} instead of {self.dtype} needs a copy")
+            return self._view(...)
+        return self.numpy().astype(wanted, copy=False)
+
+    @property
+    def mapped(self) -> _Views:
+        """`t.mapped[index]` is a read-only view of the file, copied nowhere; no lists and masks.
+
+        What is selected has to lie in one file; ValueError otherwise. The view may be unaligned. It
+        stays valid after close(). If another process truncates the file, touching the view ends the
+        process by SIGBUS; what `t[index]` reads is guarded against that.
+        """
+        return _Views(self)
+
+    def _select(self, index: Any) -> _index.Selection:
+        return _index.select(index, self.shape, self.itemsize)
+
+    def _box_of(self, index: Any) -> tuple[list[int], list[int], tuple[Any, ...]]:
+        """What `index` selects of the whole tensor: as _index.box_of."""
+        begin, extent, inner = _index.box_of(index, self.shape)
+        return self._in_whole(begin), extent, inner
+
+    def _in_whole(self, begin: list[int]) -> list[int]:
+        return [at + first for at, first in zip(begin, self.offsets)]
+
+    def _read(self, chosen: _index.Selection, out: NDArray[Any]) -> None:
+        store = self._store.opened()
+        if chosen.size == 0:
+            return
+        blocks = list(chosen.blocks())
+        if chosen.is_box:
+            [block] = blocks
+            begin = self._in_whole(block.begin)
+            _errors.call(WORDS, store.read, self._number, begin, block.extent, _bytes_of(out))
+            return
+        place = chosen.place(out)
+        for some in _batches(blocks, self.itemsize):
+            boxes = [np.empty(block.extent, self.dtype) for block in some]
+            requests = [
+                (self._number, self._in_whole(block.begin), block.extent, _bytes_of(box))
+                for block, box in zip(some, boxes)
+            ]
+            _errors.call(WORDS, store.read_many, requests, 1, None)
+            for block, box in zip(some, boxes):
+                # One axis after the other: numpy pairs the elements of two lists.
+                for axis in reversed(range(len(block.taken))):
+                    box = box[(slice(None),) * axis + (block.taken[axis],)]
+                place[block.place] = box
+
+    def _view(self, index: Any, private: bool = False) -> NDArray[Any]:
+        begin, extent, inner = self._box_of(index)
+        store = self._store.opened()
+        parts = _errors.call(WORDS, store.locate, self._number, begin, extent)
+        if len(parts) != 1:
+            if 0 in extent:
+                return np.empty(extent, self.dtype)[inner]  # type: ignore[no-any-return]
+            raise ValueError(
+                f"{self.name!r}: the box is in several files; read it with t[...]"
+            )
+        [(offsets, sizes, rank, _, content)] = parts
+        if len(content) != 1:
+            raise ValueError(
+                f"{self.name!r}: the box is in several pieces of its file; read it with t[...]"
+            )
+        [(offset, nbytes)] = content
+        mapped = self._store.map(rank, private)[offset : offset + nbytes]
+        box: tuple[Any, ...] = tuple(
+            slice(first - start, first - start + count)
+            for start, first, count in zip(offsets, begin, extent)
+        )
+        # With `...` numpy makes an array of an element, too.
+        view: NDArray[Any] = mapped.view(self.dtype).reshape(sizes)[box + (...,)][inner]
+        return view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        box = (self.offsets, self.shape) if self._is_slice else None
+        return _tensor_again, (self._store.recipe(), self._number, box)
+
+    def __repr__(self) -> str:
+        closed = self._store.closed
+        shards = 1 if closed else len(self.shards)
+        cut = f", shards={shards}" if shards > 1 else ""
+        begin = f", offsets={self.offsets}" if self._is_slice else ""
+        return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{begin}{cut})"
+
+
+def _bytes_of(array: NDArray[Any]) -> NDArray[Any]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _batches(blocks: list[_index.Block], item_bytes: int) -> Iterator[list[_index.Block]]:
+    some: list[_index.Block] = []
+    held = 0
+    for block in blocks:
+        some.append(block)
+        held += math.prod(block.extent) * item_bytes
+        if held >= _BATCH_BYTES or len(some) == _BATCH_BOXES:
+            yield some
+            some, held = [], 0
+    if some:
+        yield some
+
+
+def _tensor_again(recipe: Recipe, number: int, box: _Box | None) -> Tensor:
+    return Tensor(again(*recipe), number, box)
