@@ -8,17 +8,29 @@ import html
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _errors, _jobs
+from . import _errors, _exchange, _jobs
+from ._exchange import Framework
+from ._inspect import inspect
 from ._paths import StrPath
 from ._progress import Event, ProgressChoice, Watch
-from ._reports import Layout
+from ._reports import InspectReport, Layout
 from ._store import WORDS, Io, Source, Store, again
-from ._tensor import Shard, Tensor
+from ._tensor import Piece, Tensor
+
+# What get_tensor and read return: an array of NumPy's unless `framework` says otherwise.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Array = TypeVar("Array", default=NDArray[Any])
+else:
+    from typing import TypeVar
+
+    Array = TypeVar("Array")
 
 
 class MapTensor(NamedTuple):
@@ -48,15 +60,16 @@ class Selection(Mapping[str, Tensor]):
         return f"Selection({len(self)} tensors)"
 
 
-class Checkpoint(Mapping[str, Tensor]):
+class Checkpoint(Mapping[str, Tensor], Generic[Array]):
     """The tensors of a checkpoint by name, in the order of its files, as reshard.open returns them.
 
     Any number of threads may use it. It can be pickled: it travels as its paths, and is opened
     again, with ChangedError if the files are others by then.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, framework: Framework) -> None:
         self._store = store
+        self.framework: Framework = framework
         self.path = store.path
         self.strategy = store.strategy
         self._numbers = {entry[0]: number for number, entry in enumerate(store.tensors)}
@@ -106,8 +119,26 @@ class Checkpoint(Mapping[str, Tensor]):
         return _errors.call(WORDS, self._store.opened().read_other, number)
 
     def metadata(self) -> dict[str, str]:
-        """As safetensors' safe_open has it: what is known besides the tensors."""
-        return {"step": self._store.step} if self._store.step else {}
+        """As safetensors' safe_open has it: what is known besides the tensors, "format", "step" and
+        of one file the "crc" that it states. What is not known is left out."""
+        found: dict[str, str] = {}
+        formats = {os.path.splitext(path)[1] for path in self._store.files.values()}
+        if formats in ({b".ckpt"}, {b".safetensors"}):
+            found["format"] = formats.pop()[1:].decode()
+        if self._store.step:
+            found["step"] = self._store.step
+        if len(self._store.files) == 1:
+            crc = self.inspect().checkpoints[0].crc
+            if crc is not None:
+                found["crc"] = str(crc)
+        return found
+
+    def inspect(self) -> InspectReport:
+        """As reshard.inspect of the files that are read."""
+        self._store.opened()
+        how = self._store.how
+        paths = map(os.fsdecode, self._store.files.values())
+        return inspect(*paths, key_file=how["key_file"], key_env=how["key_env"])
 
     @property
     def nbytes(self) -> int:
@@ -131,9 +162,11 @@ class Checkpoint(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def get_tensor(self, name: str) -> NDArray[Any]:
-        """As safetensors' safe_open has it: `ckpt[name].numpy()`."""
-        return self[name].numpy()
+    def get_tensor(self, name: str) -> Array:
+        """As safetensors' safe_open has it: the whole tensor, read into memory of its own."""
+        tensor = self[name]
+        made: Array = _exchange.made_of(self.framework, tensor.numpy(), tensor.dtype_name)
+        return made
 
     def get_slice(self, name: str) -> Tensor:
         """As safetensors' safe_open has it: `ckpt[name]`."""
@@ -143,17 +176,20 @@ class Checkpoint(Mapping[str, Tensor]):
         """As Tensor.layout."""
         return self[name].layout
 
-    def rank(self, n: int) -> Checkpoint:
+    def rank(self, n: int) -> Checkpoint[Array]:
         """Opens the file of a rank by itself: the tensors as this file holds them."""
         path = self._store.files.get(n)
         if path is None:
             raise _errors.NotFoundError(f"{self.path}: rank {n} has no file that is read")
-        return open(
+        how = self._store.how
+        alone = open(
             os.fsdecode(path),
-            key_file=self._store.how["key_file"],
-            key_env=self._store.how["key_env"],
-            io=self._store.how["io"],
+            key_file=how["key_file"],
+            key_env=how["key_env"],
+            io=how["io"],
+            framework=self.framework,
         )
+        return cast("Checkpoint[Array]", alone)
 
     def select(self, *patterns: str) -> Selection:
         """The tensors whose names match one of the patterns, as fnmatch.fnmatchcase has them."""
@@ -173,12 +209,12 @@ class Checkpoint(Mapping[str, Tensor]):
         jobs: int | None = None,
         progress: ProgressChoice = None,
         cancel: Event | None = None,
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, Array]:
         """Reads whole tensors, several threads side by side, and returns them by name.
 
-        `names` None: those of `out`, or all. `out` has arrays to be filled, as Tensor.read takes
-        them, for some names or all; what it lacks gets a new one. Nothing is read before all of
-        them fit. `jobs` threads; 0 is all cores, None the cores up to 4. `progress` and `cancel`
+        `names` None: those of `out`, or all. `out` has NumPy arrays to be filled, as Tensor.read
+        takes them, for some names or all; what it lacks gets a new one. Nothing is read before all
+        of them fit. `jobs` threads; 0 is all cores, None the cores up to 4. `progress` and `cancel`
         are as for reshard.verify. After an error, or Ctrl-C, the contents of the arrays mean
         nothing.
         """
@@ -196,13 +232,16 @@ class Checkpoint(Mapping[str, Tensor]):
             _errors.call(WORDS, self._store.opened().read_many, requests, _jobs.threads(jobs), watch)
         finally:
             watch.close()
-        return arrays
+        return {
+            name: _exchange.made_of(self.framework, array, tensors[name].dtype_name)
+            for name, array in arrays.items()
+        }
 
     def close(self) -> None:
         """Arrays and views that were handed out stay valid."""
         self._store.close()
 
-    def __enter__(self) -> Checkpoint:
+    def __enter__(self) -> Checkpoint[Array]:
         return self
 
     def __exit__(
@@ -214,7 +253,7 @@ class Checkpoint(Mapping[str, Tensor]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, self._store.recipe()
+        return _again, (self.framework, *self._store.recipe())
 
     def __hash__(self) -> int:
         return id(self)
@@ -228,7 +267,7 @@ class Checkpoint(Mapping[str, Tensor]):
         return f"Checkpoint({self.path!r}, {len(self)} tensors, {_size(self.nbytes)})"
 
     def _repr_html_(self) -> str:
-        """A table of the first tensors, for notebooks. Opens no more files than those it needs."""
+        """A table of the first tensors, for notebooks. Opens no files."""
         head = f"<p>{html.escape(repr(self))}</p>"
         if self.closed:
             return head
@@ -241,7 +280,7 @@ class Checkpoint(Mapping[str, Tensor]):
                     name,
                     self[name].dtype_name,
                     str(list(self[name].shape)),
-                    _cut(self[name].shape, self[name].shards),
+                    _cut(self[name].shape, self[name].locate()),
                     _size(self[name].nbytes),
                 )
             )
@@ -264,16 +303,17 @@ def _size(nbytes: int) -> str:
     return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 / 20 else f"{nbytes / 2**10:.1f} KiB"
 
 
-def _cut(shape: tuple[int, ...], shards: list[Shard]) -> str:
-    if len(shards) <= 1:
+def _cut(shape: tuple[int, ...], pieces: list[Piece]) -> str:
+    if len(pieces) <= 1:
         return "not cut"
-    return " x ".join(str(len({shard.offsets[axis] for shard in shards})) for axis in range(len(shape)))
+    return " x ".join(str(len({piece.offsets[axis] for piece in pieces})) for axis in range(len(shape)))
 
 
-def _again(*recipe: Any) -> Checkpoint:
-    return Checkpoint(again(*recipe))
+def _again(framework: Framework, *recipe: Any) -> Checkpoint[Any]:
+    return Checkpoint(again(*recipe), framework)
 
 
+@overload
 def open(
     path: Source,
     strategy: StrPath | None = None,
@@ -283,7 +323,31 @@ def open(
     key_file: StrPath | None = None,
     key_env: str | None = None,
     io: Io = "auto",
-) -> Checkpoint:
+    framework: Literal["numpy"] = "numpy",
+) -> Checkpoint[NDArray[Any]]: ...
+@overload
+def open(
+    path: Source,
+    strategy: StrPath | None = None,
+    *,
+    suffix: str | None = None,
+    group_info: StrPath | Sequence[StrPath] = (),
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    io: Io = "auto",
+    framework: Literal["torch", "mindspore"],
+) -> Checkpoint[Any]: ...
+def open(
+    path: Source,
+    strategy: StrPath | None = None,
+    *,
+    suffix: str | None = None,
+    group_info: StrPath | Sequence[StrPath] = (),
+    key_file: StrPath | None = None,
+    key_env: str | None = None,
+    io: Io = "auto",
+    framework: Framework = "numpy",
+) -> Checkpoint[Any]:
     """Opens a checkpoint as a mapping of tensors.
 
     `path` is a folder with rank folders, a pattern with {rank}, a file, a folder of whole tensors,
@@ -292,15 +356,19 @@ def open(
     reshard.convert. `key_file` or `key_env` name the key of encrypted files, a file or an
     environment variable. `io`: "map" or "pread" decide how files are read; "auto" maps them, but
     for those on network file systems.
+
+    `framework` says what `get_tensor` and `read` of the checkpoint return: NumPy's arrays, or
+    torch's or MindSpore's tensors, each of memory of its own. UnsupportedError where that is not
+    installed.
     """
-    return Checkpoint(
-        Store(
-            path,
-            strategy,
-            suffix=suffix,
-            group_info=group_info,
-            key_file=key_file,
-            key_env=key_env,
-            io=io,
-        )
+    _exchange.check(framework)
+    store = Store(
+        path,
+        strategy,
+        suffix=suffix,
+        group_info=group_info,
+        key_file=key_file,
+        key_env=key_env,
+        io=io,
     )
+    return Checkpoint(store, framework)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _dtypes, _errors, _reshard
+
+Framework = Literal["numpy", "torch", "mindspore"]
 
 # DLPack's (device type, device number).
 CPU = (1, 0)
@@ -40,6 +42,26 @@ def is_installed(framework: str) -> bool:
     if loaded is not None:
         return not hasattr(loaded, "_stand_in_of_reshard")
     return importlib.util.find_spec(framework) is not None
+
+
+def check(framework: Framework) -> None:
+    """What cannot be made of arrays is said before any is read."""
+    if framework not in ("numpy", "torch", "mindspore"):
+        raise _errors.InvalidArgumentError(
+            f"framework: expected 'numpy', 'torch' or 'mindspore', found {framework!r}"
+        )
+    if framework != "numpy" and not is_installed(framework):
+        raise _errors.UnsupportedError(
+            f"framework={framework!r}: {framework} is not installed; install it, or leave"
+            " framework out and take NumPy's arrays"
+        )
+
+
+def made_of(framework: Framework, array: NDArray[Any], dtype_name: str) -> Any:
+    """The array as what `framework` has for it, in the same memory where that can be."""
+    if framework == "torch":
+        return to_torch(array, dtype_name)
+    return to_mindspore(array, dtype_name) if framework == "mindspore" else array
 
 
 def capsule(
@@ -82,10 +104,8 @@ def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
     mindspore: Any = importlib.import_module("mindspore")
     if array.size and (dtype_name in _dtypes._NUMPY or dtype_name == "BFloat16"):
         return mindspore.Tensor.from_numpy(array)
-
-    from mindspore.train.serialization import tensor_to_ms_type
-
-    kind = tensor_to_ms_type.get(dtype_name)
+    types: Any = importlib.import_module("mindspore.train.serialization")
+    kind = types.tensor_to_ms_type.get(dtype_name)
     if kind is None:
         raise _errors.UnsupportedError(
             f"{dtype_name}: this MindSpore has no such element type; as a NumPy array it can be"

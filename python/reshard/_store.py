@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import threading
 import weakref
@@ -51,8 +52,8 @@ class Store:
         else:
             self.path = os.fspath(path)
         self.strategy = None if strategy is None else os.fspath(strategy)
-        given = [group_info] if isinstance(group_info, (str, os.PathLike)) else group_info
-        infos = [os.fspath(info) for info in given]
+        some = [group_info] if isinstance(group_info, (str, os.PathLike)) else group_info
+        infos = [os.fspath(info) for info in some]
         # As another process opens it again: a key goes there as the name of its place.
         self.how: dict[str, Any] = {
             "suffix": suffix,
@@ -71,11 +72,14 @@ class Store:
         }
         # What is no path is said by encode.
         encode(None if isinstance(self.path, dict) else self.path)
-        opened = _errors.call(
-            WORDS,
-            _reshard.Store.open_source,
-            {name: value for name, value in keywords.items() if value is not None},
-        )
+        given = {name: value for name, value in keywords.items() if value is not None}
+        try:
+            opened = _errors.call(WORDS, _reshard.Store.open_source, given)
+        except _errors.MismatchError as error:
+            there = [] if self.strategy else _strategies_at(self.path)
+            if not there:
+                raise
+            raise _errors.MismatchError(f"{error}; there is {', '.join(there)}") from None
         self._opened: _reshard.Store | None = opened
         self.tensors = opened.tensors()
         self.others = opened.others()
@@ -135,6 +139,18 @@ class Store:
         else:
             path = os.path.abspath(path)
         return path, _absolute(self.strategy), how, self.stamp()
+
+
+def _strategies_at(path: str | dict[int, str]) -> list[str]:
+    """What is called strategy in the folder and beside it."""
+    if isinstance(path, dict):
+        return []
+    folders = (path, os.path.dirname(os.path.abspath(path)))
+    return [
+        found
+        for folder in folders
+        for found in sorted(glob.glob(os.path.join(glob.escape(folder), "strategy*")))
+    ]
 
 
 def _absolute(path: Any) -> Any:

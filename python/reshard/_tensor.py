@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _dtypes, _errors, _exchange, _index, _memory
+from . import _dtypes, _errors, _exchange, _index, _jobs, _memory
 from ._inspect import read_strategy
 from ._paths import StrPath
 from ._reports import Layout, Strategy
@@ -22,6 +22,9 @@ Request = tuple[int, list[int], list[int], NDArray[Any]]
 # Of many boxes, what is read before it is put in place.
 _BATCH_BYTES = 32 << 20
 _BATCH_BOXES = 4096
+
+# Of rows that are iterated over, what is read at a time.
+_ITERATED_BYTES = 4 << 20
 
 
 class Shard(NamedTuple):
@@ -210,10 +213,25 @@ class Tensor:
         return True
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[row] for row in range(len(self)))
+        """Rows, of which some are read at a time: each is a view of an array of its neighbours."""
+        rows = len(self)
+        step = max(1, _ITERATED_BYTES * rows // max(1, self.nbytes))
+        return (row for begin in range(0, rows, step) for row in self[begin : begin + step])
 
     def __contains__(self, value: object) -> bool:
         raise TypeError("a tensor is not searched before it is read: use `in t[...]`")
+
+    # Before NumPy's arrays, which would read it.
+    __array_priority__ = 1000.0
+
+    def _not_read(self, *others: object) -> NoReturn:
+        raise TypeError(f"{self.name!r} is computed with once it is read: use t[...]")
+
+    __neg__ = __pos__ = __abs__ = __invert__ = _not_read
+    __lt__ = __le__ = __gt__ = __ge__ = _not_read
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _not_read
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _not_read
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _not_read
 
     def __getitem__(self, index: Any) -> Any:
         """Reads what numpy would select: a new array, or one element. Takes integers, slices,
@@ -223,14 +241,17 @@ class Tensor:
         self._read(chosen, out)
         return out[()] if chosen.is_item else out
 
-    def read(self, index: Any = ..., *, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def read(
+        self, index: Any = ..., *, out: NDArray[Any] | None = None, jobs: int = 1
+    ) -> NDArray[Any]:
         """Reads what `index` selects, into `out` where that is given, and returns the array.
 
-        `out` is C-contiguous and writable, and has the dtype and shape of the result.
+        `out` is C-contiguous and writable, and has the dtype and shape of the result. `jobs`
+        threads read; 0 is all cores.
         """
         chosen = self._select(index)
         out = self.destination(chosen.shape, out)
-        self._read(chosen, out)
+        self._read(chosen, out, _jobs.threads(jobs))
         return out
 
     def destination(
@@ -323,15 +344,18 @@ class Tensor:
     def _in_whole(self, begin: list[int]) -> list[int]:
         return [at + first for at, first in zip(begin, self.offsets)]
 
-    def _read(self, chosen: _index.Selection, out: NDArray[Any]) -> None:
+    def _read(self, chosen: _index.Selection, out: NDArray[Any], jobs: int = 1) -> None:
         store = self._store.opened()
         if chosen.size == 0:
             return
         blocks = list(chosen.blocks())
         if chosen.is_box:
             [block] = blocks
-            begin = self._in_whole(block.begin)
-            _errors.call(WORDS, store.read, self._number, begin, block.extent, _bytes_of(out))
+            request = (self._number, self._in_whole(block.begin), block.extent, _bytes_of(out))
+            if jobs == 1:
+                _errors.call(WORDS, store.read, *request)
+            else:
+                _errors.call(WORDS, store.read_many, [request], jobs, None)
             return
         place = chosen.place(out)
         for some in _batches(blocks, self.itemsize):
@@ -340,7 +364,7 @@ class Tensor:
                 (self._number, self._in_whole(block.begin), block.extent, _bytes_of(box))
                 for block, box in zip(some, boxes)
             ]
-            _errors.call(WORDS, store.read_many, requests, 1, None)
+            _errors.call(WORDS, store.read_many, requests, jobs, None)
             for block, box in zip(some, boxes):
                 # One axis after the other: numpy pairs the elements of two lists.
                 for axis in reversed(range(len(block.taken))):
@@ -378,7 +402,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         closed = self._store.closed
-        shards = 1 if closed else len(self.shards)
+        shards = 1 if closed else len(self.locate())  # which opens nothing, as `shards` may
         cut = f", shards={shards}" if shards > 1 else ""
         begin = f", offsets={self.offsets}" if self._is_slice else ""
         return f"Tensor({self.name!r}, shape={self.shape}, dtype={self.dtype_name}{begin}{cut})"

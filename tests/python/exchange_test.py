@@ -188,6 +188,74 @@ def test_no_array_that_is_handed_out_ends_the_process(typed):
     assert int(out) == 6 * (len(TYPES) + 2)
 
 
+@pytest.mark.parametrize("framework", ["torch", "mindspore"])
+def test_a_framework_that_is_missing_is_said_before_anything_is_read(
+    typed, monkeypatch, framework
+):
+    monkeypatch.setitem(sys.modules, framework, None)
+    with pytest.raises(reshard.UnsupportedError, match=f"^framework='{framework}': .*not installed"):
+        reshard.open("nowhere", framework=framework)
+    with pytest.raises(ValueError, match="^framework: expected 'numpy', 'torch' or 'mindspore'"):
+        reshard.open(typed, framework="jax")
+
+
+def test_a_checkpoint_gives_numpys_arrays_unless_told_otherwise(typed):
+    checkpoint = reshard.open(typed)
+    assert type(checkpoint.get_tensor("Float32")) is np.ndarray
+    assert {type(array) for array in checkpoint.read().values()} == {np.ndarray}
+
+
+def test_a_checkpoint_gives_torchs_tensors(typed, samples):
+    pytest.importorskip("torch")
+    in_a_child(
+        """
+        import pickle, sys, numpy as np, torch, reshard
+        for arguments in (sys.argv[1:2], (sys.argv[2], sys.argv[2] + "/strategy")):
+            ckpt = reshard.open(*arguments, framework="torch")
+            for name, tensor in [*ckpt.read().items(), *((n, ckpt.get_tensor(n)) for n in ckpt)]:
+                assert type(tensor) is torch.Tensor and tuple(tensor.shape) == ckpt[name].shape
+                tensor.zero_()
+            name = next(iter(ckpt))
+            out = np.empty(ckpt[name].shape, ckpt[name].dtype)
+            tensor = ckpt.read(out={name: out})[name]
+            assert tensor.data_ptr() == out.ctypes.data and out.tobytes() == ckpt[name][...].tobytes()
+            assert type(ckpt[name][...]) is np.ndarray
+            assert type(pickle.loads(pickle.dumps(ckpt)).get_tensor(name)) is torch.Tensor
+            assert type(ckpt.rank(0).get_tensor(name)) is torch.Tensor
+        """,
+        typed,
+        samples / "ckpt_8",
+    )
+
+
+def test_a_checkpoint_gives_mindspores_tensors(typed, samples):
+    pytest.importorskip("mindspore")
+    in_a_child(
+        """
+        import pickle, sys, numpy as np, mindspore, reshard
+        ckpt = reshard.open(sys.argv[1], sys.argv[1] + "/strategy", framework="mindspore")
+        for name, tensor in [*ckpt.read().items(), *((n, ckpt.get_tensor(n)) for n in ckpt)]:
+            assert isinstance(tensor, mindspore.Tensor), name
+            assert tuple(tensor.shape) == ckpt[name].shape and str(tensor.dtype) == ckpt[name].dtype_name
+            assert tensor.get_bytes() == ckpt[name][...].tobytes(), name
+        name = next(name for name, t in ckpt.items() if t.dtype_name == "Float32" and t.ndim)
+        tensor = ckpt.get_tensor(name)
+        tensor[...] = 0.0
+        assert type(ckpt[name][...]) is np.ndarray and ckpt[name][...].any()
+        for other in (pickle.loads(pickle.dumps(ckpt)), ckpt.rank(0)):
+            assert isinstance(other.get_tensor(name), mindspore.Tensor)
+        # What this MindSpore has no type for is an array of NumPy's.
+        typed = reshard.open(sys.argv[2], framework="mindspore")
+        try:
+            assert typed.get_tensor("Float8E4M3FN").get_bytes() == typed["Float8E4M3FN"][...].tobytes()
+        except reshard.UnsupportedError as error:
+            assert "framework='numpy'" in str(error), error
+        """,
+        samples / "ckpt_8",
+        typed,
+    )
+
+
 def test_torch_gets_memory_that_it_may_write_to(typed, samples):
     pytest.importorskip("torch")
     in_a_child(

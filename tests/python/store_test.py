@@ -3,6 +3,7 @@
 import errno
 import gc
 import multiprocessing
+import operator
 import os
 import pathlib
 import pickle
@@ -15,6 +16,8 @@ import threading
 import numpy as np
 import pytest
 import reshard
+
+GOLDEN_FILES = pathlib.Path(__file__).parents[1] / "golden" / "data" / "apis" / "files"
 
 
 @pytest.fixture
@@ -197,6 +200,50 @@ def test_out_has_to_fit(ckpt, make):
         tensor.read(out=closed_to_writes)
 
 
+@pytest.mark.parametrize("bytes_at_a_time", [1, 128 * 7, 1 << 20])
+def test_rows_are_iterated_over_some_at_a_time(ckpt, monkeypatch, bytes_at_a_time):
+    monkeypatch.setattr(reshard._tensor, "_ITERATED_BYTES", bytes_at_a_time)
+    tensor = ckpt["lm_head.weight"]
+    array = tensor.numpy()
+    rows = list(tensor)
+    assert [row.tobytes() for row in rows] == [row.tobytes() for row in array]
+    together = max(1, bytes_at_a_time // 128)
+    assert len({id(row.base) for row in rows}) == -(-256 // together)
+    norm = ckpt["model.norm_out.weight"]
+    assert [x.tobytes() for x in norm] == [x.tobytes() for x in norm.numpy()]
+    scalar = reshard.open(GOLDEN_FILES / "dtypes.ckpt")["flag"]
+    with pytest.raises(TypeError, match="without dimensions"):
+        iter(scalar)
+
+
+@pytest.mark.parametrize("jobs", [0, 1, 3])
+def test_one_is_read_by_several_threads(ckpt, jobs):
+    tensor = ckpt["lm_head.weight"]
+    assert tensor.read(jobs=jobs).tobytes() == tensor.numpy().tobytes()
+    assert tensor.read([3, 250, 7], jobs=jobs).tobytes() == tensor.numpy()[[3, 250, 7]].tobytes()
+    with pytest.raises(ValueError, match="jobs"):
+        tensor.read(jobs=-1)
+
+
+def test_a_tensor_is_not_computed_with_before_it_is_read(ckpt):
+    tensor = ckpt["adam_m.lm_head.weight"]
+    array = tensor.numpy()
+    operators = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge")
+    for name in operators:
+        compute = getattr(operator, name)
+        for sides in ((tensor, 2), (2, tensor), (tensor, array), (array, tensor)):
+            with pytest.raises(TypeError, match=r"use t\[...\]"):
+                compute(*sides)
+    for name in ("neg", "pos", "abs", "invert"):
+        with pytest.raises(TypeError, match=r"use t\[...\]"):
+            getattr(operator, name)(tensor)
+    with pytest.raises(TypeError, match=r"use t\[...\]"):
+        array.T @ tensor
+    with pytest.raises(TypeError, match=r"t\[...\]"):
+        1 in tensor
+    assert tensor and tensor == tensor and not tensor == array.tolist()
+
+
 @pytest.mark.parametrize("jobs", [None, 0, 1, 3])
 def test_many_are_read_at_once(ckpt, monkeypatch, jobs):
     monkeypatch.setattr("reshard._jobs._PIECE_BYTES", 1000)  # most are read in parts
@@ -314,9 +361,15 @@ def test_errors_are_of_the_classes_that_people_catch(samples, tmp_path):
         reshard.open("a\0b")
     with pytest.raises(TypeError):
         reshard.open(3)
-    with pytest.raises(reshard.Error) as found:
+    with pytest.raises(reshard.MismatchError) as found:
         reshard.open(samples / "ckpt_8")
     assert "`" not in str(found.value)
+    # Where one could be is said, too; beside the folder as in it.
+    assert str(found.value).endswith(f"; there is {samples / 'ckpt_8' / 'strategy'}")
+    (tmp_path / "strategy_8.ckpt").touch()
+    (tmp_path / "ckpt").symlink_to(samples / "ckpt_8")
+    with pytest.raises(reshard.MismatchError, match=f", {tmp_path / 'strategy_8.ckpt'}$"):
+        reshard.open(tmp_path / "ckpt")
 
 
 def test_options_are_named_as_keywords():
@@ -465,7 +518,7 @@ def test_a_source_may_be_the_files_of_ranks_and_be_read_in_either_way(samples):
     for how in ("auto", "map", "pread"):
         opened = reshard.open(files, strategy, io=how)
         assert opened["lm_head.weight"][...].tobytes() == expected
-        assert opened.step == "1_100" and opened.metadata() == {"step": "1_100"}
+        assert opened.step == "1_100" and opened.metadata() == {"format": "ckpt", "step": "1_100"}
         again = pickle.loads(pickle.dumps(opened["lm_head.weight"]))
         assert again[...].tobytes() == expected
     with pytest.raises(ValueError, match="io"):
@@ -553,6 +606,26 @@ def test_texts_and_map_tensors_are_beside_the_tensors(tmp_path):
     found = opened.map_tensors["table"]
     assert [a.tolist() for a in found.keys + found.status] == [[7, 9], [1, 2]]
     assert found.values[0].dtype == np.float32 and found.values[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_metadata_and_inspection_are_of_the_files_that_are_read(ckpt, tmp_path):
+    report = ckpt.inspect()
+    assert [file.rank for file in report.checkpoints] == [None] * 8 and report.totals.files == 8
+    for extension in ("ckpt", "safetensors"):
+        path = GOLDEN_FILES / f"crc.{extension}"
+        opened = reshard.open(path)
+        [file] = opened.inspect().checkpoints
+        assert opened.metadata() == {"format": extension, "crc": str(file.crc)} and file.crc
+    opened.close()
+    with pytest.raises(ValueError, match="closed"):
+        opened.inspect()
+
+
+def test_a_table_in_a_notebook_opens_nothing(samples, tmp_path):
+    shutil.copytree(samples / "ckpt_8", tmp_path / "ckpt")
+    opened = reshard.open(tmp_path / "ckpt", tmp_path / "ckpt" / "strategy")
+    shutil.rmtree(tmp_path / "ckpt")
+    assert opened._repr_html_().count("<tr>") == 21
 
 
 def test_reprs_say_what_a_thing_is(ckpt, full):

@@ -65,3 +65,15 @@ def look(folder: pathlib.Path) -> None:
     print(strategy.meaning, [layout.device_matrix for layout in strategy.parameters])
     for rank, ranks in reshard.all_source_ranks(src_strategy=folder / "strategy"):
         print(rank, ranks)
+
+
+def frameworks(folder: pathlib.Path) -> None:
+    # What get_tensor and read return; t[...] is always NumPy's.
+    numbers: dict[str, NDArray[Any]] = reshard.open(folder).read()
+    checkpoint = reshard.open(folder, framework="torch")
+    print(len(numbers), checkpoint.get_tensor("w"), checkpoint["w"][0])
+
+
+def count(checkpoint: reshard.Checkpoint) -> int:
+    array: NDArray[Any] = checkpoint.get_tensor("w")
+    return array.size
