@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _calls, _errors, _reshard
@@ -197,31 +200,59 @@ def transform_checkpoint_by_rank(
             f"{call}: checkpoint_files_map: target rank {rank} needs source ranks"
             f" {needed}; the map has no file for {missing}"
         )
-    folder = os.path.dirname(os.path.abspath(output))
-    os.makedirs(folder, exist_ok=True)
-    hidden = tempfile.mkdtemp(prefix=".reshard-", dir=folder)
-    try:
-        with _check.of_strategies(src_strategy, dst_strategy):
-            report = _calls.convert(
-                files,
-                os.path.join(hidden, "made"),
-                src_strategy=src_strategy,
-                dst_strategy=dst_strategy,
-                format="ckpt",
-                rank=None if dst_strategy is None else [rank],
-                include=include,
-                exclude=exclude,
-                rename=rename,
-                unmatched=unmatched,
-                memory_limit=memory_limit,
-                jobs=jobs,
-                progress=progress,
-                cancel=cancel,
-            )
+    with _staging(output) as hidden, _check.of_strategies(src_strategy, dst_strategy):
+        report = _calls.convert(
+            files,
+            os.path.join(hidden, "made"),
+            src_strategy=src_strategy,
+            dst_strategy=dst_strategy,
+            format="ckpt",
+            rank=None if dst_strategy is None else [rank],
+            include=include,
+            exclude=exclude,
+            rename=rename,
+            unmatched=unmatched,
+            memory_limit=memory_limit,
+            jobs=jobs,
+            progress=progress,
+            cancel=cancel,
+        )
         [made] = report.files
         os.replace(os.path.join(hidden, "made", made.path), output)
+
+
+@contextlib.contextmanager
+def _staging(output: str) -> Iterator[str]:
+    """A folder beside the file to be, so that it can be renamed; durable if that was done.
+
+    What calls for the same file left when they were killed goes: nobody holds its lock.
+    """
+    folder, name = os.path.split(os.path.abspath(output))
+    os.makedirs(folder, exist_ok=True)
+    prefix = f".{name[:200]}.reshard-"
+    for left in glob.glob(os.path.join(glob.escape(folder), glob.escape(prefix) + "*")):
+        with contextlib.suppress(OSError), _open_folder(left) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left)
+    hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
+    try:
+        with _open_folder(hidden) as lock:
+            with contextlib.suppress(OSError):  # network file systems may not lock folders
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield hidden
+        with _open_folder(folder) as named:
+            os.fsync(named)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _open_folder(path: str) -> Iterator[int]:
+    found = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield found
+    finally:
+        os.close(found)
 
 
 def merge_pipeline_strategys(src_strategy_dirs: StrPath, dst_strategy_file: StrPath) -> None:
