@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tests" / "python" / "data" / "examples.txt"
 MINORS = range(10, 20)
 MOST_WHEEL_BYTES = 8 << 20
+# Of manylinux_2_35: Debian 12, where it is built, and Ubuntu 22.04.
+NEWEST_SYMBOLS = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}
 
 RUN_EXAMPLES = """
 import doctest, importlib.metadata, sys
@@ -91,16 +94,31 @@ def build(python, scratch):
     return wheel
 
 
+def numbers(version):
+    return tuple(int(part) for part in version.split("."))
+
+
+def check_symbols(binary):
+    said = run("objdump", "--dynamic-syms", binary)
+    newest = {}
+    for kind, most in NEWEST_SYMBOLS.items():
+        newest[kind] = max(map(numbers, re.findall(rf"\b{kind}_([0-9.]+)", said)))
+        # What is built on a newer system is for newer systems.
+        assert newest[kind] <= most or numbers(platform.libc_ver()[1]) > (2, 36), (binary, newest)
+    return newest
+
+
 def check_wheel(wheel, scratch):
     assert "-cp310-abi3-linux_" in wheel.name, wheel.name
     assert wheel.stat().st_size < MOST_WHEEL_BYTES, wheel.stat().st_size
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         [module] = [name for name in names if name.endswith("_reshard.abi3.so")]
-        archive.extract(module, scratch)
+        [program] = [name for name in names if name.endswith("/scripts/reshard")]
+        symbols = [check_symbols(archive.extract(name, scratch)) for name in (module, program)]
+    print(f"newest symbols of module and program: {symbols}", flush=True)
     for needed in ("reshard/py.typed", "reshard/_reshard.pyi", "reshard/mindspore/__init__.py"):
         assert needed in names, needed
-    assert any(name.endswith("/scripts/reshard") for name in names), names
     assert not [name for name in names if name.endswith((".h", ".cmake", ".a"))], names
     symbols = run("nm", "--dynamic", "--defined-only", scratch / module).splitlines()
     assert [symbol.split()[-1] for symbol in symbols] == ["PyInit__reshard"], symbols[:20]

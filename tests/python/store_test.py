@@ -586,6 +586,112 @@ def stored(type, dims, content):
     return b"".join(message(1, d) for d in dims) + message(2, type.encode()) + message(3, content)
 
 
+# What MindSpore's files hold, and NumPy's dtype, or that of ml_dtypes; bytes where neither has one.
+DTYPES = {
+    **{name: name.lower() for name in ("Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32")},
+    **{name: name.lower() for name in ("Int64", "UInt64", "Float16", "Float32", "Float64", "Bool")},
+    **{name: name.lower() for name in ("Complex64", "Complex128", "BFloat16")},
+    "Float8E4M3FN": "float8_e4m3fn",
+    "Float8E5M2": "float8_e5m2",
+    "Int4": "uint8",
+    "HiFloat8": "uint8",
+}
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    """A file with a matrix, a scalar and an empty tensor of each element type, and their bytes."""
+    import ml_dtypes
+
+    rng = random.Random(7)
+    entries, expected = [], {}
+    for name, numpy_name in DTYPES.items():
+        dtype = np.dtype(getattr(ml_dtypes, numpy_name, numpy_name))
+        for shape in ((3, 4), (), (0, 2)):
+            count = int(np.prod(shape))
+            # Of a bool each byte is 0 or 1.
+            content = bytes(rng.randrange(2) for _ in range(count * dtype.itemsize))
+            entries.append((f"{name}{shape}", stored(name, shape, content)))
+            expected[f"{name}{shape}"] = np.frombuffer(content, dtype).reshape(shape)
+    path = tmp_path_factory.mktemp("typed") / "typed-1_1.ckpt"
+    path.write_bytes(
+        b"".join(
+            message(1, message(1, name.encode()) + message(2, tensor)) for name, tensor in entries
+        )
+    )
+    return path, expected
+
+
+def test_every_element_type_keeps_its_bytes_and_says_what_may_be_written_to(typed):
+    path, expected = typed
+    checkpoint = reshard.open(path)
+    assert list(checkpoint) == list(expected)
+    together = checkpoint.read()
+    for name, array in expected.items():
+        tensor = checkpoint[name]
+        assert name.startswith(tensor.dtype_name) and tensor.dtype == array.dtype != object
+        assert tensor.shape == array.shape and tensor.nbytes == array.nbytes
+        copies = [tensor[...], tensor.numpy(), tensor.read(), np.asarray(tensor), together[name]]
+        views = [tensor.mapped[...]]
+        if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+            views.append(np.asarray(tensor, copy=False))
+        for found in [*copies, *views]:
+            assert found.dtype == array.dtype and found.shape == array.shape, name
+            assert found.tobytes() == array.tobytes(), name
+        assert all(found.flags.writeable and found.flags.c_contiguous for found in copies), name
+        assert tensor.size == 0 or not any(view.flags.writeable for view in views), name
+
+
+def test_scalars_and_empty_tensors_are_indexed_as_numpys_are(typed):
+    path, expected = typed
+    checkpoint = reshard.open(path)
+    for name, array in expected.items():
+        if array.ndim == 0:
+            indices = [(), ..., None, (None, ...), (..., None)]
+        elif array.size == 0:
+            indices = [..., np.s_[:], np.s_[0:0], np.s_[:, 1], np.s_[::-1, None], [], (..., 0)]
+        else:
+            continue
+        for index in indices:
+            found, wanted = checkpoint[name][index], array[index]
+            assert np.shape(found) == np.shape(wanted), (name, index)
+            assert np.asarray(found).tobytes() == wanted.tobytes(), (name, index)
+            assert isinstance(found, np.ndarray) == isinstance(wanted, np.ndarray), (name, index)
+        for index in (0, np.s_[:, :, :], [3]):
+            with pytest.raises(IndexError):
+                array[index]
+            with pytest.raises(IndexError):
+                checkpoint[name][index]
+
+
+def test_random_layouts_are_one_tensor(full, tmp_path):
+    seed = int(os.environ.get("RESHARD_TEST_SEED", random.randrange(1 << 30)))
+    rng = random.Random(seed)
+    whole = reshard.open(full)
+    for number in range(4):
+        devices = rng.choice([2, 4, 8])
+        parameters = []
+        for name, tensor in whole.items():
+            cuts, left = [], devices
+            for size in tensor.shape:
+                cuts.append(rng.choice([n for n in (1, 2, 4, 8) if left % n == 0 and size % n == 0]))
+                left //= cuts[-1]
+            parameters.append({"parameter": name, "cuts": cuts})
+        strategy = tmp_path / f"{number}.json"
+        spec = {"devices": devices, "parameters": parameters}
+        reshard.make_strategy(spec, strategy, from_=full)
+        reshard.convert(full, tmp_path / str(number), dst_strategy=strategy, progress=False)
+        cut = reshard.open(tmp_path / str(number), strategy)
+        assert cut.ranks == list(range(devices)) and list(cut) == list(whole)
+        for name in rng.sample(list(whole), 20):
+            array = whole[name].numpy()
+            for index in [(...,), *(random_index(rng, array.shape) for _ in range(4))]:
+                found = np.asarray(cut[name][index])
+                said = f"seed {seed}: layout {number}: {name}{list(array.shape)}[{index}]"
+                assert found.shape == np.shape(array[index]), said
+                assert found.tobytes() == array[index].tobytes(), said
+
+
 def test_texts_and_map_tensors_are_beside_the_tensors(tmp_path):
     numbers = np.arange(6, dtype=np.float32)
     keys, status = np.array([7, 9], np.int32), np.array([1, 2], np.int32)
