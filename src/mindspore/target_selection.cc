@@ -11,6 +11,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {
@@ -19,6 +20,10 @@ using Fate = ConversionRule::Fate;
 
 // What is held of a name while parameters are selected: it is in several lists and sets.
 constexpr uint64_t kOfName = 320;
+
+// So many files are looked into side by side: mostly that waits for the disk.
+constexpr size_t kManyFiles = 64;
+constexpr size_t kThreadsLooking = 8;
 
 // All of `names` have layouts.
 void PutInOrderOf(const StrategyStage& layouts, std::vector<std::string>& names) {
@@ -64,6 +69,16 @@ Result<std::vector<std::string>> MindSporeTarget::NamesInOrder(int64_t rank) con
 
 Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     const std::vector<int64_t>& locals, int64_t stage, int64_t target_stage) const {
+  if (locals.size() >= kManyFiles) {
+    const auto look = [&](size_t i, const std::stop_token& /*stop*/) {
+      return source().TableIdOf(stage, locals[i]).status();
+    };
+    // What goes wrong here does so again below, where it is known whether it matters. The first
+    // file's table is there before, as the others mostly have the same.
+    if (look(0, {}).ok()) {
+      static_cast<void>(RunWorkers(kThreadsLooking, locals.size(), look, std::stop_token()));
+    }
+  }
   std::vector<std::string> names;
   uint64_t last = 0;
   for (const int64_t local : locals) {

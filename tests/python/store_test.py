@@ -692,6 +692,29 @@ def test_random_layouts_are_one_tensor(full, tmp_path):
                 assert found.tobytes() == array[index].tobytes(), said
 
 
+def test_many_files_are_opened_side_by_side_and_one_damaged_is_named(tmp_path):
+    program = pathlib.Path(os.environ["RESHARD_BIN"])
+    shape = ["--layers", "1", "--hidden", "128", "--ffn", "128", "--vocab", "128", "--tp", "128"]
+    subprocess.run([program / "reshard-gen", "many", *shape], cwd=tmp_path, check=True)
+    strategy = tmp_path / "many" / "strategy"
+    opened = reshard.open(tmp_path / "many", strategy)
+    reshard.convert(tmp_path / "many", tmp_path / "whole", src_strategy=strategy)
+    whole = reshard.open(tmp_path / "whole" / "rank_0" / "checkpoint_0.ckpt")
+    assert opened.ranks == list(range(128)) and list(opened) == list(whole)
+    assert opened["lm_head.weight"][...].tobytes() == whole["lm_head.weight"][...].tobytes()
+    for rank in (7, 90, 93):
+        [file] = (tmp_path / "many" / f"rank_{rank}").glob("*.ckpt")
+        file.chmod(0o600)
+        file.write_bytes(b"\xff" * 50)
+    said = set()
+    for _ in range(10):
+        with pytest.raises(reshard.CorruptError) as found:
+            reshard.open(tmp_path / "many", strategy)
+        said.add(str(found.value))
+    [one] = said
+    assert "/rank_93/" in one
+
+
 def test_texts_and_map_tensors_are_beside_the_tensors(tmp_path):
     numbers = np.arange(6, dtype=np.float32)
     keys, status = np.array([7, 9], np.int32), np.array([1, 2], np.int32)
