@@ -105,6 +105,18 @@ def test_parameters_have_the_values_of_the_file(full):
         assert parameter.get_bytes() == checkpoint[name].numpy().tobytes()
 
 
+@pytest.mark.parametrize("jobs", (0, 1, 3))
+def test_so_many_threads_load_the_same(full, monkeypatch, jobs):
+    seen = []
+    run = reshard._jobs.run
+    monkeypatch.setattr(reshard._jobs, "run", lambda tasks, n: (seen.append(n), run(tasks, n)))
+    parameters = ms.load_checkpoint(full, framework="numpy", jobs=jobs)
+    expected = ms.load_checkpoint(full, framework="numpy")
+    assert seen == [jobs, None] and list(parameters) == list(expected)
+    for name, parameter in parameters.items():
+        assert parameter.get_bytes() == expected[name].get_bytes()
+
+
 @pytest.mark.parametrize("dtype", (np.float32, ml_dtypes.bfloat16, np.bool_))
 def test_a_large_parameter_has_writable_memory_of_its_own(dtype, tmp_path):
     values = np.arange(5 << 20).reshape(5, -1).astype(dtype)
@@ -222,8 +234,12 @@ def test_keywords_of_convert_are_taken(samples, tmp_path):
         samples / "ckpt_8" / "strategy",
         include="lm_head.weight",
         rename={"lm_head.weight": "head"},
+        no_checksum=True,
+        report=tmp_path / "page.html",
         jobs=1,
     )
+    assert "Conversion report" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "checksums.xxh128").exists() and (tmp_path / "manifest.json").exists()
     assert list(ms.load_checkpoint(tmp_path / "rank_0" / "p0.ckpt")) == ["head"]
 
 

@@ -166,12 +166,13 @@ def load_checkpoint(
     *,
     framework: Framework = "auto",
     verify: bool = True,
+    jobs: int | None = None,
 ) -> dict[str, Any]:
     """Returns the Parameters of a file by name, in its order; texts as str.
 
     With MindSpore they are its own and share the memory that the file was read into; without they
     are light ones (`framework`). A CRC that the file states is checked, whatever `crc_check` says;
-    `verify=False` leaves that out.
+    `verify=False` leaves that out. `jobs` threads read, as for reshard.verify.
     """
     call = "load_checkpoint"
     specified = _prefixes("specify_prefix", specify_prefix)
@@ -224,7 +225,7 @@ def load_checkpoint(
         reads += _reads(store, number, array)
         parameters[name] = array
         dtype_names[name] = dtype_name
-    _jobs.run(reads, None)
+    _jobs.run(reads, jobs)
     reads.clear()
     for name, dtype_name in dtype_names.items():
         parameters[name] = _parameter.make(mindspore, parameters[name], dtype_name, name)
@@ -290,6 +291,7 @@ def load_segmented_checkpoints(
     *,
     framework: Framework = "auto",
     verify: bool = True,
+    jobs: int | None = None,
 ) -> dict[str, Any]:
     """Returns the Parameters of all .ckpt files in a folder, part2 before part10."""
     call = "load_segmented_checkpoints"
@@ -311,6 +313,7 @@ def load_segmented_checkpoints(
                 choice_func,
                 framework=framework,
                 verify=verify,
+                jobs=jobs,
             )
         )
     return parameters
