@@ -18,7 +18,7 @@ from ._exchange import Framework
 from ._inspect import inspect
 from ._paths import StrPath
 from ._progress import Event, ProgressChoice, Watch
-from ._reports import InspectReport, Layout
+from ._reports import InspectReport, Layout, size_in_words
 from ._store import WORDS, Io, Source, Store, again
 from ._tensor import Piece, Tensor
 
@@ -264,7 +264,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
     def __repr__(self) -> str:
         if self.closed:
             return f"Checkpoint({self.path!r}, closed)"
-        return f"Checkpoint({self.path!r}, {len(self)} tensors, {_size(self.nbytes)})"
+        return f"Checkpoint({self.path!r}, {len(self)} tensors, {size_in_words(self.nbytes)})"
 
     def _repr_html_(self) -> str:
         """A table of the first tensors, for notebooks. Opens no files."""
@@ -281,7 +281,7 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
                     self[name].dtype_name,
                     str(list(self[name].shape)),
                     _cut(self[name].shape, self[name].locate()),
-                    _size(self[name].nbytes),
+                    size_in_words(self[name].nbytes),
                 )
             )
             + "</tr>"
@@ -297,10 +297,6 @@ class Checkpoint(Mapping[str, Tensor], Generic[Array]):
 
 # Rows of a table in a notebook.
 _MOST_ROWS = 20
-
-
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 / 20 else f"{nbytes / 2**10:.1f} KiB"
 
 
 def _cut(shape: tuple[int, ...], pieces: list[Piece]) -> str:

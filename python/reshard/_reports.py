@@ -17,6 +17,17 @@ from ._guards import is_list, is_mapping, is_tuple
 R = TypeVar("R")
 
 
+def size_in_words(count: float) -> str:
+    """A number of bytes, such as "1.1 MiB"."""
+    if count < 1024:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:.1f} TiB"
+
+
 class Result:
     """Base of all results and their parts."""
 
@@ -259,6 +270,22 @@ class PlanReport(Report):
     sample: ReplicaSample | None
     warnings: tuple[WarningMessage, ...]
     notes: tuple[str, ...]
+
+    def explain(self) -> str:
+        """The plan in words, some lines, with its warnings and notes."""
+        free = "not known" if self.space_free is None else size_in_words(self.space_free)
+        lines = [
+            f"files: {len(self.targets)}, out of {len(self.sources)} of the source",
+            f"parameters: {self.parameters}, left out: {self.left_out}, renamed: {self.renamed}",
+            f"bytes: {size_in_words(self.bytes_read)} read, {size_in_words(self.bytes_written)}"
+            f" written; runs: {self.runs.count}, of {size_in_words(self.runs.mean)} on average",
+            f"memory: about {size_in_words(self.memory_bytes)} of at most"
+            f" {size_in_words(self.memory_limit)}",
+            f"space: {size_in_words(self.space_needed)} needed, free: {free}",
+            *(f"warning: {warning.message}" for warning in self.warnings),
+            *(f"note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)

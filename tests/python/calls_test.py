@@ -116,6 +116,21 @@ def test_a_conversion_is_the_programs(samples, strategies, tmp_path, choice):
         assert (tmp_path / "ours" / file.path).read_bytes() == (tmp_path / "theirs" / file.path).read_bytes()
 
 
+def test_a_plan_is_said_in_words(samples, strategies, tmp_path):
+    plan = reshard.plan(
+        samples / "ckpt_8", tmp_path / "out", **strategies, include=["lm_head.weight", "nothing"]
+    )
+    lines = plan.explain().splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        *("files", "parameters", "bytes", "memory", "space"),
+        *["warning"] * len(plan.warnings),
+        *["note"] * len(plan.notes),
+    ]
+    assert "left out: 64" in lines[1] and plan.warnings and '"nothing"' in lines[5]
+    sizes = {0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 19: "1.5 MiB", 5 << 40: "5.0 TiB"}
+    assert {count: reshard._reports.size_in_words(count) for count in sizes} == sizes
+
+
 def test_mappings_stand_for_files(samples, strategies, tmp_path):
     names = {"lm_head.weight": "head.weight", "patterns": {"model.*": "m.*"}}
     (tmp_path / "names.json").write_text(json.dumps(names))
