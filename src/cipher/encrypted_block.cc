@@ -125,14 +125,12 @@ class Decryption {
     return made;
   }
 
-  // As many bytes of `cipher` as `plain` has, which may be the same; of CBC whole units. At most
-  // kStepBytes. Returns whether that went well. May be abandoned midway, as no further call is
-  // made.
-  bool Update(const std::byte* cipher, std::span<std::byte> plain) {
+  // In place; of CBC whole units. At most kStepBytes. Returns whether that went well.
+  bool Update(std::span<std::byte> bytes) {
     int length = 0;
-    return EVP_DecryptUpdate(context_.get(), Unsigned(plain.data()), &length, Unsigned(cipher),
-                             static_cast<int>(plain.size())) == 1 &&
-           length == static_cast<int>(plain.size());
+    return EVP_DecryptUpdate(context_.get(), Unsigned(bytes.data()), &length,
+                             Unsigned(bytes.data()), static_cast<int>(bytes.size())) == 1 &&
+           length == static_cast<int>(bytes.size());
   }
 
  private:
@@ -163,21 +161,9 @@ class TagOfCipher {
   // At most kStepBytes; whole units but for the last. As Decryption::Update.
   bool Update(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
-    while (!bytes.empty()) {
-      const std::span part = bytes.first(std::min(bytes.size(), kAskedAhead));
-      bytes = bytes.subspan(part.size());
-      // Faster than memory follows: OpenSSL does not ask for it ahead, and processors not beyond a
-      // page.
-      for (size_t i = 0; i < std::min(bytes.size(), kAskedAhead); i += kLineBytes) {
-        __builtin_prefetch(bytes.data() + i, 0, 2);
-      }
-      int length = 0;
-      if (EVP_EncryptUpdate(context_.get(), nullptr, &length, Unsigned(part.data()),
-                            static_cast<int>(part.size())) != 1) {
-        return false;
-      }
-    }
-    return true;
+    int length = 0;
+    return EVP_EncryptUpdate(context_.get(), nullptr, &length, Unsigned(bytes.data()),
+                             static_cast<int>(bytes.size())) == 1;
   }
 
   // `zeros`: a unit of zeros, encrypted with the key.
@@ -197,9 +183,6 @@ class TagOfCipher {
   }
 
  private:
-  static constexpr size_t kAskedAhead = size_t{32} << 10;
-  static constexpr size_t kLineBytes = 64;
-
   TagOfCipher() : context_(EVP_CIPHER_CTX_new()) {}
 
   CipherContext context_;
@@ -382,17 +365,14 @@ Status BlockCipher::Authenticate(const EncryptedBlock& block, const CipherBytes&
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(step);
   for (size_t at = 0; at < block.cipher_bytes; at += step) {
     const std::span bytes(buffer.get(), std::min(step, block.cipher_bytes - at));
-    bool is_ok = false;
-    RESHARD_RETURN_IF_ERROR(cipher(at, bytes, [&](const std::byte* found) {
-      is_ok = tag.Update({found, bytes.size()});
-    }));
-    if (!is_ok) return OpenSslError();
+    RESHARD_RETURN_IF_ERROR(cipher(at, bytes));
+    if (!tag.Update(bytes)) return OpenSslError();
   }
   constexpr GcmUnit kZeros{};
   GcmUnit zeros{};
   RESHARD_ASSIGN_OR_RETURN(Decryption encryption,  // CTR is its own inverse
                            Decryption::Begin(algorithms_->part.get(), *key_, kZeros.data()));
-  if (!encryption.Update(zeros.data(), zeros)) return OpenSslError();
+  if (!encryption.Update(zeros)) return OpenSslError();
   const Result<GcmUnit> found = tag.Finish(zeros);
   OPENSSL_cleanse(zeros.data(), zeros.size());
   RESHARD_RETURN_IF_ERROR(found.status());
@@ -413,10 +393,7 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
       nonce[kGcmNonceBytes + i] = static_cast<std::byte>(counter >> (24 - 8 * i));
     }
   } else if (first > 0) {
-    std::array<std::byte, kCipherUnit> buffer;
-    RESHARD_RETURN_IF_ERROR(cipher(first - kCipherUnit, buffer, [&nonce](const std::byte* found) {
-      std::memcpy(nonce.data(), found, nonce.size());
-    }));
+    RESHARD_RETURN_IF_ERROR(cipher(first - kCipherUnit, nonce));
   }
   RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
                            Decryption::Begin(algorithms_->part.get(), *key_, nonce.data()));
@@ -434,10 +411,8 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
     // A buffer for the first step is as large as any that follows.
     const std::span bytes =
         is_wanted ? plain.subspan(at - offset, length) : std::span(buffer.get(), length);
-    bool is_ok = false;
-    RESHARD_RETURN_IF_ERROR(cipher(
-        at, bytes, [&](const std::byte* found) { is_ok = decryption.Update(found, bytes); }));
-    if (!is_ok) return OpenSslError();
+    RESHARD_RETURN_IF_ERROR(cipher(at, bytes));
+    if (!decryption.Update(bytes)) return OpenSslError();
     if (!is_wanted) {
       const uint64_t from = std::max(at, offset);
       std::memcpy(plain.data() + (from - offset), bytes.data() + (from - at),

@@ -47,12 +47,8 @@ struct EncryptedBlock {
 Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
                                         uint64_t left);
 
-// Calls use(bytes) with as many cipher bytes of a block as `buffer` has, from an offset on from the
-// first of them: in the buffer, where they were copied, or elsewhere. A fault may abandon `use`
-// midway, which therefore takes no lock and makes nothing that has to go (fault_guard.h).
-using UseBytes = std::function<void(const std::byte* bytes)>;
-using CipherBytes =
-    std::function<Status(uint64_t offset, std::span<std::byte> buffer, const UseBytes& use)>;
+// Copies as many cipher bytes of a block as `buffer` has, from an offset on from the first of them.
+using CipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> buffer)>;
 
 // Decrypts blocks of one mode with one key. Errors of all functions: those of `cipher`, and
 // kInternal for those of OpenSSL. kCorrupt for a block that does not fit the key; the message says

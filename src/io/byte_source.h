@@ -91,6 +91,8 @@ class ByteSource {
     return Residency::kAllCached;
   }
   virtual bool DropCached(ByteRange /*range*/) const { return false; }
+  // Of what drops its pages by itself: whether these bytes are made of none but cached ones.
+  virtual bool IsCached(ByteRange /*range*/) const { return false; }
 
  protected:
   ByteSource() = default;

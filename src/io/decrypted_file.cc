@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstring>
 #include <functional>
 #include <string_view>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
-#include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
 
 namespace reshard {
@@ -22,11 +20,20 @@ namespace {
 constexpr std::string_view kTrailerBegin = "crc_num";
 constexpr uint64_t kTrailerBytes = 17;
 
-uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+// As LocalFile::FindUncached, of any number of bytes. Returns whether the kernel told of all.
+bool ForEachUncached(const LocalFile& file, ByteRange pages,
+                     const std::function<void(ByteRange)>& visit) {
+  bool is_told = true;
+  for (uint64_t at = pages.offset; at < pages.end(); at += kMostResidencyBytes) {
+    const ByteRange part{at, std::min(kMostResidencyBytes, pages.end() - at)};
+    is_told = file.FindUncached(part, visit) != Residency::kUnknown && is_told;
+  }
+  return is_told;
+}
 
-// Cipher bytes of a block, one step after the other. Where the file is mapped they are used in the
-// map, which the end of a file that shrinks shows zeros in; a few of them are copied, as headers
-// are. Pages that were not in the page cache before leave it again.
+// Cipher bytes of a block, one step after the other. They are copied, even where the file is
+// mapped: to make pages of a map present and to give them back takes longer, and threads of a
+// process wait for each other there. Pages that were not in the page cache before leave it again.
 class CipherReader {
  public:
   // Of bytes in the file's `range`.
@@ -36,67 +43,40 @@ class CipherReader {
   ~CipherReader() { Leave(); }
 
   // As CipherBytes, at an offset of the file.
-  Status Use(uint64_t offset, std::span<std::byte> buffer, const UseBytes& use) {
-    const std::byte* const map = file_.map();
+  Status Read(uint64_t offset, std::span<std::byte> buffer) {
     const ByteRange bytes{offset, buffer.size()};
-    const bool is_copied = map == nullptr || bytes.length < kWorthMap;
     if (bytes.offset < pages_.offset || bytes.end() > pages_.end()) {
       Leave();
-      RESHARD_RETURN_IF_ERROR(Enter(bytes, is_copied));
+      Enter(bytes);
     }
-    if (is_copied) {
-      RESHARD_RETURN_IF_ERROR(file_.ReadAt(offset, buffer));
-      use(buffer.data());
-      return {};
-    }
-    const std::optional<size_t> fault =
-        Guarded(map + offset, buffer.size(), [map, offset, &use] { use(map + offset); });
-    return fault ? file_.ExplainFault(offset + *fault) : Status();
+    return file_.ReadAt(offset, buffer);
   }
 
  private:
-  // Fewer are copied in less time than their pages take to be mapped.
-  static constexpr uint64_t kWorthMap = uint64_t{64} << 10;
-  static constexpr uint64_t kMappedAround = uint64_t{64} << 10;
-  // Pages that are mapped at a time.
+  // Pages that are asked for at a time.
   static constexpr uint64_t kAtATime = kMostResidencyBytes;
 
-  // Makes the pages of these bytes present and, of a map, of what follows.
-  Status Enter(ByteRange bytes, bool is_copied) {
-    const uint64_t page = PageSize();
-    const uint64_t begin = bytes.offset / page * page;
-    uint64_t end = bytes.end();
-    if (!is_copied) end = std::max(end, std::min(range_.end(), begin + kAtATime));
+  // Starts reading the pages of these bytes and of what follows, unless that is a single read.
+  void Enter(ByteRange bytes) {
+    const uint64_t begin = bytes.offset / PageSize() * PageSize();
+    const uint64_t end = std::max(bytes.end(), std::min(range_.end(), begin + kAtATime));
     pages_ = {begin, end - begin};
-    is_mapped_ = !is_copied;
-    for (uint64_t at = begin; at < end; at += kMostResidencyBytes) {
-      const ByteRange part{at, std::min(kMostResidencyBytes, end - at)};
-      file_.FindUncached(part, [this](ByteRange uncached) { uncached_.push_back(uncached); });
-    }
-    if (is_copied) return {};
+    ForEachUncached(file_, pages_, [this](ByteRange uncached) { uncached_.push_back(uncached); });
+    if (end == bytes.end()) return;
     for (const ByteRange& uncached : uncached_) {
       file_.Prefetch({uncached.offset, std::min(uncached.length, end - uncached.offset)});
     }
-    return file_.Populate(pages_);
   }
 
   void Leave() {
-    if (is_mapped_) {
-      // Around pages that are asked for, the kernel maps what it has.
-      const uint64_t begin = pages_.offset / kMappedAround * kMappedAround;
-      const uint64_t end = RoundUp(pages_.end(), kMappedAround);
-      file_.Unmap({begin, std::min(end, RoundUp(file_.size(), PageSize())) - begin});
-    }
     for (const ByteRange& uncached : uncached_) file_.DropCached(uncached);
     uncached_.clear();
     pages_ = {};
-    is_mapped_ = false;
   }
 
   const LocalFile& file_;
   const ByteRange range_;
-  ByteRange pages_;  // present, if the file is mapped
-  bool is_mapped_ = false;
+  ByteRange pages_;
   std::vector<ByteRange> uncached_;  // of these pages
 };
 
@@ -136,11 +116,8 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
     blocks->places_.push_back({offset, blocks->size_});
     RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, blocks->ReadHeader(file, number));
     offset += BlockHeaderBytes(mode);
-    const auto cipher_bytes = [&](uint64_t at, std::span<std::byte> buffer,
-                                  const UseBytes& use) -> Status {
-      RESHARD_RETURN_IF_ERROR(file.ReadAt(offset + at, buffer));
-      use(buffer.data());
-      return {};
+    const auto cipher_bytes = [&](uint64_t at, std::span<std::byte> buffer) {
+      return file.ReadAt(offset + at, buffer);
     };
     const Result<uint32_t> plain = blocks->cipher_.PlainBytes(block, cipher_bytes);
     RESHARD_RETURN_IF_ERROR(blocks->InBlock(file, number, plain.status()));
@@ -186,12 +163,11 @@ Status EncryptedBlocks::CheckTag(const LocalFile& file, size_t number,
   lock.unlock();
   const uint64_t first = places_[number].offset + BlockHeaderBytes(cipher_.mode());
   CipherReader reader(file, {first, block.cipher_bytes});
-  Status status = cipher_.Authenticate(
-      block, [&](uint64_t at, std::span<std::byte> buffer, const UseBytes& use) {
-        return reader.Use(first + at, buffer, use);
-      });
+  Status status = cipher_.Authenticate(block, [&](uint64_t at, std::span<std::byte> buffer) {
+    return reader.Read(first + at, buffer);
+  });
   if (status.code() == StatusCode::kCorrupt) {
-    // The end of a file that shrank reads as zeros in a map.
+    // Somebody may have written to it meanwhile.
     const Result<FileIdentity> now = file.CurrentIdentity();
     if (now.ok() && *now != file.identity()) status = file.ExplainFault(first);
   }
@@ -214,11 +190,9 @@ Status EncryptedBlocks::ReadAt(const LocalFile& file, uint64_t offset, std::span
     // To the end of a unit.
     CipherReader reader(
         file, {first + from, std::min<uint64_t>(length + kCipherUnit, block.cipher_bytes - from)});
-    RESHARD_RETURN_IF_ERROR(
-        cipher_.Decrypt(block, from, plain.first(length),
-                        [&](uint64_t at, std::span<std::byte> buffer, const UseBytes& use) {
-                          return reader.Use(first + at, buffer, use);
-                        }));
+    RESHARD_RETURN_IF_ERROR(cipher_.Decrypt(
+        block, from, plain.first(length),
+        [&](uint64_t at, std::span<std::byte> buffer) { return reader.Read(first + at, buffer); }));
     offset += length;
     plain = plain.subspan(length);
   }
@@ -231,6 +205,15 @@ ByteRange EncryptedBlocks::CipherOf(ByteRange plain) const {
   const Place& place = places_[number];
   return {place.offset + BlockHeaderBytes(cipher_.mode()) + (plain.offset - place.plain),
           plain.length};
+}
+
+bool DecryptedFile::IsCached(ByteRange range) const {
+  const ByteRange cipher = blocks_->CipherOf(range);
+  const uint64_t before = cipher.offset % PageSize();
+  bool is_cached = true;
+  const bool is_told = ForEachUncached(file_, {cipher.offset - before, cipher.length + before},
+                                       [&is_cached](ByteRange /*pages*/) { is_cached = false; });
+  return is_told && is_cached;
 }
 
 Status DecryptedFile::ReadAt(uint64_t offset, std::span<std::byte> destination) const {

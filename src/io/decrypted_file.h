@@ -93,6 +93,7 @@ class DecryptedFile final : public ByteSource {
   bool IsRemote() const override { return file_.IsRemote(); }
   bool HasCheapReads() const override { return file_.HasCheapReads(); }
   bool IsMapped() const override { return file_.IsMapped(); }
+  bool IsCached(ByteRange range) const override;
 
   const std::shared_ptr<EncryptedBlocks>& blocks() const { return blocks_; }
 

@@ -305,6 +305,10 @@ void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
   held_peak_ = std::max(held_peak_, held_);
 }
 
+bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
+  return held_ + BytesIn(~entry.held) > budget_ && !idle_.empty();
+}
+
 Granules WindowCache::UsedOf(const Entry& entry) {
   // Who reads on begins within the last granule that was used.
   return entry.held & ~entry.ahead & ~(entry.ahead >> 1);
@@ -448,6 +452,9 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
 
 void FileWindows::Prefetch(ByteRange range) {
   if (is_mapped_) return PrefetchPages(range);
+  // There is no disk to wait for: who wants them reads them as fast, and threads would take the
+  // processors away from each other.
+  if (!is_remote_ && source_.IsCached(range)) return;
   // A granule whose pages were read ahead for a header is not in the buffer yet.
   AskAhead(range, &Entry::wanted, [this](Lock& /*lock*/, Place entry, Granules granules) {
     cache_.Want(entry, granules);
@@ -503,7 +510,12 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   entry.busy |= granules;
   cache_.Hold(entry, granules);
   ReservedMemory reuse;
-  cache_.MakeRoom(lock, IsWorthReuse(entry, granules) ? &reuse : nullptr);
+  const bool is_worth_reuse = IsWorthReuse(entry, granules);
+  // Before there is less room than for all of it: later granules would be new memory.
+  while (is_worth_reuse && reuse.data() == nullptr && cache_.LacksRoomForWhole(entry)) {
+    cache_.EvictOldest(lock, &reuse);
+  }
+  cache_.MakeRoom(lock, is_worth_reuse ? &reuse : nullptr);
   ReuseBuffer(entry, std::move(reuse));
   cache_.MakeRoom(lock);
   Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);

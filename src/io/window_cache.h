@@ -124,6 +124,8 @@ class WindowCache {
   // is such a one: who reads several files side by side is in the midst of a window of each.
   void EvictOldest(Lock& lock, ReservedMemory* reuse = nullptr);
   static Granules UsedOf(const Entry& entry);
+  // Whether windows that nobody awaits have to go for all of this one to be held.
+  bool LacksRoomForWhole(const Entry& entry) const;
 
   mutable std::mutex mutex_;  // guards what follows, and the entries of each FileWindows
   uint64_t budget_;
