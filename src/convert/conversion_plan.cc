@@ -187,6 +187,10 @@ class TargetPlanning {
       if (made.ok()) all[i].sums = *std::move(made);
       return Status();
     };
+    // To index encrypted files may take long, as tags are checked: the threads share each rank's.
+    for (size_t i = 0; source_.files().key() != nullptr && i < ranks.size(); ++i) {
+      target_.IndexSources(ranks.subspan(i), workers, stop_);
+    }
     static_cast<void>(RunWorkers(workers, ranks.size(), plan, stop_));
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");

@@ -79,6 +79,7 @@ class OpenedSource {
   };
 
   SourceFiles& files() { return files_; }
+  const SourceFiles& files() const { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
   // How the files are written down, by the names of the chosen ones, which all have one extension;
   // where they have none, by the first one's content.
