@@ -59,7 +59,15 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
       OpenNext(lock);
       continue;
     }
-    if (std::optional<Chunk> chunk = NextChunk()) return chunk;
+    if (std::optional<Chunk> chunk = NextChunk(work_.encryption.has_value())) return chunk;
+    // A file is encrypted in its order: lanes are in each other's way in one, and not in several.
+    if (work_.encryption) {
+      if (!failed_ && next_group_ < work_.groups.size() && alive_ < options_.most_open) {
+        OpenNext(lock);
+        continue;
+      }
+      if (std::optional<Chunk> chunk = NextChunk(false)) return chunk;
+    }
     if (failed_) {
       if (!IsWantedBeingOpened()) return std::nullopt;
       changed_.wait(lock);
@@ -77,7 +85,7 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
   }
 }
 
-std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
+std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk(bool only_free) {
   for (auto group = groups_.begin(); group != groups_.end();) {
     if (group->missing > 0) {  // they begin together
       ++group;
@@ -92,6 +100,10 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
         [](const Entry* a, const Entry* b) { return PlaceOf(*a, a->next) < PlaceOf(*b, b->next); });
     Entry* const entry = *behind;
     if (!IsPlaceWanted(PlaceOf(*entry, entry->next))) return std::nullopt;
+    if (only_free && entry->taken != entry->digested) {
+      ++group;
+      continue;
+    }
     const ByteRange part = entry->part->range;
     const uint64_t length = std::min(entry->chunk_bytes, part.length - entry->next);
     Chunk chunk;

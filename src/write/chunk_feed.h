@@ -146,7 +146,8 @@ class ChunkFeed {
   };
 
   // These want the lock to be held, and hold it when they return.
-  std::optional<Chunk> NextChunk();
+  // `only_free`: of a part of which no chunk is waited for.
+  std::optional<Chunk> NextChunk(bool only_free);
   // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
   // its group have chunks to hand out.
   ByteRange LaterBytes(Entry& entry, size_t parts) const;

@@ -202,6 +202,21 @@ TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {
 }
 
 // Together with 1, which is as far, but has the higher number.
+TEST_F(ChunkFeedTest, LanesEncryptDifferentFilesAsLongAsThereAreAny) {
+  const std::vector<std::byte> key(16);
+  work_.encryption.emplace(
+      Encryption{EncryptionMode::kAesCbc, *EncryptionKey::FromBytes(std::span(key))});
+  options_.most_open = 2;
+  SetUpWork({3, 2, 1}, {{0}, {1}, {2}});
+  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{0}));
+  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{0}));
+  // No more may be open: this one waits for its turn.
+  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{1}));
+  EXPECT_THAT(sink_.opened, ElementsAre(0U, 1U));
+  feed_->PassBaton(taken_[1]);
+  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{1}));
+}
+
 TEST_F(ChunkFeedTest, AFailureLeavesWhatComesBeforeItsPlace) {
   SetUpWork({2, 2, 2}, {{0, 1}, {2}});
   for (int i = 0; i < 2; ++i) Take();  // the first chunk of both
