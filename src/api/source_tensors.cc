@@ -79,7 +79,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
   // Those of files that are read take memory of their own.
-  if (source.files().HasReadFiles()) source.files().SetWindowBudget(usual.window_bytes);
+  if (source.files().HasReadFiles()) source.files().SetWindowBudget(usual.window_bytes, 0);
   opened.warnings = source.warnings();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const Warning& warning : warnings) {

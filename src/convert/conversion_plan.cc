@@ -337,6 +337,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget) {
   return {.table_bytes = budget.index_bytes,
           .window_bytes = budget.window_bytes,
+          .header_bytes = budget.header_bytes,
           .access = AccessOf(options.io.source),
           .stop = options.run.stop,
           .memory = CheckOf(budget)};

@@ -319,14 +319,18 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
+HeldOfSources HeldOf(OpenedSource& source) {
+  const SourceFiles& files = source.files();
+  return {files.HeldPeak(), files.HeldForHeaders(), files.Buffered()};
+}
+
 // What follows planning.
 Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, ConversionPlan plan,
                                const ConvertOptions& options, const MemoryBudget& first,
                                TimelineRecorder& timeline) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                           FitMemory(first, source.files().HeldPeak(), source.files().Buffered(),
-                                     plan.work, plan.findings.warnings));
-  source.files().SetWindowBudget(budget.window_bytes);
+                           FitMemory(first, HeldOf(source), plan.work, plan.findings.warnings));
+  source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
   RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                            MakeJobSpec(source, plan.work, options, OthersRead(options)));
   job.meter = &budget.measured->meter;
@@ -421,9 +425,8 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
                              PlanConversion(*source, target, options.selection,
                                             options.checks.reference, first, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
-    RESHARD_ASSIGN_OR_RETURN(
-        const MemoryBudget budget,
-        FitMemory(first, source->files().HeldPeak(), 0, plan.work, plan.findings.warnings));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                             FitMemory(first, HeldOf(*source), plan.work, plan.findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job,
                              MakeJobSpec(*source, plan.work, options, OthersRead(options)));
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));

@@ -101,7 +101,9 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   budget.write_back_bytes = std::min(quarter, kMostWriteBack) - budget.lanes * budget.chunk_bytes;
   budget.index_bytes = quarter / 2;
   budget.plan_bytes = quarter / 2;
-  if (!budget.asked_for) budget.kept_plan_bytes = quarter / 8;
+  if (budget.asked_for) return budget;
+  budget.kept_plan_bytes = quarter / 8;
+  budget.header_bytes = 2 * quarter;
   return budget;
 }
 
@@ -139,7 +141,8 @@ size_t MaxGroup(const MemoryBudget& budget, const WorkList& work) {
       1, kMostOpen);
 }
 
-Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held) {
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held,
+                                uint64_t headers) {
   const Needs needs = NeedsOf(work);
   MemoryBudget rest = budget;
   const uint64_t fixed = held + kSlack;
@@ -160,6 +163,8 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   }
   uint64_t left = rest.limit - std::min(rest.limit, fixed + work.largest_plan_bytes + kOfKernel);
   left = std::max(left, needs.buffers());
+  rest.header_bytes = std::min({budget.header_bytes, headers, (left - needs.buffers()) / 2});
+  left -= rest.header_bytes;
   const uint64_t more_plans =
       std::min((left - needs.buffers()) / 8, work.targets.size() * work.largest_plan_bytes);
   rest.plan_bytes = work.largest_plan_bytes + more_plans;
@@ -176,22 +181,23 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   const uint64_t chunk = std::min(rest.chunk_bytes, needs.largest);
   const uint64_t open = std::min(MaxGroup(rest, work), work.targets.size());
   const uint64_t writing = open * work.largest_plan_bytes + rest.lanes * (2 * chunk + kOfLane) +
-                           std::min(rest.window_bytes, needs.sources) +
+                           std::min(rest.window_bytes + rest.header_bytes, needs.sources) +
                            std::min(rest.write_back_bytes + rest.lanes * chunk, work.bytes_written);
   rest.planned_peak = fixed + std::max(writing, needs.publication);
   return rest;
 }
 
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, uint64_t windows,
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& sources,
                                const WorkList& work, std::vector<Warning>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
   meter.Look();
-  budget.measured->Note(meter.peak() + pages);
+  budget.measured->Note(meter.peak() + sources.peak);
   ReturnFreeMemory();
   const uint64_t held = meter.Look();
-  RESHARD_ASSIGN_OR_RETURN(MemoryBudget rest,
-                           DivideRest(budget, work, held - std::min(held, windows)));
-  rest.planned_peak = std::max(rest.planned_peak, meter.peak() + pages);
+  RESHARD_ASSIGN_OR_RETURN(
+      MemoryBudget rest,
+      DivideRest(budget, work, held - std::min(held, sources.buffered), sources.headers));
+  rest.planned_peak = std::max(rest.planned_peak, meter.peak() + sources.peak);
   if (rest.limit > budget.limit) {
     warnings.push_back(
         {WarningCode::kMemory,
@@ -204,6 +210,14 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, uint6
   }
   budget.measured->refuses = false;
   return rest;
+}
+
+MemoryBudget PastPageCache(MemoryBudget budget) {
+  const uint64_t room = kMostWindows - std::min(kMostWindows, budget.window_bytes);
+  const uint64_t moved = std::min(room, budget.write_back_bytes / 4 * 3);
+  budget.write_back_bytes -= moved;
+  budget.window_bytes += moved;
+  return budget;
 }
 
 LaneOptions LanesFor(const MemoryBudget& budget, StorageKind storage,

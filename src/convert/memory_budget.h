@@ -38,10 +38,13 @@ struct MeasuredMemory {
 
 struct MemoryBudget {
   uint64_t limit = 0;
-  bool asked_for = false;         // the limit, not a default
-  size_t lanes = 1;               // at most as many as are asked for
-  uint64_t chunk_bytes = 0;       // a lane has two
-  uint64_t window_bytes = 0;      // source windows and what is read ahead
+  bool asked_for = false;     // the limit, not a default
+  size_t lanes = 1;           // at most as many as are asked for
+  uint64_t chunk_bytes = 0;   // a lane has two
+  uint64_t window_bytes = 0;  // source windows and what is read ahead
+  // Besides, where only headers were read so far: pages that were read beside dense headers, whose
+  // contents then need not be read again. None where a limit was asked for.
+  uint64_t header_bytes = 0;
   uint64_t write_back_bytes = 0;  // target pages on their way to the disk
   uint64_t index_bytes = 0;
   uint64_t plan_bytes = 0;  // plans of the files that are open at a time
@@ -61,17 +64,29 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes);
 // allows, as long as nothing is written; any other limit is only measured against.
 MemoryCheck CheckOf(const MemoryBudget& budget);
 
-// Divides what is left for the writing of `work` when `held` bytes are held once it is planned. A
+// Divides what is left for the writing of `work` when `held` bytes are held once it is planned, and
+// `headers` more of pages as header_bytes counts them, of which half of what is left is kept. A
 // limit that was not asked for is raised where it is too low: the run takes what it needs, up to a
 // quarter of the host's memory as long as that is enough. Errors: kResourceExhausted, saying which
 // limit is enough.
-Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held);
+Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work, uint64_t held,
+                                uint64_t headers = 0);
 
-// As DivideRest, of what is held now, without `windows` bytes of anonymous memory for what is read
-// ahead; `pages` of sources were held at the most. Adds a warning to `warnings` when the limit was
-// raised. From now on nothing is refused.
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, uint64_t pages, uint64_t windows,
+// What planning holds of sources, in bytes.
+struct HeldOfSources {
+  uint64_t peak = 0;      // the most that was held at a time
+  uint64_t headers = 0;   // now, where only headers were read
+  uint64_t buffered = 0;  // now, in anonymous memory, for what is read ahead
+};
+
+// As DivideRest, of what is held now. Adds a warning to `warnings` when the limit was raised. From
+// now on nothing is refused.
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& sources,
                                const WorkList& work, std::vector<Warning>& warnings);
+
+// Returns the budget for targets that are written past the page cache: what was for their pages,
+// but for some that may have to be written otherwise, is for windows.
+MemoryBudget PastPageCache(MemoryBudget budget);
 
 // Returns how many files may be open at a time, one at least, for their plans and at all.
 size_t MostOpen(const MemoryBudget& budget, const WorkList& work);

@@ -126,6 +126,7 @@ std::string SourceName(const SourceSpec& spec) {
 
 OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key)
     : files_({.window_budget = limits.window_bytes,
+              .header_budget = limits.header_bytes,
               .access = limits.access,
               .stop = limits.stop,
               .key = std::move(key)}),

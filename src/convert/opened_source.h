@@ -44,6 +44,7 @@ struct SourceUse {
 struct SourceLimits {
   uint64_t table_bytes = uint64_t{256} << 20;
   uint64_t window_bytes = uint64_t{64} << 20;
+  uint64_t header_bytes = 0;  // as SourceFiles::Options::header_budget
   SourceAccess access = SourceAccess::kAuto;
   std::stop_token stop = {};  // as in SourceFiles
   MemoryCheck memory = {};    // asked while strategies, files and plans are gone through

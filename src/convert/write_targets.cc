@@ -74,9 +74,9 @@ void BeginReading(OpenedSource& source, const Target& target, const WorkList& li
                   const MemoryBudget& budget) {
   SourceFiles& files = source.files();
   if (!files.HasReadFiles()) return;
-  const auto rest = DivideRest(budget, list, budget.measured->meter.Look());
+  const auto rest = DivideRest(budget, list, budget.measured->meter.Look(), files.HeldForHeaders());
   if (!rest.ok()) return;  // FitMemory says so
-  files.SetWindowBudget(rest->window_bytes);
+  files.SetWindowBudget(rest->window_bytes, rest->header_bytes);
   std::vector<TargetShare> parts;
   parts.reserve(list.targets.size());
   for (size_t i = 0; i < list.targets.size(); ++i)
@@ -103,9 +103,16 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
                              KeptPlans& plans, const std::vector<TargetShare>& parts,
                              const PartSink& sink, StorageKind storage,
                              const std::string& fingerprint, const ConvertOptions& options,
-                             const MemoryBudget& budget, const SharedWork& shared,
+                             const MemoryBudget& given, const SharedWork& shared,
                              TimelineRecorder& timeline) {
   if (parts.empty()) return Written{};
+  // The blocks of an encrypted file begin anywhere.
+  const WriteMode mode =
+      options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
+  const bool is_direct = mode == WriteMode::kDirect ||
+                         (mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk);
+  const MemoryBudget budget = is_direct ? PastPageCache(given) : given;
+  source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
   WriteCounts counts;
@@ -132,15 +139,13 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
         fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
   };
   work.digests = options.checks.checksum;
-  if (const auto& mode = options.target.encryption) {
-    work.encryption = Encryption{*mode, options.target.encryption_key};
+  if (const auto& encrypted = options.target.encryption) {
+    work.encryption = Encryption{*encrypted, options.target.encryption_key};
   }
   work.refuse_lost = options.checks.refuse_overflow;
   work.fingerprint = fingerprint;
   work.sources = NamesOf(source);
-  // The blocks of an encrypted file begin anywhere.
-  work.write = {options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target),
-                &write_back};
+  work.write = {mode, &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
     if (kept) {
       if (shared.progress) shared.progress(bytes);

@@ -124,12 +124,13 @@ class SourceFiles {
     // Bytes of windows, and of pages that were brought into the page cache, that are kept; besides
     // windows in use.
     uint64_t window_budget = uint64_t{64} << 20;
+    uint64_t header_budget = 0;  // the same, of where only headers were read so far
     SourceAccess access = SourceAccess::kAuto;
     std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
     std::shared_ptr<const EncryptionKey> key = {};  // of encrypted files; null: none is decrypted
   };
   explicit SourceFiles(const Options& options)
-      : windows_(options.window_budget),
+      : windows_(options.window_budget, options.header_budget),
         files_(options.max_open, options.access, options.key, windows_),
         stop_(options.stop) {}
   explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
@@ -177,12 +178,14 @@ class SourceFiles {
     return HasReadFiles() ? left : std::min(left, kWindowBytes);
   }
 
-  // Sets what Options::window_budget did.
-  void SetWindowBudget(uint64_t bytes) { windows_.SetBudget(bytes); }
+  // Sets what Options::window_budget and header_budget did.
+  void SetWindowBudget(uint64_t bytes, uint64_t headers) { windows_.SetBudget(bytes, headers); }
 
   // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }
+  // As WindowCache::HeldForHeaders.
+  uint64_t HeldForHeaders() const { return windows_.HeldForHeaders(); }
   // As WindowCache::Buffered.
   uint64_t Buffered() const { return windows_.Buffered(); }
   // The bytes that were brought into windows so far.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -155,7 +156,7 @@ ByteRange Clip(ByteRange range, const ByteSource& source) {
 }  // namespace
 
 WindowCache::~WindowCache() {
-  assert(pinned_.empty() && !AnyIdle() && stayed_.empty());
+  assert(pinned_.empty() && !AnyIdle() && headers_.empty() && stayed_.empty());
   {
     const std::scoped_lock lock(mutex_);
     closing_ = true;
@@ -164,9 +165,10 @@ WindowCache::~WindowCache() {
   for (std::optional<Thread>& reader : readers_) reader.reset();
 }
 
-void WindowCache::SetBudget(uint64_t budget) {
+void WindowCache::SetBudget(uint64_t budget, uint64_t headers) {
   const std::scoped_lock lock(mutex_);
   budget_ = budget;
+  header_budget_ = headers;
 }
 
 uint64_t WindowCache::HeldPeak() const {
@@ -179,6 +181,11 @@ uint64_t WindowCache::Held() const {
   return held_;
 }
 
+uint64_t WindowCache::HeldForHeaders() const {
+  const std::scoped_lock lock(mutex_);
+  return header_bytes_;
+}
+
 uint64_t WindowCache::Filled() const {
   const std::scoped_lock lock(mutex_);
   return filled_;
@@ -187,7 +194,7 @@ uint64_t WindowCache::Filled() const {
 uint64_t WindowCache::Buffered() const {
   const std::scoped_lock lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto* list : {&wanted_, &pinned_, &idle_, &awaited_}) {
+  for (const auto* list : {&wanted_, &pinned_, &idle_, &headers_, &awaited_}) {
     for (const Entry& entry : *list) {
       if (entry.buffer.data() != nullptr) bytes += BytesIn(entry.held);
     }
@@ -209,7 +216,14 @@ std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
   if (entry.wanted != 0) return wanted_;
   if (entry.pins > 0) return pinned_;
   if (entry.held == 0) return stayed_;
-  return entry.ahead != 0 ? awaited_ : idle_;
+  if (entry.ahead != 0) return awaited_;
+  return entry.present == 0 ? headers_ : idle_;
+}
+
+void WindowCache::Splice(std::list<Entry>& to, std::list<Entry>& from, Place entry) {
+  if (&from == &headers_) header_bytes_ -= BytesIn(entry->held);
+  if (&to == &headers_) header_bytes_ += BytesIn(entry->held);
+  to.splice(to.end(), from, entry);
 }
 
 template <typename Change>
@@ -217,7 +231,7 @@ void WindowCache::Move(Place entry, const Change& change) {
   std::list<Entry>& from = ListOf(*entry);
   change();
   std::list<Entry>& to = ListOf(*entry);
-  if (&from != &to) to.splice(to.end(), from, entry);
+  if (&from != &to) Splice(to, from, entry);
 }
 
 void WindowCache::ReadWanted() {
@@ -235,15 +249,15 @@ void WindowCache::ReadWanted() {
     });
     ReservedMemory reuse;
     // Never instead of what is awaited: somebody would have to read that again.
-    while (held_ + BytesIn(wanted & ~entry->held) > budget_ && !idle_.empty()) {
+    while (IsOver(BytesIn(wanted & ~entry->held)) && AnyUsed()) {
       EvictOldest(lock, &reuse);
     }
     // Somebody may be at some of them by now.
     const Granules todo = wanted & ~entry->present & ~entry->busy;
-    if (held_ + BytesIn(todo & ~entry->held) > budget_) {
+    if (IsOver(BytesIn(todo & ~entry->held))) {
       EndReadAhead(*entry, todo);
     } else if (todo != 0) {
-      if (entry->file->IsWorthReuse(*entry, todo) && held_ + BytesIn(~entry->held) <= budget_) {
+      if (entry->file->IsWorthReuse(*entry, todo) && !IsOver(BytesIn(~entry->held))) {
         entry->file->ReuseBuffer(*entry, std::move(reuse));
       }
       // There is room: Fill does not wait for others that read ahead.
@@ -293,7 +307,7 @@ void WindowCache::Unpin(Place entry) {
 }
 
 void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
-  while (held_ > budget_) {
+  while (IsOver(0)) {
     if (AnyIdle()) {
       EvictOldest(lock, reuse);
     } else if (evicting_ > 0 || reading_ > 0) {
@@ -315,9 +329,12 @@ Granules WindowCache::UsedOf(const Entry& entry) {
 }
 
 void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
-  Place entry = idle_.empty() ? awaited_.begin() : idle_.begin();
+  Place entry = idle_.begin();
   Granules gone = ~Granules{0};
-  if (idle_.empty()) {
+  if (idle_.empty() && AnyUsed()) {
+    entry = std::prev(headers_.end());
+  } else if (idle_.empty()) {
+    entry = awaited_.begin();
     const auto used = std::find_if(awaited_.begin(), awaited_.end(),
                                    [](const Entry& candidate) { return UsedOf(candidate) != 0; });
     if (used != awaited_.end()) {
@@ -378,7 +395,7 @@ FileWindows::~FileWindows() {
   });
   std::list<Entry> gone;
   for (const auto& [number, entry] : entries_) {
-    gone.splice(gone.end(), cache_.ListOf(*entry), entry);
+    cache_.Splice(gone, cache_.ListOf(*entry), entry);
   }
   lock.unlock();
   uint64_t held = 0;

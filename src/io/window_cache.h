@@ -3,10 +3,11 @@
 //
 // A file is divided into windows of kWindowBytes, and these into granules, which become present as
 // somebody asks for them and stay until the budget is needed for others: the window not used for
-// longest goes first, those with bytes that are read ahead for somebody after all others, and of
-// these before anything else what has been used of them, one that is pinned never. What goes is
-// unmapped, and those pages that were
-// not in the page cache before leave it again; the pages of others stay. Where the kernel does not
+// longest goes first, then those of which only headers were read, the one read last first, so that
+// what is left is where reading the contents begins; those with bytes that are read ahead for
+// somebody after all others, and of these before anything else what has been used of them, one that
+// is pinned never. What goes is unmapped, and those pages that were not in the page cache before
+// leave it again; the pages of others stay. Where the kernel does not
 // tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is to
 // leave, because the kernel is using it for a moment or a process has mapped it, remains our own
 // and is tried again: when its window goes the next time, and when the file is closed.
@@ -21,6 +22,7 @@
 #ifndef RESHARD_SRC_IO_WINDOW_CACHE_H_
 #define RESHARD_SRC_IO_WINDOW_CACHE_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -57,10 +59,12 @@ class FileWindows;
 
 class WindowCache {
  public:
-  // Keeps up to `budget` bytes, counted in granules, besides what is pinned.
-  explicit WindowCache(uint64_t budget) : budget_(budget) {}
+  // Keeps up to `budget` bytes, counted in granules, besides what is pinned, and of windows of
+  // which only headers were read up to `headers` more.
+  explicit WindowCache(uint64_t budget, uint64_t headers = 0)
+      : budget_(budget), header_budget_(headers) {}
   // From now on as many; what is beyond goes when room is made next.
-  void SetBudget(uint64_t budget);
+  void SetBudget(uint64_t budget, uint64_t headers);
   ~WindowCache();
   WindowCache(const WindowCache&) = delete;
   WindowCache& operator=(const WindowCache&) = delete;
@@ -68,7 +72,9 @@ class WindowCache {
   // The most bytes that were held at a time, and those that are now.
   uint64_t HeldPeak() const;
   uint64_t Held() const;
-  // Those of them that are anonymous memory: of files that are not mapped.
+  // Those of them now that are of windows of which only headers were read.
+  uint64_t HeldForHeaders() const;
+  // Those that are anonymous memory: of files that are not mapped.
   uint64_t Buffered() const;
   // The bytes of all granules that were made present, as often as they were.
   uint64_t Filled() const;
@@ -104,6 +110,8 @@ class WindowCache {
   // With the lock held:
   // Returns the list in which the entry is.
   std::list<Entry>& ListOf(const Entry& entry);
+  // Moves an entry between lists.
+  void Splice(std::list<Entry>& to, std::list<Entry>& from, Place entry);
   // Calls change(), after which the entry may belong into another list, and moves it there.
   template <typename Change>
   void Move(Place entry, const Change& change);
@@ -118,8 +126,13 @@ class WindowCache {
   // Lets windows go until the budget is kept, those that are awaited last; gives up the lock
   // meanwhile. A buffer of a whole window that goes is kept in `reuse`, unless that is null.
   void MakeRoom(Lock& lock, ReservedMemory* reuse = nullptr);
-  // Whether there is a window to let go.
-  bool AnyIdle() const { return !idle_.empty() || !awaited_.empty(); }
+  // Whether more would be held than is to be kept if `more` bytes were.
+  bool IsOver(uint64_t more) const {
+    return held_ + more > budget_ + std::min(header_bytes_, header_budget_);
+  }
+  // Whether there is a window to let go, and one for which nobody waits.
+  bool AnyIdle() const { return AnyUsed() || !awaited_.empty(); }
+  bool AnyUsed() const { return !idle_.empty() || header_bytes_ > header_budget_; }
   // Lets a window go, or, of one that is awaited, only what has been used of it, as long as there
   // is such a one: who reads several files side by side is in the midst of a window of each.
   void EvictOldest(Lock& lock, ReservedMemory* reuse = nullptr);
@@ -129,15 +142,18 @@ class WindowCache {
 
   mutable std::mutex mutex_;  // guards what follows, and the entries of each FileWindows
   uint64_t budget_;
+  uint64_t header_budget_;
   std::condition_variable changed_;  // granules are no longer busy, or a window went
   std::list<Entry> wanted_;  // with wanted granules, pinned or not; the next one to read first
   std::list<Entry> pinned_;  // the others that are
-  // Neither, the one used last at the end: those without and those with granules that are read
-  // ahead and that nobody has used yet.
+  // Neither, the one used last at the end: those of which contents were read, those of which only
+  // headers were, and those with granules that are read ahead and that nobody has used yet.
   std::list<Entry> idle_;
+  std::list<Entry> headers_;
   std::list<Entry> awaited_;
   std::list<Entry> stayed_;  // went, but for pages that stayed; the last one at the end
   uint64_t held_ = 0;
+  uint64_t header_bytes_ = 0;  // of those, in headers_
   uint64_t held_peak_ = 0;
   uint64_t filled_ = 0;
   uint64_t ahead_ = 0;  // read ahead, or to be, and not used yet

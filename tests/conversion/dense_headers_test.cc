@@ -9,6 +9,7 @@
 #include <string>
 
 #include "reshard/compare.h"
+#include "reshard/convert.h"
 #include "tests/support/bytes_read.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/memory_pages.h"
@@ -78,6 +79,27 @@ TEST_F(DenseHeadersTest, ADifferenceReadsThemOnce) {
   });
   EXPECT_GE(read, size_);
   EXPECT_LE(read, size_ + size_ / 8);
+}
+
+TEST_F(DenseHeadersTest, AConversionReadsThemOnce) {
+  ConvertOptions options;
+  options.source.path = path_;
+  options.target.folder = folder_.path() / "converted";
+  options.target.format = TargetFormat::kHuggingFace;
+  options.force = true;
+  const auto convert = [&] {
+    const auto report = Convert(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_LE(report->memory_peak, report->memory_limit);
+  };
+  const uint64_t read = LeastFromDisk(convert);
+  EXPECT_GE(read, size_);
+  EXPECT_LE(read, size_ + size_ / 8);
+  EXPECT_LE(CachedPages(path_), 16U);
+
+  // Nothing stays beside the windows where memory is short.
+  options.memory_limit = uint64_t{64} << 20;
+  EXPECT_GE(LeastFromDisk(convert), size_ + size_ / 2);
 }
 
 }  // namespace

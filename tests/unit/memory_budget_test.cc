@@ -106,6 +106,41 @@ TEST(MemoryBudget, SaysWhichLimitIsEnough) {
   }
 }
 
+// What was read beside dense headers stays for the contents, but not where memory is short.
+TEST(MemoryBudget, KeepsPagesOfHeadersByDefault) {
+  for (const uint64_t limit : {uint64_t{0}, 256 * kMiB}) {
+    const auto first = DivideMemory(limit, 2);
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(first->header_bytes > 0, limit == 0);
+    EXPECT_LE(first->header_bytes + first->window_bytes + first->index_bytes + first->plan_bytes,
+              first->limit);
+    for (const uint64_t headers : {uint64_t{0}, kMiB, 1024 * kMiB}) {
+      const auto budget = DivideRest(*first, LargePlan(), 12 * kMiB, headers);
+      ASSERT_TRUE(budget.ok()) << budget.status().message();
+      EXPECT_EQ(budget->limit, first->limit);
+      EXPECT_LE(budget->header_bytes, std::min(headers, first->header_bytes));
+      EXPECT_EQ(budget->header_bytes > 0, limit == 0 && headers > 0);
+      EXPECT_LE(budget->planned_peak, budget->limit);
+    }
+  }
+}
+
+// Eight sources side by side need as many windows, also where memory is short.
+TEST(MemoryBudget, PagesThatNoTargetNeedsAreForWindows) {
+  for (const uint64_t limit : {kLeastMemoryLimit, 64 * kMiB, 256 * kMiB}) {
+    const auto first = DivideMemory(limit, 2);
+    ASSERT_TRUE(first.ok());
+    const auto budget = DivideRest(*first, LargePlan(), 12 * kMiB);
+    ASSERT_TRUE(budget.ok()) << budget.status().message();
+    const MemoryBudget direct = PastPageCache(*budget);
+    EXPECT_EQ(direct.window_bytes + direct.write_back_bytes,
+              budget->window_bytes + budget->write_back_bytes);
+    EXPECT_EQ(direct.window_bytes, limit == 256 * kMiB
+                                       ? budget->window_bytes  // all that pays
+                                       : budget->window_bytes + budget->write_back_bytes / 4 * 3);
+  }
+}
+
 // Without a limit that was asked for, the run takes what it needs.
 TEST(MemoryBudget, RaisesTheDefault) {
   WorkList plan = LargePlan();

@@ -195,6 +195,31 @@ TEST_P(SourcePages, APageThatStaysIsTriedAgain) {
   }
 }
 
+// Whoever reads contents behind headers begins with the first of them.
+TEST_P(SourcePages, OfWhatWasReadForHeadersTheFirstIsKept) {
+  constexpr uint64_t kBlock = 4 * kGranuleBytes;
+  constexpr uint64_t kBlocks = kFileBytes / kBlock * kBlock;
+  const auto read = [&](uint64_t header_budget) {
+    return LeastFromDisk([&] {
+      SourceFiles::Options options = Options();
+      options.header_budget = header_budget;
+      SourceFiles files(options);
+      const FileId id = files.Add(path_);
+      std::vector<std::byte> block(kBlock);
+      for (uint64_t at = 0; at < kBlocks; at += kBlock) {
+        ASSERT_TRUE(files.Read(id, at, block).ok());
+        EXPECT_LE(files.Held(), kBudget + header_budget);
+      }
+      EXPECT_EQ(files.HeldForHeaders(), kBudget + header_budget);
+      ReadAll(files, id, kGranuleBytes);
+      EXPECT_EQ(files.HeldForHeaders(), 0U);
+    });
+  };
+  const uint64_t twice = kBlocks + (kFileBytes + PageSize() - 1) / PageSize() * PageSize();
+  EXPECT_EQ(read(0), twice - kBudget);
+  EXPECT_EQ(read(2 * kWindowBytes), twice - kBudget - 2 * kWindowBytes);
+}
+
 // Populating a map, the kernel also maps what it has of the file close by.
 TEST_P(SourcePages, APageThatStaysIsUnmapped) {
   const size_t last_of_granule = kGranuleBytes / PageSize() - 1;
