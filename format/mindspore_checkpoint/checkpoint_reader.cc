@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -223,8 +224,8 @@ class HeaderWindow {
         close_(kReadAheadDistance),
         ahead_(file),
         guess_(file),
-        buffer_(std::move(head)),
-        bytes_(buffer_) {}
+        head_(std::move(head)),
+        bytes_(head_) {}
 
   uint64_t offset() const { return offset_; }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -281,9 +282,12 @@ class HeaderWindow {
   // Makes room, from the beginning of a page of memory on.
   void Take(uint64_t offset, uint64_t length) {
     offset_ = offset;
-    buffer_.resize(length + kHeaderPage);
-    const size_t in_page = reinterpret_cast<uintptr_t>(buffer_.data()) % kHeaderPage;
-    bytes_ = std::span(buffer_).subspan((kHeaderPage - in_page) % kHeaderPage, length);
+    if (room_ < length + kHeaderPage) {
+      room_ = length + kHeaderPage;
+      buffer_ = std::make_unique_for_overwrite<std::byte[]>(room_);
+    }
+    const size_t in_page = reinterpret_cast<uintptr_t>(buffer_.get()) % kHeaderPage;
+    bytes_ = {buffer_.get() + (kHeaderPage - in_page) % kHeaderPage, length};
   }
 
   const FileBytes& file_;
@@ -294,8 +298,10 @@ class HeaderWindow {
   HeaderGuess guess_;
   uint64_t longest_ = 0;  // header of a Value, up to its content
   uint64_t offset_ = 0;
-  std::vector<std::byte> buffer_;
-  std::span<std::byte> bytes_;  // in buffer_
+  std::vector<std::byte> head_;
+  std::unique_ptr<std::byte[]> buffer_;
+  size_t room_ = 0;             // bytes in buffer_
+  std::span<std::byte> bytes_;  // in one of them
 };
 
 }  // namespace
