@@ -320,7 +320,7 @@ void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
 }
 
 bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
-  return IsOver(BytesIn(~entry.held)) && !idle_.empty();
+  return budget_ >= kRoomForWhole && IsOver(BytesIn(~entry.held)) && !idle_.empty();
 }
 
 Granules WindowCache::UsedOf(const Entry& entry) {
