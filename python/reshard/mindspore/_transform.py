@@ -238,16 +238,30 @@ def _staging(output: str) -> Iterator[str]:
         with contextlib.suppress(OSError), _open_folder(left) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left)
-    hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
+    hidden, lock = _locked_folder(prefix, folder)
     try:
-        with _open_folder(hidden) as lock:
-            with contextlib.suppress(OSError):  # network file systems may not lock folders
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield hidden
+        yield hidden
         with _open_folder(folder) as named:
             os.fsync(named)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_folder(prefix: str, folder: str) -> tuple[str, int]:
+    """A new folder, and a descriptor of it with its lock."""
+    while True:
+        hidden = tempfile.mkdtemp(prefix=prefix, dir=folder)
+        lock = -1
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+            with contextlib.suppress(OSError):  # network file systems may not lock folders
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(lock), os.stat(hidden)):
+                return hidden, lock
+        # Another call held the lock before, and took it for what nobody needs.
+        if lock >= 0:
+            os.close(lock)
 
 
 @contextlib.contextmanager
