@@ -109,9 +109,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
   // The blocks of an encrypted file begin anywhere.
   const WriteMode mode =
       options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
-  const bool is_direct = mode == WriteMode::kDirect ||
-                         (mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk);
-  const MemoryBudget budget = is_direct ? PastPageCache(given) : given;
+  const MemoryBudget budget = IsDirect(mode, storage) ? PastPageCache(given) : given;
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
   MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);

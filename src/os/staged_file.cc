@@ -172,15 +172,13 @@ Status StagedFile::ChooseMode(const WriteOptions& options) {
   const int fd = file_.get();
   const StorageKind storage = StorageOf(fd);
   if (storage != StorageKind::kMemory) write_back_ = options.write_back;
-  if (options.mode == WriteMode::kDirect && !SetDirect(fd, true)) {
+  direct_ = IsDirect(options.mode, storage) && SetDirect(fd, true);
+  if (options.mode == WriteMode::kDirect && !direct_) {
     return InvalidArgumentError(
         fmt::format("{}: this file system takes no direct writes; choose `io.target=buffered`, or "
                     "leave `io.target` out",
                     Escape(path_)));
   }
-  direct_ = options.mode == WriteMode::kDirect ||
-            (options.mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk &&
-             SetDirect(fd, true));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/os/output_directory.h"
+#include "src/os/storage_kind.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -77,6 +78,12 @@ enum class WriteMode {
   kDirect,
   kBuffered,
 };
+
+// Whether files on `storage` are to be written past the page cache, where they take that.
+constexpr bool IsDirect(WriteMode mode, StorageKind storage) {
+  return mode == WriteMode::kDirect ||
+         (mode == WriteMode::kAuto && storage == StorageKind::kLocalDisk);
+}
 
 struct WriteOptions {
   WriteMode mode = WriteMode::kAuto;

@@ -201,7 +201,6 @@ TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {
   EXPECT_TRUE(feed_->WaitForBaton(taken_[1]));
 }
 
-// Together with 1, which is as far, but has the higher number.
 TEST_F(ChunkFeedTest, LanesEncryptDifferentFilesAsLongAsThereAreAny) {
   const std::vector<std::byte> key(16);
   work_.encryption.emplace(
@@ -217,6 +216,7 @@ TEST_F(ChunkFeedTest, LanesEncryptDifferentFilesAsLongAsThereAreAny) {
   EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{1}));
 }
 
+// Together with 1, which is as far, but has the higher number.
 TEST_F(ChunkFeedTest, AFailureLeavesWhatComesBeforeItsPlace) {
   SetUpWork({2, 2, 2}, {{0, 1}, {2}});
   for (int i = 0; i < 2; ++i) Take();  // the first chunk of both
