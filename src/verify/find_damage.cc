@@ -131,7 +131,7 @@ class ParameterFinder {
 // Names in `damage` the parameters whose content in a bad block has not its logical digest. Where
 // all have, the damage is in what lies between the contents: then those whose header lies in a bad
 // block are named.
-// Errors: those of SourceFiles; kCorrupt when the record is not whole; kCancelled.
+// Errors: those of SourceFiles; kCorrupt when the record's Values cannot be read; kCancelled.
 Status NameParameters(SourceFiles& files, const DamagedFile& damaged, const std::stop_token& stop,
                       Damage& damage) {
   ParameterFinder finder(files, damaged, stop);
@@ -236,7 +236,10 @@ class FileComparison {
     damage.bad_blocks = bad.size();
     DamagedFile damaged{.file = id, .record = record.file, .size = size};
     for (const auto& [index, range] : bad) damaged.blocks.push_back(range);
-    return NameParameters(folder_.files, damaged, stop_, damage);
+    const Status named = NameParameters(folder_.files, damaged, stop_, damage);
+    if (named.code() != StatusCode::kCorrupt) return named;
+    damage.detail += "; " + named.message();
+    return {};
   }
 
   const StoredFolder& folder_;

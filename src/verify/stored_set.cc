@@ -200,8 +200,8 @@ Result<std::optional<StoredRecord>> ReadStoredRecord(const StoredFolder& folder,
   if (size != file.record_size) {
     return refuse(fmt::format("expected {} bytes, found {}", file.record_size, size));
   }
-  // With a sink, so that the Values are parsed: what is wrong with them is damage, too.
-  PartRecordParser parser{std::string(kNoName), [](const RecordedValue& /*value*/) {}};
+  // What fits its digests is as it was written: its Values are not parsed.
+  PartRecordParser parser{std::string(kNoName)};
   const Status fed = FeedStored(folder.files, *id, stop, parser);
   RESHARD_RETURN_IF_ERROR(folder.files.VerifyUnchanged(std::span(&*id, 1)));
   // A manifest lists records of its own schema version only: another one is damage as well.
