@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "src/digest/xxh3.h"
+#include "src/record/manifest_codec.h"
+#include "src/record/part_record.h"
 #include "tests/conversion/verify_fixture.h"
 
 namespace reshard {
@@ -64,6 +67,32 @@ TEST_F(VerifyTest, RecordsThatAreNotTheManifests) {
   fs::create_symlink(folder_.PathOf(RecordPath("rank_1/a.ckpt")), folder_.PathOf(path));
   EXPECT_EQ(Only().detail,
             "expected a file, found a symbolic link; its file was compared without it");
+}
+
+TEST_F(VerifyTest, ValuesOfARecordThatFitsItsDigestsAreReadOnlyToNameDamage) {
+  folder_.Add("rank_0/a.ckpt", 100, 10, "some content", {Value("w", 20, 30)});
+  folder_.Publish();
+  const std::string path = RecordPath("rank_0/a.ckpt");
+  std::string record = ReadFile(folder_.PathOf(path));
+  record.replace(record.find("Int8"), 4, "Int9");
+  record.resize(record.rfind(kRecordSealBegin));
+  Xxh3 lines;
+  lines.Update(record);
+  record += PartRecordSeal(lines, 1);
+  folder_.Write(path, record);
+  auto manifest = ParseManifest(ReadFile(folder_.PathOf("manifest.json")), "manifest.json");
+  ASSERT_TRUE(manifest.ok()) << manifest.status().message();
+  Xxh3 whole;
+  whole.Update(record);
+  manifest->files[0].record_digest = whole.HexDigest();
+  folder_.Write("manifest.json", *EncodeManifest(*manifest));
+  EXPECT_THAT(Verified().damages, IsEmpty());
+
+  folder_.Damage("rank_0/a.ckpt", 30);
+  const Damage damage = Only();
+  EXPECT_EQ(damage.kind, DamageKind::kContent);
+  EXPECT_THAT(damage.detail, HasSubstr("Int9"));
+  EXPECT_THAT(damage.parameters, IsEmpty());
 }
 
 TEST_F(VerifyTest, AFileIsComparedWithoutItsRecord) {
