@@ -236,7 +236,7 @@ class FileComparison {
     damage.bad_blocks = bad.size();
     DamagedFile damaged{.file = id, .record = record.file, .size = size};
     for (const auto& [index, range] : bad) damaged.blocks.push_back(range);
-    const Status named = NameParameters(folder_.files, damaged, stop_, damage);
+    Status named = NameParameters(folder_.files, damaged, stop_, damage);
     if (named.code() != StatusCode::kCorrupt) return named;
     damage.detail += "; " + named.message();
     return {};
