@@ -2,7 +2,7 @@
 //
 // Each path of the logical digest that this processor has, and XXH3-128 beside it, over bytes that
 // stay in the cache (256 KiB), as the bytes of a window mostly are, and over bytes that do not
-// (1 GiB, which is more than processors' last caches have: as one run, in windows of 4 MiB, and in
+// (1 GiB, more than most processors' last caches have: as one run, in windows of 4 MiB, and in
 // windows by a thread on each core, which share what the memory gives). Rows are what a tensor cut
 // in its last dimension consists of: runs of a few bytes, at distances of 4 KiB in the parameter.
 #include <benchmark/benchmark.h>
