@@ -46,6 +46,12 @@ function(reshard_embeddable target)
   endif()
 endfunction()
 
+# For code that runs a few times a conversion: there -O3 takes a third more time than -O1 to compile,
+# and saves no instructions.
+function(reshard_compile_fast target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # reshard_module(NAME
 #   [SOURCES file.cc...]            compiled into the object library reshard_NAME
 #   [PUBLIC_HEADERS reshard/x.h...] the headers in include/ that this module implements
