@@ -103,15 +103,19 @@ class HeaderReadAhead {
     }
     if (offset + span / 2 < ahead_) return {};
     const uint64_t begin = std::max(offset, ahead_);
-    const uint64_t end = offset + std::min(span, file_.size - offset);
+    uint64_t end = offset + span;
+    // Systems read large pages with less work.
+    if (span >= kLargePage / 2) end += kLargePage - 1 - (end - 1) % kLargePage;
+    end = std::min(end, file_.size);
     if (end <= begin) return {};
     ahead_ = end;
     return file_.prefetch({begin, end - begin});
   }
 
  private:
+  static constexpr uint64_t kLargePage = uint64_t{2} << 20;
   static constexpr uint64_t kLeast = uint64_t{256} << 10;
-  static constexpr uint64_t kMost = uint64_t{2} << 20;
+  static constexpr uint64_t kMost = kLargePage;
 
   const FileBytes& file_;
   uint64_t ahead_ = 0;  // the end of what is read ahead

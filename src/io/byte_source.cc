@@ -66,6 +66,10 @@ Status LocalFile::Map() {
 
 void LocalFile::AdviseRandom() const { reshard::AdviseRandom(map_->data(), size()); }
 
+void LocalFile::AdviseLargePages() {
+  reads_large_pages_ = reshard::AdviseLargePages(map_->data(), size());
+}
+
 Status LocalFile::Populate(ByteRange range) const {
   const std::optional<size_t> fault = reshard::Populate(map_->data() + range.offset, range.length);
   return fault ? ExplainFault(range.offset + *fault) : Status();

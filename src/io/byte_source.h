@@ -80,9 +80,11 @@ class ByteSource {
   // Of what is mapped:
   // Why the byte at `offset` of the map cannot be read.
   virtual Status ExplainFault(uint64_t /*offset*/) const { return {}; }
-  // Makes these bytes of the map present, and no others.
+  // Makes these bytes of the map present, and no others, if Prefetch was asked for them; else,
+  // where the next one is true, with those of the large pages (file_pages.h) that they lie in.
   // Errors: kChanged; kIo.
   virtual Status Populate(ByteRange /*range*/) const { return {}; }
+  virtual bool ReadsLargePages() const { return false; }
   // Gives the map's pages back that lie wholly within `range`; touching them brings them back.
   virtual void Unmap(ByteRange /*range*/) const {}
   // As FindUncached and DropCached of file_pages.h. What drops its pages by itself finds none.
@@ -132,10 +134,13 @@ class LocalFile final : public ByteSource {
   Status Map();
   // From now on the kernel reads nothing around the pages of the map that are touched.
   void AdviseRandom() const;
+  // As AdviseLargePages of file_pages.h, where that works.
+  void AdviseLargePages();
 
   const std::byte* map() const override { return map_ ? map_->data() : nullptr; }
   Status ExplainFault(uint64_t offset) const override;
   Status Populate(ByteRange range) const override;
+  bool ReadsLargePages() const override { return reads_large_pages_; }
   void Unmap(ByteRange range) const override;
   Residency FindUncached(ByteRange range,
                          const std::function<void(ByteRange)>& visit) const override;
@@ -147,6 +152,7 @@ class LocalFile final : public ByteSource {
   std::string path_;
   InputFile file_;
   std::optional<FileMap> map_;
+  bool reads_large_pages_ = false;
 };
 
 // Returns the content of a small file.

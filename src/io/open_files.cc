@@ -122,6 +122,8 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
     if (const Status mapped = source->Map(); mapped.ok()) {
       // Windows fetch all of their pages at once; nothing else of the file is wanted.
       source->AdviseRandom();
+      // Who decrypts touches what others do not want.
+      if (blocks == nullptr) source->AdviseLargePages();
     } else if (access_ == SourceAccess::kMap) {
       return mapped;
     }

@@ -172,10 +172,11 @@ class SourceFiles {
 
   // As WindowCache::HasReadFiles.
   bool HasReadFiles() const { return windows_.HasReadFiles(); }
-  // Of so many bytes that are read one after the other, how many to ask for ahead at a time: a
-  // window, or all where there is a server, which takes a while to answer.
-  uint64_t BytesToAskAhead(uint64_t left) const {
-    return HasReadFiles() ? left : std::min(left, kWindowBytes);
+  // Of `left` bytes at `offset` that are read one after the other, how many to ask for ahead at a
+  // time: a window and the rest of the large page that it ends in, or all where there is a server,
+  // which takes a while to answer.
+  uint64_t BytesToAskAhead(uint64_t offset, uint64_t left) const {
+    return HasReadFiles() ? left : std::min(left, ToLargePage(offset + kWindowBytes) - offset);
   }
 
   // Sets what Options::window_budget and header_budget did.

@@ -38,6 +38,12 @@ constexpr size_t kMostStayed = 64;
 
 constexpr uint64_t kPageUnit = 4096;
 constexpr uint64_t kUnits = kGranuleBytes / kPageUnit;
+constexpr uint16_t kWholeGranule = 0xffff;
+static_assert(kUnits == 16);
+
+// The granules of each of a window's large pages.
+constexpr std::array<Granules, 2> kLargePages{~Granules{0} >> 32, ~Granules{0} << 32};
+static_assert(kWindowBytes == 2 * kLargePageBytes);
 
 // Returns the granules with bytes of `range`, which is not empty and lies within a window.
 Granules GranulesOf(ByteRange range) {
@@ -217,7 +223,7 @@ std::list<WindowCache::Entry>& WindowCache::ListOf(const Entry& entry) {
   if (entry.pins > 0) return pinned_;
   if (entry.held == 0) return stayed_;
   if (entry.ahead != 0) return awaited_;
-  return entry.present == 0 ? headers_ : idle_;
+  return entry.is_read ? idle_ : headers_;
 }
 
 void WindowCache::Splice(std::list<Entry>& to, std::list<Entry>& from, Place entry) {
@@ -325,7 +331,11 @@ bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
 
 Granules WindowCache::UsedOf(const Entry& entry) {
   // Who reads on begins within the last granule that was used.
-  return entry.held & ~entry.ahead & ~(entry.ahead >> 1);
+  Granules used = entry.held & ~entry.ahead & ~(entry.ahead >> 1);
+  for (const Granules page : kLargePages) {
+    if ((entry.large & page) != 0 && (used & page) != page) used &= ~page;
+  }
+  return used;
 }
 
 void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
@@ -346,8 +356,10 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   ++evicting_;
   // Others may be at the rest of it meanwhile.
   entry->busy |= gone;
+  if (gone == ~Granules{0}) entry->is_read = false;
   entry->asked &= ~gone;
   entry->present &= ~gone;
+  entry->large &= ~gone;
   const Granules held = entry->held & gone;
   GranulePages own{};
   ForEachGranule(gone, [&](size_t i) { own[i] = std::exchange(entry->own[i], 0); });
@@ -419,6 +431,7 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   const Granules wanted = GranulesOf(range);
   Lock lock(cache_.mutex_);
   const Place entry = PinEntry(range.offset / kWindowBytes);
+  entry->is_read = true;
   Status status;
   for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
     Granules todo = missing & ~entry->busy;
@@ -442,10 +455,16 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   return pin;
 }
 
-FileWindows::Pin FileWindows::Touch(ByteRange range) {
+FileWindows::Touched FileWindows::Touch(ByteRange range) {
   const Granules wanted = GranulesOf(range);
   Lock lock(cache_.mutex_);
   const Place entry = PinEntry(range.offset / kWindowBytes);
+  // Sooner here than by a thread that is busy; what goes wrong, who reads the bytes is told.
+  if (is_mapped_ && (wanted & entry->wanted) != 0) {
+    const Granules todo = entry->wanted & ~entry->present & ~entry->busy;
+    cache_.Move(entry, [&] { entry->wanted = 0; });
+    static_cast<void>(Fill(lock, *entry, todo));
+  }
   for (Granules unasked; (unasked = wanted & ~entry->asked) != 0;) {
     const Granules todo = unasked & ~entry->busy;
     if (todo == 0) {
@@ -464,7 +483,14 @@ FileWindows::Pin FileWindows::Touch(ByteRange range) {
     cache_.MakeRoom(lock);
   }
   cache_.EndReadAhead(*entry, wanted);
-  return Pin(this, entry);
+  const Granules large = entry->present & entry->large;
+  const bool is_present = (large >> std::countr_zero(wanted) & 1) != 0;
+  const Granules others = wanted & (is_present ? ~large : large);
+  const uint64_t end = others == 0
+                           ? range.end()
+                           : entry->number * kWindowBytes +
+                                 static_cast<uint64_t>(std::countr_zero(others)) * kGranuleBytes;
+  return {Pin(this, entry), end - range.offset, is_present};
 }
 
 void FileWindows::Prefetch(ByteRange range) {
@@ -480,7 +506,7 @@ void FileWindows::Prefetch(ByteRange range) {
 
 void FileWindows::PrefetchPages(ByteRange range) {
   AskAhead(range, &Entry::ahead, [this](Lock& lock, Place entry, Granules granules) {
-    ReadAhead(lock, *entry, granules);
+    ReadAhead(lock, entry, granules);
   });
 }
 
@@ -538,7 +564,8 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
-  const Granules to_read = AnyOf(granules & ~entry.ahead, own);
+  Granules to_read = AnyOf(granules & ~entry.ahead, own);
+  Granules large = 0;
   lock.unlock();
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
@@ -546,7 +573,9 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
       // What somebody asked about before, he brought into the page cache.
       const Granules done =
           is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached, granules) : Granules{0};
-      StartReading(entry.number, (to_read | uncached) & ~done);
+      to_read = (to_read | uncached) & ~done;
+      large = LargePagesOf(to_read, own);
+      StartReading(entry.number, to_read & ~large);
       return is_mapped_ ? Populate(entry.number, granules)
                         : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
@@ -557,6 +586,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   }
   lock.lock();
   EndWork(entry, granules, own);
+  entry.large |= large;
   if (status.ok()) {
     entry.present |= granules;
     cache_.filled_ += BytesIn(granules);
@@ -592,22 +622,42 @@ Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
   return {};
 }
 
-void FileWindows::ReadAhead(Lock& lock, Entry& entry, Granules granules) {
-  entry.busy |= granules;
-  const Granules unasked = granules & ~entry.asked;
-  GranulePages own = Known(entry, granules);
+void FileWindows::ReadAhead(Lock& lock, Place entry, Granules granules) {
+  entry->busy |= granules;
+  const Granules unasked = granules & ~entry->asked;
+  GranulePages own = Known(*entry, granules);
   Granules to_read = AnyOf(granules, own);
   lock.unlock();
-  to_read |= FindOwn(entry.number, unasked, own);
+  to_read |= FindOwn(entry->number, unasked, own);
+  // There is no way to ask for large pages and not to wait for them: threads do.
+  const Granules large = LargePagesOf(to_read, own);
+  to_read &= ~large;
   lock.lock();
-  cache_.Hold(entry, to_read);
-  cache_.ahead_ += BytesIn(to_read & ~entry.ahead);
-  entry.ahead |= to_read;
+  cache_.Hold(*entry, to_read);
+  cache_.ahead_ += BytesIn(to_read & ~entry->ahead);
+  entry->ahead |= to_read;
   cache_.MakeRoom(lock);
   lock.unlock();
-  StartReading(entry.number, to_read);
+  StartReading(entry->number, to_read);
   lock.lock();
-  EndWork(entry, granules, own);
+  EndWork(*entry, granules & ~large, own);
+  if (large == 0) return;
+  entry->busy &= ~large;
+  cache_.Want(entry, large);
+}
+
+Granules FileWindows::LargePagesOf(Granules granules, const GranulePages& own) const {
+  if (!source_.ReadsLargePages()) return 0;
+  Granules whole = 0;
+  ForEachGranule(granules, [&](size_t i) {
+    // Those that are to be read without a page of our own are those of which nothing is known.
+    if (own[i] == kWholeGranule || own[i] == 0) whole |= Granules{1} << i;
+  });
+  Granules large = 0;
+  for (const Granules page : kLargePages) {
+    if ((whole & page) == page) large |= page;
+  }
+  return large;
 }
 
 GranulePages FileWindows::Known(const Entry& entry, Granules granules) {

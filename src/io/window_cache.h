@@ -89,12 +89,14 @@ class WindowCache {
     FileWindows* file = nullptr;
     uint64_t number = 0;  // it begins at `number` * kWindowBytes
     size_t pins = 0;
+    bool is_read = false;   // contents were, not only headers
     Granules busy = 0;      // a thread is at them, outside the lock
     Granules asked = 0;     // it is known which of their pages are `own`
     Granules held = 0;      // counted: present, or with pages of our own but for those that stayed
     Granules ahead = 0;     // read ahead, or to be, and not used yet
     Granules wanted = 0;    // of those: no thread has begun to read them
     Granules present = 0;   // mapped, or in the buffer
+    Granules large = 0;     // were read in large pages, which leave the page cache whole
     GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
   };
@@ -211,9 +213,17 @@ class FileWindows {
   // Errors: kChanged; kIo; kResourceExhausted.
   Result<Pin> Hold(ByteRange range);
 
+  // Bytes of which all, or none, are present in large pages while the pin lives.
+  struct Touched {
+    Pin pin;
+    uint64_t length = 0;
+    bool is_present = false;
+  };
   // Notes which pages around `range`, which lies within one window, are not in the page cache
-  // before they are read by other means, while the pin lives.
-  Pin Touch(ByteRange range);
+  // before they are read by other means. Returns the first bytes of the range. Those that are
+  // present are to be read there: where a large page begins, a read makes the kernel read on behind
+  // it.
+  Touched Touch(ByteRange range);
 
   // Starts reading ahead what Hold will be asked for, as long as not half of the budget is read
   // ahead; of files that threads read, three quarters.
@@ -237,9 +247,11 @@ class FileWindows {
   // Gives the entry `reuse`, if it wants a buffer and this is one.
   void ReuseBuffer(Entry& entry, ReservedMemory reuse);
   Status ReserveBuffer(Lock& lock, Entry& entry);
-  void ReadAhead(Lock& lock, Entry& entry, Granules granules);
+  void ReadAhead(Lock& lock, Place entry, Granules granules);
   // Ends a thread's work at granules, where it found the pages `own` to be our own.
   void EndWork(Entry& entry, Granules granules, const GranulePages& own);
+  // Returns those of `granules`, all of which are to be read, that Populate reads in large pages.
+  Granules LargePagesOf(Granules granules, const GranulePages& own) const;
   // Returns what is known of the granules' pages.
   static GranulePages Known(const Entry& entry, Granules granules);
 

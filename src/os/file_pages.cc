@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cerrno>
+#include <fstream>
 
 #include "src/os/fault_guard.h"
 
@@ -48,6 +50,8 @@ std::optional<uint64_t> CountCached(int descriptor, ByteRange pages) {
   if (syscall(kCachestat, descriptor, &range, &found, 0) != 0) return std::nullopt;
   return found.cached;
 }
+
+bool HasCachestat() { return syscall(kCachestat, -1, nullptr, nullptr, 0) != 0 && errno == EBADF; }
 
 // Halves `pages`, which are not all cached, until all or none of them are.
 void VisitUncached(int descriptor, ByteRange pages, uint64_t cached,
@@ -97,6 +101,16 @@ size_t PageSize() {
 }
 
 void AdviseRandom(const std::byte* data, size_t size) { madvise(Address(data), size, MADV_RANDOM); }
+
+bool AdviseLargePages(const std::byte* data, size_t size) {
+  static const bool kTakesAdvice = [] {
+    if (!HasCachestat()) return false;  // the advice may be too new for the kernel as well
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    uint64_t bytes = 0;
+    return file >> bytes && bytes == kLargePageBytes;
+  }();
+  return kTakesAdvice && madvise(Address(data), size, MADV_HUGEPAGE) == 0;
+}
 
 void Prefetch(const std::byte* data, size_t size) {
   const size_t before = OffsetInPage(data);

@@ -197,7 +197,7 @@ class PieceReader {
   Status ReadAhead(FileId file, ByteRange range) const {
     if (range.length == 0) return {};
     SourceFiles& files = source_.files();
-    return files.Prefetch(file, range.offset, files.BytesToAskAhead(range.length));
+    return files.Prefetch(file, range.offset, files.BytesToAskAhead(range.offset, range.length));
   }
 
   // Adds what other pieces have to `part`. Returns whether these are all `bytes`; else keeps it.

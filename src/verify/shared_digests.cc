@@ -94,7 +94,8 @@ class SharedDigests::Reading {
     const ByteRange range = RangeOf(number);
     RESHARD_ASSIGN_OR_RETURN(const Window window, files_.Open(file_, range.offset, range.length));
     const uint64_t ahead = AheadOf(number);
-    RESHARD_RETURN_IF_ERROR(files_.Prefetch(file_, ahead, files_.BytesToAskAhead(size_ - ahead)));
+    RESHARD_RETURN_IF_ERROR(
+        files_.Prefetch(file_, ahead, files_.BytesToAskAhead(ahead, size_ - ahead)));
     if (IsAlone(number)) {
       RESHARD_RETURN_IF_ERROR(window.Read([&](const std::byte* data) {
         for (uint64_t at = 0; at < range.length; at += kSliceBytes) {

@@ -366,13 +366,17 @@ ByteRange SourceSpanOf(const BlockCopy& copy, ByteRange range) {
   return {begin, source_of(range.end() - 1) + 1 - begin};
 }
 
-// Returns the source bytes of the target file's `range`, in its order; those of runs with gaps too
-// large to be read with them are left out.
-std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
-  std::vector<Stretch> stretches;
-  auto segment = std::partition_point(
+// Returns the first segment that reaches beyond `offset` of the target file.
+auto SegmentBehind(const TargetPlan& plan, uint64_t offset) {
+  return std::partition_point(
       plan.segments.begin(), plan.segments.end(),
-      [&](const Segment& candidate) { return TargetRange(candidate).end() <= range.offset; });
+      [offset](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
+}
+
+// Adds the source bytes of the target file's `range`, in its order; those of runs with gaps too
+// large to be read with them are left out.
+void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>& stretches) {
+  auto segment = SegmentBehind(plan, range.offset);
   for (; segment != plan.segments.end() && TargetRange(*segment).offset < range.end(); ++segment) {
     const auto* const content = std::get_if<Content>(&*segment);
     if (content == nullptr) continue;
@@ -387,6 +391,11 @@ std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
       AddToStretches(copy.source, SourceSpanOf(copy, image), stretches);
     }
   }
+}
+
+std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
+  std::vector<Stretch> stretches;
+  AddStretches(plan, range, stretches);
   return stretches;
 }
 
@@ -498,18 +507,29 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 }
 
 Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range) {
-  for (const Stretch& stretch : StretchesOf(plan, range)) {
-    RESHARD_RETURN_IF_ERROR(
-        files.Prefetch(stretch.file, stretch.range.offset, stretch.range.length));
+  std::vector<Stretch> stretches = StretchesOf(plan, range);
+  std::vector<uint64_t> ends;
+  ends.reserve(stretches.size());
+  for (const Stretch& stretch : stretches) ends.push_back(stretch.range.end());
+  // A large page is asked for as a whole, with those of its bytes that the same parameter goes on
+  // with behind `range`.
+  const auto last = SegmentBehind(plan, range.end() - 1);
+  if (last != plan.segments.end()) {
+    const uint64_t left =
+        TargetRange(*last).end() - std::min(TargetRange(*last).end(), range.end());
+    AddStretches(plan, {range.end(), std::min(left, kLargePageBytes)}, stretches);
+  }
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const auto& [file, span, copies] = stretches[i];
+    const uint64_t end = span.end() >= ToLargePage(ends[i]) ? ToLargePage(ends[i]) : ends[i];
+    RESHARD_RETURN_IF_ERROR(files.Prefetch(file, span.offset, end - span.offset));
   }
   return {};
 }
 
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost) {
-  auto segment = std::partition_point(
-      plan.segments.begin(), plan.segments.end(),
-      [&](const Segment& candidate) { return TargetRange(candidate).end() <= offset; });
+  auto segment = SegmentBehind(plan, offset);
   WindowCopier copier(files, StretchesOf(plan, {offset, out.size()}));
   ContentFiller filler(copier, plan, digest, lost);
   for (; !out.empty(); ++segment) {

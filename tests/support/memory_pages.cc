@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -50,8 +51,11 @@ size_t CachedPages(const std::string& path) {
   return static_cast<size_t>(std::count(cached.begin(), cached.end(), true));
 }
 
-size_t MappedPages(const std::string& path) {
-  // Each map has a line that ends with the path, then lines like "Rss:       12 kB".
+namespace {
+
+// Adds up what a line like "Rss:       12 kB" says of this process's maps of a file.
+size_t BytesInMaps(const std::string& path, std::string_view field) {
+  // Each map has a line that ends with the path, then such lines.
   std::ifstream maps("/proc/self/smaps");
   bool ours = false;
   size_t kilobytes = 0;
@@ -61,11 +65,19 @@ size_t MappedPages(const std::string& path) {
     words >> first;
     if (!first.ends_with(':')) {
       ours = line.ends_with(" " + path);
-    } else if (size_t value = 0; ours && first == "Rss:" && words >> value) {
+    } else if (size_t value = 0; ours && first == field && words >> value) {
       kilobytes += value;
     }
   }
-  return kilobytes * 1024 / static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return kilobytes * 1024;
 }
+
+}  // namespace
+
+size_t MappedPages(const std::string& path) {
+  return BytesInMaps(path, "Rss:") / static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+size_t BytesInLargePages(const std::string& path) { return BytesInMaps(path, "FilePmdMapped:"); }
 
 }  // namespace reshard

@@ -25,6 +25,9 @@ void DropPages(const std::string& path);
 // Returns the number of pages present in this process's maps of a file.
 size_t MappedPages(const std::string& path);
 
+// Returns the bytes of a file that are present in this process's maps of it as large pages.
+size_t BytesInLargePages(const std::string& path);
+
 }  // namespace reshard
 
 #endif  // RESHARD_TESTS_SUPPORT_MEMORY_PAGES_H_

@@ -41,6 +41,23 @@ TEST(FilePagesTest, RandomReadsNothingAroundATouchedPage) {
   EXPECT_EQ(CachedPages(path), 1U);
 }
 
+TEST(FilePagesTest, ALargePageComesAsAWhole) {
+  const TemporaryFolder folder;
+  const size_t page = PageSize();
+  const std::string path = folder.WriteSparse("a", 4 * kLargePageBytes, 0, "");
+  const LocalFile source = MappedSource(path);
+  const std::byte* const map = source.map();
+  AdviseRandom(map, source.size());
+  const bool is_large = AdviseLargePages(map, source.size());
+  EXPECT_EQ(Populate(map + kLargePageBytes + 7 * page, 1), std::nullopt);
+  const size_t first = is_large ? kLargePageBytes / page : 1;
+  EXPECT_EQ(CachedPages(path), first);
+  // Not around what was asked for ahead.
+  Prefetch(map + 3 * kLargePageBytes + page, 2 * page);
+  EXPECT_EQ(Populate(map + 3 * kLargePageBytes + page, 2 * page), std::nullopt);
+  EXPECT_EQ(CachedPages(path), first + 2);
+}
+
 TEST(FilePagesTest, PopulateTellsWhatIsGone) {
   const TemporaryFolder folder;
   const size_t page = PageSize();

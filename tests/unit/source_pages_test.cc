@@ -311,6 +311,54 @@ TEST_P(SourcePages, WhatIsReadAheadStaysUntilItIsUsed) {
   EXPECT_EQ(read, 6 * kWindowBytes);
 }
 
+// Whether the file system of `path` reads and holds large pages, as far as it has them to read.
+bool ReadsLargePages(const std::string& path) {
+  LocalFile source = MappedSource(path);
+  source.AdviseRandom();
+  source.AdviseLargePages();
+  EXPECT_TRUE(source.Populate({0, kLargePageBytes}).ok());
+  return BytesInLargePages(path) == kLargePageBytes;
+}
+
+TEST_P(SourcePages, WholeLargePagesAreReadAsSuch) {
+  const bool is_large = GetParam() == SourceAccess::kMap && ReadsLargePages(path_);
+  DropPages(path_);
+  {
+    SourceFiles files(Options());
+    const FileId id = files.Add(path_);
+    // Read when it is wanted, and ahead.
+    const auto first = files.Open(id, 0, kWindowBytes);
+    EXPECT_EQ(BytesInLargePages(path_), is_large ? kWindowBytes : 0);
+    EXPECT_TRUE(files.Prefetch(id, kWindowBytes + kLargePageBytes, kLargePageBytes).ok());
+    const auto second = files.Open(id, kWindowBytes + kLargePageBytes, kLargePageBytes);
+    EXPECT_EQ(BytesInLargePages(path_), is_large ? kWindowBytes + kLargePageBytes : 0);
+    // Of what is wanted in part, nothing else is read.
+    const auto part = files.Open(id, 3 * kWindowBytes, kLargePageBytes - kGranuleBytes);
+    EXPECT_EQ(BytesInLargePages(path_), is_large ? kWindowBytes + kLargePageBytes : 0);
+    const size_t pages =
+        (kWindowBytes + kLargePageBytes + kLargePageBytes - kGranuleBytes) / PageSize();
+    EXPECT_EQ(CachedPages(path_), GetParam() == SourceAccess::kMap ? pages : 0);
+  }
+  EXPECT_EQ(CachedPages(path_), 0U);
+}
+
+// A large page leaves the page cache as a whole only: it stays until all of it was used.
+TEST_P(SourcePages, LargePagesThatAreUsedInPartStay) {
+  constexpr uint64_t kPiece = 8 * kGranuleBytes;
+  const uint64_t read = LeastFromDisk([this] {
+    SourceFiles files({.max_open = 1, .window_budget = 3 * kWindowBytes, .access = GetParam()});
+    const FileId id = files.Add(path_);
+    for (uint64_t at = 0; at < 6 * kWindowBytes; at += kPiece) {
+      if (at % kWindowBytes == 0) {
+        EXPECT_TRUE(files.Prefetch(id, at, kWindowBytes + kLargePageBytes).ok());
+      }
+      EXPECT_EQ(Content(files.Open(id, at, kPiece)), content_.substr(at, kPiece));
+      EXPECT_LE(CachedPages(path_) * PageSize(), 4 * kWindowBytes);
+    }
+  });
+  EXPECT_LE(read, 6 * kWindowBytes + kLargePageBytes);
+}
+
 // As when a target's rows are put together from several files: what was used of their windows makes
 // room, not what is awaited of them; and pieces that share a granule read it once.
 TEST_P(SourcePages, WindowsReadSideBySideAreReadOnce) {
