@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -151,21 +152,14 @@ class Search {
     do {
       Extend(sizes, 1);
     } while (!more_ && std::next_permutation(sizes.begin(), sizes.end()));
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Found& a, const Found& b) { return a.plainness < b.plainness; });
     LayoutCandidates out;
-    for (Found& found : found_) out.found.push_back(std::move(found.candidate));
+    for (auto& [plainness, candidate] : found_) out.found.push_back(std::move(candidate));
     out.more = more_;
     return out;
   }
 
  private:
   static constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
-
-  struct Found {
-    int plainness;
-    LayoutCandidate candidate;
-  };
 
   // Says that `rank` holds `part`; false where that cannot be.
   bool Decide(size_t rank, uint32_t part) {
@@ -236,7 +230,7 @@ class Search {
       more_ = true;
       return;
     }
-    found_.push_back({written.plainness, {std::move(written.layout), part_of_rank_}});
+    found_.emplace(written.plainness, LayoutCandidate{std::move(written.layout), part_of_rank_});
   }
 
   const ShardEvidence& evidence_;
@@ -247,7 +241,7 @@ class Search {
   std::vector<uint32_t> part_of_rank_;
   std::vector<Digit> digits_;
   std::set<std::vector<uint32_t>> known_;
-  std::vector<Found> found_;
+  std::multimap<int, LayoutCandidate> found_;  // by plainness
   size_t steps_ = 0;
   bool more_ = false;
   bool alive_ = false;

@@ -10,8 +10,6 @@
 namespace reshard {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 class ProgressOutputTest : public testing::Test {
@@ -30,14 +28,14 @@ class ProgressOutputTest : public testing::Test {
 
 TEST_F(ProgressOutputTest, ALogGetsALineEvery30Seconds) {
   ProgressOutput output(ProgressStyle::kLog, [this] { return now_; });
-  EXPECT_EQ(Say(output, seconds(0), Phase::kPlan, 0), "");
-  EXPECT_EQ(Say(output, seconds(10), Phase::kWrite, 0), "");
-  EXPECT_EQ(Say(output, seconds(19), Phase::kWrite, kMiB), "");
+  EXPECT_EQ(Say(output, std::chrono::seconds(0), Phase::kPlan, 0), "");
+  EXPECT_EQ(Say(output, std::chrono::seconds(10), Phase::kWrite, 0), "");
+  EXPECT_EQ(Say(output, std::chrono::seconds(19), Phase::kWrite, kMiB), "");
   // The 10 s of planning do not count.
-  EXPECT_EQ(Say(output, seconds(1), Phase::kWrite, 20 * kMiB, 1),
+  EXPECT_EQ(Say(output, std::chrono::seconds(1), Phase::kWrite, 20 * kMiB, 1),
             "reshard: write 20%, 20.0 MiB of 100.0 MiB, 1 of 4 files, 1.0 MiB/s, 1:20 left\n");
-  EXPECT_EQ(Say(output, seconds(29), Phase::kWrite, 99 * kMiB, 3), "");
-  EXPECT_EQ(Say(output, seconds(1), Phase::kPublish, 100 * kMiB, 4),
+  EXPECT_EQ(Say(output, std::chrono::seconds(29), Phase::kWrite, 99 * kMiB, 3), "");
+  EXPECT_EQ(Say(output, std::chrono::seconds(1), Phase::kPublish, 100 * kMiB, 4),
             "reshard: publish 100%, 100.0 MiB of 100.0 MiB, 4 of 4 files\n");
 }
 
@@ -46,8 +44,8 @@ TEST_F(ProgressOutputTest, ALineBeginsAPhaseAtOnceAndIsGoneInTheEnd) {
   {
     ProgressOutput output(ProgressStyle::kLine, [this] { return now_; });
     testing::internal::GetCapturedStderr();
-    EXPECT_EQ(Say(output, seconds(0), Phase::kPlan, 0), "\rreshard: plan\x1b[K");
-    EXPECT_EQ(Say(output, seconds(0), Phase::kCheck, 0),
+    EXPECT_EQ(Say(output, std::chrono::seconds(0), Phase::kPlan, 0), "\rreshard: plan\x1b[K");
+    EXPECT_EQ(Say(output, std::chrono::seconds(0), Phase::kCheck, 0),
               "\rreshard: check 0%, 0 B of 100.0 MiB, 0 of 4 files\x1b[K");
     EXPECT_EQ(Say(output, std::chrono::milliseconds(99), Phase::kCheck, kMiB), "");
     EXPECT_NE(Say(output, std::chrono::milliseconds(1), Phase::kCheck, kMiB), "");
