@@ -71,7 +71,7 @@ class GridBuilder {
     grid_.stages.push_back(stage);
     std::map<int64_t, int64_t> holders;  // ranks so far, by shard
     for (int64_t local = 0; local < devices_; ++local) {
-      const int64_t shard = PartNumber(cut.PartsOf(local), cut.cuts());
+      const int64_t shard = cut.PartNumberOf(local);
       const int64_t replica = holders[shard]++;
       grid_.replicas = std::max(grid_.replicas, replica + 1);
       const int64_t rank = stage * devices_ + local;

@@ -74,14 +74,26 @@ Result<Shape> ShardGrid::ShardShape(const Shape& full, std::string_view where) c
 }
 
 std::vector<int64_t> ShardGrid::PartsOf(int64_t rank) const {
-  std::vector<int64_t> parts(cuts_.size(), 0);
+  std::vector<int64_t> parts(cuts_.size());
+  PartsOf(rank, parts);
+  return parts;
+}
+
+void ShardGrid::PartsOf(int64_t rank, std::span<int64_t> parts) const {
+  std::fill(parts.begin(), parts.end(), 0);
   for (const Digit& digit : digits_) {
     if (digit.dim == kFree) continue;
     int64_t& part = parts[static_cast<size_t>(digit.dim)];
     part = part * digit.size + rank / digit.stride % digit.size;
   }
   if (modulus_ != 0) parts[0] = rank % modulus_;
-  return parts;
+}
+
+int64_t ShardGrid::PartNumberOf(int64_t rank) const {
+  std::array<int64_t, kMaxDims> numbers;  // only as many as there are cuts are ever set
+  const std::span parts(numbers.data(), cuts_.size());
+  PartsOf(rank, parts);
+  return PartNumber(parts, cuts_);
 }
 
 Box ShardGrid::BoxOfParts(const std::vector<int64_t>& parts, const Shape& shard) {
@@ -162,7 +174,7 @@ void ShardGrid::ForEachOverlap(
   }
 }
 
-int64_t PartNumber(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts) {
+int64_t PartNumber(std::span<const int64_t> parts, const std::vector<int64_t>& cuts) {
   int64_t number = 0;
   for (size_t d = 0; d < cuts.size(); ++d) number = number * cuts[d] + parts[d];
   return number;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +57,10 @@ class ShardGrid {
 
   // Returns which part along each dimension `rank` holds.
   std::vector<int64_t> PartsOf(int64_t rank) const;
+  // As above, into `parts`, of as many numbers as cuts() has.
+  void PartsOf(int64_t rank, std::span<int64_t> parts) const;
+  // Returns the PartNumber of that part. Allocates nothing.
+  int64_t PartNumberOf(int64_t rank) const;
 
   // Returns the box of the part `parts`, or of a rank's, in a tensor whose shards have the shape
   // `shard`.
@@ -88,7 +93,7 @@ using SharedGrid = std::shared_ptr<const ShardGrid>;
 SharedGrid WholeGrid(size_t dims);
 
 // The number of a part in row-major order of a grid with these cuts, and back.
-int64_t PartNumber(const std::vector<int64_t>& parts, const std::vector<int64_t>& cuts);
+int64_t PartNumber(std::span<const int64_t> parts, const std::vector<int64_t>& cuts);
 std::vector<int64_t> PartAt(int64_t number, const std::vector<int64_t>& cuts);
 
 }  // namespace reshard

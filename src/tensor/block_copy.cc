@@ -65,6 +65,17 @@ BlockCopy MakeBlockCopy(const Box& overlap, const PlacedBox& source, const Place
   return copy;
 }
 
+BlockCopy MakeBlockCopy(const PlacedBoxView& shard, std::span<const int64_t> full_bytes) {
+  BlockCopy copy;
+  copy.source_offset = static_cast<uint64_t>(shard.offset);
+  for (size_t d = 0; d < full_bytes.size(); ++d) {
+    copy.target_offset = copy.target_offset * static_cast<uint64_t>(full_bytes[d]) +
+                         static_cast<uint64_t>(shard.begin[d]);
+  }
+  AddLoops(shard.extent, shard.extent, full_bytes, copy);
+  return copy;
+}
+
 RunCursor::RunCursor(const BlockCopy& copy, ByteRange target)
     : dims_(copy.dims.data()),
       dim_count_(copy.dims.size()),
@@ -115,15 +126,6 @@ void RunCursor::Settle() {
   }
   const uint64_t skip = begin_ > target_ ? begin_ - target_ : 0;
   run_ = {source_ + skip, target_ + skip, std::min(end_, target_ + run_length_) - (target_ + skip)};
-}
-
-LogicalMap::LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes) {
-  to_logical_.source_offset = static_cast<uint64_t>(shard.offset);
-  for (size_t d = 0; d < full_bytes.size(); ++d) {
-    to_logical_.target_offset = to_logical_.target_offset * static_cast<uint64_t>(full_bytes[d]) +
-                                static_cast<uint64_t>(shard.begin[d]);
-  }
-  AddLoops(shard.extent, shard.extent, full_bytes, to_logical_);
 }
 
 LogicalMap::Place LogicalMap::At(uint64_t offset) const {

@@ -60,6 +60,10 @@ struct PlacedBoxView {
 // loops whose bytes are contiguous on both sides are joined, so the run is as long as it can be.
 BlockCopy MakeBlockCopy(const Box& overlap, const PlacedBox& source, const PlacedBox& target);
 
+// Returns the copy of all of `shard`, a box, not empty, of a tensor of `full_bytes` (ToByteShape),
+// to where it belongs in the tensor's row-major bytes.
+BlockCopy MakeBlockCopy(const PlacedBoxView& shard, std::span<const int64_t> full_bytes);
+
 // A run, cut to the part that was asked for.
 struct Run {
   uint64_t source_offset = 0;
@@ -97,8 +101,9 @@ class RunCursor {
 // Where the bytes of a shard belong in the full tensor. A plain value, immutable; any thread.
 class LogicalMap {
  public:
-  // `shard` is a box, not empty, of a tensor of `full_bytes` (ToByteShape), and where it lies.
-  LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes);
+  // As MakeBlockCopy.
+  LogicalMap(const PlacedBoxView& shard, std::span<const int64_t> full_bytes)
+      : to_logical_(MakeBlockCopy(shard, full_bytes)) {}
   LogicalMap(const PlacedBox& shard, const Shape& full_bytes)
       : LogicalMap(PlacedBoxView{shard.box.begin, shard.box.extent, shard.offset},
                    std::span<const int64_t>(full_bytes)) {}

@@ -21,7 +21,7 @@ namespace reshard {
 // Returns the bytes of a tensor, or nothing when a size is negative or the product of the item's
 // bytes and all sizes but those of 0 does not fit 63 bits: wherever a 0 stands, so that strides fit
 // too, and files with one shape are read or refused whatever they are (as NumPy does).
-std::optional<uint64_t> TensorBytes(const Shape& shape, uint64_t item_bytes);
+std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t item_bytes);
 std::optional<uint64_t> TensorBytes(const Shape& shape, DType dtype);
 
 // Return `shape` or `box` with the last dimension in bytes. TensorBytes of the tensor is known to

@@ -235,7 +235,7 @@ std::string v0_1::ToString(const Box& box) {
   return out + "]";
 }
 
-std::optional<uint64_t> TensorBytes(const Shape& shape, uint64_t item_bytes) {
+std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, uint64_t item_bytes) {
   int64_t bytes = Signed(item_bytes);
   bool has_zero = false;
   for (const int64_t size : shape) {

@@ -76,6 +76,10 @@ bool IsCut(const SourceTensor& parameter, const CheckedStrategy& strategy) {
                      });
 }
 
+std::span<const ByteRange> ContentOf(const StoredArray& info) {
+  return info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
+}
+
 // Reads the files of one checkpoint.
 class ContentsReader {
  public:
@@ -99,10 +103,12 @@ class ContentsReader {
         stages_.try_emplace(stage, source_, *strategy_, choice_, stage);
       }
     }
-    const DigestUse use = {[&](const auto& rank, const auto& info) { return Places(rank, info); },
-                           [&](const auto& rank, const auto& info, const Digest128& digest) {
-                             return Take(rank, info, digest);
-                           }};
+    const DigestUse use = {
+        [&](const RankFileOfStage& rank, const StoredArray& info, std::vector<BlockCopy>& copies) {
+          return Places(rank, info, copies);
+        },
+        [&](const RankFileOfStage& rank, const StoredArray& info, size_t number,
+            const Digest128& digest) { return Take(rank, info, number, digest); }};
     return DigestRankFiles(source_, FilesOfStages(source_, stages), use, work);
   }
 
@@ -131,8 +137,6 @@ class ContentsReader {
   }
 
  private:
-  using Copies = std::optional<std::vector<BlockCopy>>;
-
   // Returns the values of a parameter that no layout cuts.
   std::vector<HeldValue> OwnValues(size_t parameter, ReplicaReport& replicas) const {
     std::vector<HeldValue> values;
@@ -157,39 +161,31 @@ class ContentsReader {
     return values;
   }
 
-  // Whether each rank's value counts by itself.
-  bool IsOwn(std::string_view name) const {
-    const auto place = by_name_.find(name);
-    return place != by_name_.end() && !cut_[place->second];
-  }
-
-  // Returns the stage's shards where its layouts cut the parameter, else null.
-  StageShards* CuttingStage(const RankFileOfStage& rank, const StoredArray& info) {
-    const auto stage = stages_.find(rank.stage);
-    const bool cut = stage != stages_.end() && info.kind == ArrayKind::kTensor &&
-                     stage->second.Find(info.name) && !IsOwn(info.name);
-    return cut ? &stage->second : nullptr;
-  }
-
-  Result<Copies> Places(const RankFileOfStage& rank, const StoredArray& info) {
-    if (StageShards* const stage = CuttingStage(rank, info)) {
-      RESHARD_ASSIGN_OR_RETURN(Copies copies, stage->PlacesOf(*stage->Find(info.name), rank, info));
-      return copies;
+  // The number of a parameter of which each rank's value counts by itself is its place in
+  // parameters_; that of one that its stage's layouts cut is its place in those, and as much more.
+  Result<std::optional<size_t>> Places(const RankFileOfStage& rank, const StoredArray& info,
+                                       std::vector<BlockCopy>& copies) {
+    const auto own = by_name_.find(info.name);
+    if (own != by_name_.end() && !cut_[own->second]) {
+      copies = LayOut(rank.file, ContentOf(info));
+      return std::optional(own->second);
     }
-    // One that another stage's layouts cut has no meaning here.
-    if (!IsOwn(info.name)) return Copies();
-    return Copies(
-        LayOut(rank.file, info.kind == ArrayKind::kMapTensor ? info.framed : info.content));
+    const auto stage = stages_.find(rank.stage);
+    if (stage == stages_.end() || info.kind != ArrayKind::kTensor) return std::optional<size_t>();
+    const std::optional<size_t> layout = stage->second.Find(info.name);
+    if (!layout) return layout;  // what only another stage's layouts cut has no meaning here
+    RESHARD_RETURN_IF_ERROR(stage->second.AddPlaces(*layout, rank, info, copies));
+    return std::optional(parameters_.size() + *layout);
   }
 
-  Status Take(const RankFileOfStage& rank, const StoredArray& info, const Digest128& digest) {
-    const std::span<const ByteRange> content =
-        info.kind == ArrayKind::kMapTensor ? info.framed : info.content;
+  Status Take(const RankFileOfStage& rank, const StoredArray& info, size_t number,
+              const Digest128& digest) {
     uint64_t bytes = 0;
-    for (const ByteRange& range : content) bytes += range.length;
+    for (const ByteRange& range : ContentOf(info)) bytes += range.length;
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    if (StageShards* const stage = CuttingStage(rank, info)) {
-      return stage->Add(*stage->Find(info.name), rank, info, digest);
+    if (number >= parameters_.size()) {
+      stages_.at(rank.stage).Add(number - parameters_.size(), rank, info, digest);
+      return {};
     }
     HeldValue value;
     value.kind = info.kind;
@@ -198,7 +194,7 @@ class ContentsReader {
     if (info.kind == ArrayKind::kTensor) value.shape = info.shape;
     value.bytes = bytes;
     const std::scoped_lock lock(mutex_);
-    own_[by_name_.at(info.name)][value].Add(source_.RankOf(rank.stage, rank.local));
+    own_[number][value].Add(source_.RankOf(rank.stage, rank.local));
     return {};
   }
 

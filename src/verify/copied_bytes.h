@@ -50,6 +50,8 @@ class CopyRows {
  public:
   explicit CopyRows(const BlockCopy& copy);
 
+  const BlockCopy& copy() const { return copy_; }
+
   // Returns the bytes of the source file from the first to the last of those that the copy moves
   // to `target`, gaps included, which hold no byte that it moves elsewhere.
   ByteRange SourceOf(ByteRange target) const;

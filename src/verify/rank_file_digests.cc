@@ -1,8 +1,10 @@
 #include "src/verify/rank_file_digests.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,7 +27,8 @@ ByteRange SpanOf(const StoredArray& parameter) {
 // A parameter of which digests are wanted, as far as it lies in a piece of its file.
 struct WantedArray {
   const StoredArray* array = nullptr;
-  std::vector<BlockCopy> copies = {};
+  size_t number = 0;   // DigestUse's
+  size_t copies = 0;   // how many there are
   uint64_t bytes = 0;  // of the whole parameter
   Digest128 sum = {};  // of those that lie in the piece
   uint64_t read = 0;
@@ -35,7 +38,8 @@ struct WantedArray {
 // one window of the file.
 struct ReadUnit {
   std::vector<WantedArray> arrays;
-  ByteRange range;  // from their first byte to their last one in the piece
+  std::vector<BlockCopy> copies;  // of one after the other
+  ByteRange range;                // from their first byte to their last one in the piece
 };
 
 // Few enough to be held while they are read.
@@ -47,9 +51,10 @@ bool InOneWindow(ByteRange range) {
   return range.length > 0 && range.offset / kWindowBytes == (range.end() - 1) / kWindowBytes;
 }
 
-// Adds `wanted`, whose bytes in the piece are `range`, to the unit. Returns whether it belongs
-// there.
-bool Join(const ByteRange& range, WantedArray& wanted, ReadUnit& unit) {
+// Adds `wanted` with its copies, whose bytes in the piece are `range`, to the unit. Returns whether
+// it belongs there.
+bool Join(const ByteRange& range, const WantedArray& wanted, std::span<BlockCopy> copies,
+          ReadUnit& unit) {
   const bool is_first = unit.arrays.empty();
   const ByteRange joined{unit.range.offset, range.end() - unit.range.offset};
   if (!is_first && (unit.arrays.size() == kMostInUnit || range.offset < unit.range.end() ||
@@ -57,7 +62,8 @@ bool Join(const ByteRange& range, WantedArray& wanted, ReadUnit& unit) {
     return false;
   }
   unit.range = is_first ? range : joined;
-  unit.arrays.push_back(std::move(wanted));
+  unit.arrays.push_back(wanted);
+  std::move(copies.begin(), copies.end(), std::back_inserter(unit.copies));
   return true;
 }
 
@@ -72,6 +78,8 @@ class PieceReader {
     PieceWork work{rank, piece, stop};
     // One unit is read when the next one is known, which is read ahead meanwhile.
     ReadUnit unit;
+    ReadUnit next;
+    std::vector<BlockCopy> copies;
     for (const StoredArray& parameter : index->arrays()) {
       const ByteRange span = SpanOf(parameter);
       // One without bytes is of the piece that it begins in, or, at the end of the file, of the
@@ -79,11 +87,13 @@ class PieceReader {
       const bool at_end = span.offset == index->file_size() && piece.end() == span.offset;
       if (span.offset >= piece.end() && !at_end) break;
       if (span.end() <= piece.offset && span.offset < piece.offset) continue;
-      RESHARD_ASSIGN_OR_RETURN(auto copies, use_.places(rank, parameter));
-      if (!copies) continue;
-      WantedArray wanted{.array = &parameter, .copies = std::move(*copies)};
+      copies.clear();
+      RESHARD_ASSIGN_OR_RETURN(const std::optional<size_t> number,
+                               use_.places(rank, parameter, copies));
+      if (!number) continue;
+      WantedArray wanted{.array = &parameter, .number = *number, .copies = copies.size()};
       ByteRange range;
-      for (const BlockCopy& copy : wanted.copies) {
+      for (const BlockCopy& copy : copies) {
         wanted.bytes += copy.bytes();
         const ByteRange part = Overlap(copy.SourceSpan(), piece);
         if (part.length == 0) continue;
@@ -95,12 +105,14 @@ class PieceReader {
         continue;
       }
       work.read += wanted.read;
-      if (Join(range, wanted, unit)) continue;
-      ReadUnit next;
-      Join(range, wanted, next);
-      RESHARD_RETURN_IF_ERROR(ReadWhole(work, std::exchange(unit, std::move(next)), unit.range));
+      if (Join(range, wanted, copies, unit)) continue;
+      next.arrays.clear();
+      next.copies.clear();
+      Join(range, wanted, copies, next);
+      RESHARD_RETURN_IF_ERROR(ReadWhole(work, unit, next.range));
+      std::swap(unit, next);
     }
-    if (!unit.arrays.empty()) RESHARD_RETURN_IF_ERROR(ReadWhole(work, std::move(unit), {}));
+    if (!unit.arrays.empty()) RESHARD_RETURN_IF_ERROR(ReadWhole(work, unit, {}));
     if (work_.progress) work_.progress(piece.length - work.read);
     return {};
   }
@@ -117,22 +129,29 @@ class PieceReader {
     ByteRange piece;
     const std::stop_token& stop;
     LogicalHasher hasher = {};
+    std::vector<CopyRows> rows = {};  // of the copies of the unit that is read
     uint64_t read = 0;
   };
 
   // One without bytes counts where it begins.
   Status TakeUnread(const PieceWork& work, const WantedArray& wanted) const {
     if (wanted.bytes > 0 || SpanOf(*wanted.array).offset < work.piece.offset) return {};
-    return use_.take(work.rank, *wanted.array, wanted.sum);
+    return use_.take(work.rank, *wanted.array, wanted.number, wanted.sum);
   }
 
   // Reads all of `unit`, and asks for the begin of `next`, which may be empty, ahead.
-  Status ReadWhole(PieceWork& work, ReadUnit unit, ByteRange next) {
+  Status ReadWhole(PieceWork& work, ReadUnit& unit, ByteRange next) {
+    // Made here: nothing may be made under the fault guard.
+    work.rows.clear();
+    for (const BlockCopy& copy : unit.copies) work.rows.emplace_back(copy);
     // Bytes between the parameters may be to blame, which nobody needs: then each is read alone.
     if (!InOneWindow(unit.range) || !ReadTogether(work, unit, next).ok()) {
+      std::span<const CopyRows> left(work.rows);
       for (WantedArray& wanted : unit.arrays) {
         wanted.sum = Digest128();
-        RESHARD_RETURN_IF_ERROR(ReadAlone(work, wanted, unit.range, next));
+        RESHARD_RETURN_IF_ERROR(
+            ReadAlone(work, left.first(wanted.copies), unit.range, next, wanted.sum));
+        left = left.subspan(wanted.copies);
       }
     }
     for (WantedArray& wanted : unit.arrays) {
@@ -140,22 +159,22 @@ class PieceReader {
       if (part.bytes < wanted.bytes && !Complete(work.rank, *wanted.array, wanted.bytes, part)) {
         continue;
       }
-      RESHARD_RETURN_IF_ERROR(use_.take(work.rank, *wanted.array, part.sum));
+      RESHARD_RETURN_IF_ERROR(use_.take(work.rank, *wanted.array, wanted.number, part.sum));
     }
     return {};
   }
 
   // Reads one parameter of a unit that covers `unit`, a window at a time.
-  Status ReadAlone(PieceWork& work, WantedArray& wanted, ByteRange unit, ByteRange next) const {
-    for (const BlockCopy& copy : wanted.copies) {
-      const ByteRange range = Overlap(copy.SourceSpan(), work.piece);
+  Status ReadAlone(PieceWork& work, std::span<const CopyRows> copies, ByteRange unit,
+                   ByteRange next, Digest128& sum) const {
+    for (const CopyRows& rows : copies) {
+      const ByteRange range = Overlap(rows.copy().SourceSpan(), work.piece);
       if (range.length == 0) continue;
-      const CopyRows rows(copy);
       const auto step = [&](ByteRange part) -> Status {
         const ByteRange behind{part.end(), unit.end() - part.end()};
         RESHARD_RETURN_IF_ERROR(ReadAhead(work.rank.file, behind.length > 0 ? behind : next));
         return rows.ForEach(source_.files(), part,
-                            [&](const CopyRow& row) { AddRow(row, work.hasher, wanted.sum); });
+                            [&](const CopyRow& row) { AddRow(row, work.hasher, sum); });
       };
       RESHARD_RETURN_IF_ERROR(InSteps(range, kWindowBytes, work.stop, work_.progress, step));
     }
@@ -165,27 +184,21 @@ class PieceReader {
   // Reads parameters that lie in one window. After an error their sums are undefined.
   Status ReadTogether(PieceWork& work, ReadUnit& unit, ByteRange next) const {
     if (work.stop.stop_requested()) return CancelledError("stopped on request");
-    std::vector<CopyRows> rows;  // made here: nothing may be made under the fault guard
-    for (const WantedArray& wanted : unit.arrays) {
-      for (const BlockCopy& copy : wanted.copies) rows.emplace_back(copy);
-    }
     RESHARD_RETURN_IF_ERROR(ReadAhead(work.rank.file, next));
     RESHARD_ASSIGN_OR_RETURN(
         const Window window,
         source_.files().Open(work.rank.file, unit.range.offset, unit.range.length));
     uint64_t read = 0;
     RESHARD_RETURN_IF_ERROR(window.Read([&](const std::byte* data) {
-      const CopyRows* of_copy = rows.data();
+      const CopyRows* rows = work.rows.data();
       for (WantedArray& wanted : unit.arrays) {
         const auto add = [&work, &wanted](const CopyRow& row) {
           AddRow(row, work.hasher, wanted.sum);
         };
-        for (const BlockCopy& copy : wanted.copies) {
-          const ByteRange range = Overlap(copy.SourceSpan(), work.piece);
-          if (range.length > 0) {
-            of_copy->ForEachInWindow(range, data + (range.offset - unit.range.offset), add);
-          }
-          ++of_copy;
+        for (const CopyRows* const end = rows + wanted.copies; rows != end; ++rows) {
+          const ByteRange range = Overlap(rows->copy().SourceSpan(), work.piece);
+          if (range.length == 0) continue;
+          rows->ForEachInWindow(range, data + (range.offset - unit.range.offset), add);
         }
         read += wanted.read;
       }

@@ -5,6 +5,7 @@
 #ifndef RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
 #define RESHARD_SRC_VERIFY_RANK_FILE_DIGESTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,13 +36,15 @@ std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const
 
 // What becomes of each parameter; called from several threads at a time.
 struct DigestUse {
-  // Returns the copies that move its content, or the Values of a MapTensor, in file order, to where
-  // they belong in the full tensor; nothing where no digest is wanted.
-  std::function<Result<std::optional<std::vector<BlockCopy>>>(const RankFileOfStage&,
-                                                              const StoredArray&)>
+  // Appends to `copies` those that move its content, or the Values of a MapTensor, in file order,
+  // to where they belong in the full tensor. Returns the number by which `take` knows the
+  // parameter; nothing where no digest is wanted.
+  std::function<Result<std::optional<size_t>>(const RankFileOfStage&, const StoredArray&,
+                                              std::vector<BlockCopy>& copies)>
       places;
   // Takes the digest of the bytes at those places. In any order, once for each.
-  std::function<Status(const RankFileOfStage&, const StoredArray&, const Digest128&)> take;
+  std::function<Status(const RankFileOfStage&, const StoredArray&, size_t number, const Digest128&)>
+      take;
 };
 
 // Reads each byte that is wanted of `ranks` once, in pieces of files of so many bytes. Work is

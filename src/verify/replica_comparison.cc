@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <utility>
 
+#include "src/base/checked.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
@@ -18,6 +20,34 @@ namespace reshard {
 namespace {
 
 constexpr size_t kListed = 20;
+
+// Where a shard lies in the full tensor. Holds no memory of its own: it is asked of each of very
+// many shards.
+class FullPlace {
+ public:
+  // Nothing where a size does not fit 63 bits.
+  static std::optional<FullPlace> Of(const ShardGrid& grid, int64_t rank, const Shape& shard) {
+    std::optional<FullPlace> place(FullPlace(shard.size()));
+    grid.PartsOf(rank, {place->begin_.data(), place->dims_});
+    for (size_t d = 0; d < shard.size(); ++d) {
+      const auto size = CheckedMul(shard[d], grid.cuts()[d]);
+      if (!size) return std::nullopt;
+      place->full_[d] = *size;
+      place->begin_[d] *= shard[d];
+    }
+    return place;
+  }
+
+  std::span<const int64_t> begin() const { return {begin_.data(), dims_}; }
+  std::span<const int64_t> full() const { return {full_.data(), dims_}; }
+
+ private:
+  explicit FullPlace(size_t dims) : dims_(dims) {}
+
+  size_t dims_;
+  std::array<int64_t, kMaxDims> begin_;  // only the first dims_ are ever set, as of full_
+  std::array<int64_t, kMaxDims> full_;
+};
 
 void AddPair(const ReplicaPair& pair, ReplicaDifference& difference) {
   ++difference.pair_count;
@@ -71,43 +101,58 @@ Result<bool> StageShards::HasReplicas(size_t layout, const RankFileOfStage& rank
   return grid->parts() < grid->devices();
 }
 
-Result<std::vector<BlockCopy>> StageShards::PlacesOf(size_t layout, const RankFileOfStage& rank,
-                                                     const StoredArray& parameter) {
+Status StageShards::AddPlaces(size_t layout, const RankFileOfStage& rank,
+                              const StoredArray& parameter, std::vector<BlockCopy>& copies) {
   RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
-  const auto full = grid->FullShape(parameter.shape, "");
-  if (!full.ok() || !TensorBytes(*full, parameter.dtype)) {
+  const std::optional<FullPlace> place = FullPlace::Of(*grid, rank.local, parameter.shape);
+  if (!place || !TensorBytes(place->full(), ItemBytes(parameter.dtype))) {
     return MismatchError(fmt::format("{}: the full tensor of shards {} has too many bytes",
                                      source_.Where(rank.file, parameter.name),
                                      ToString(parameter.shape)));
   }
-  const Box shard = ToByteBox(grid->BoxOf(rank.local, parameter.shape), parameter.dtype);
-  const PlacedBox target = {Box::Whole(ToByteShape(*full, parameter.dtype)), 0};
-  std::vector<BlockCopy> copies;
-  uint64_t begin = 0;  // of the Value in the bytes of the shard
+  const ByteDims begin(place->begin(), parameter.dtype, 0);
+  const ByteDims extent(parameter.shape, parameter.dtype,
+                        static_cast<int64_t>(ItemBytes(parameter.dtype)));
+  const ByteDims full(place->full(), parameter.dtype, extent.span().back());
+  if (parameter.content.size() == 1) {  // as most are
+    const ByteRange value = parameter.content.front();
+    if (value.length == 0) return {};
+    copies.push_back(MakeBlockCopy(
+        {begin.span(), extent.span(), static_cast<int64_t>(value.offset)}, full.span()));
+    copies.back().source = rank.file;
+    return {};
+  }
+  const Box shard = {{begin.span().begin(), begin.span().end()},
+                     {extent.span().begin(), extent.span().end()}};
+  const PlacedBox target = {Box::Whole({full.span().begin(), full.span().end()}), 0};
+  uint64_t at = 0;  // of the Value in the bytes of the shard
   for (const ByteRange& value : parameter.content) {
-    const PlacedBox source = {shard, static_cast<int64_t>(value.offset - begin)};
-    for (const Box& box : BoxesOfRange(shard, {begin, value.length})) {
+    const PlacedBox source = {shard, static_cast<int64_t>(value.offset - at)};
+    for (const Box& box : BoxesOfRange(shard, {at, value.length})) {
       copies.push_back(MakeBlockCopy(box, source, target));
       copies.back().source = rank.file;
     }
-    begin += value.length;
+    at += value.length;
   }
-  return copies;
+  return {};
 }
 
-Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
-                        const Digest128& digest) {
-  RESHARD_ASSIGN_OR_RETURN(const ShardGrid* const grid, GridOf(layout, rank, parameter));
-  const int64_t number = PartNumber(grid->PartsOf(rank.local), grid->cuts());
+void StageShards::Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
+                      const Digest128& digest) {
   const std::scoped_lock lock(MutexOf(layout));
   Seen& seen = seen_[layout];
-  const Type type = {parameter.dtype, parameter.shape, parameter.bytes};
-  const auto known = std::find(seen.types.begin(), seen.types.end(), type);
+  const int64_t number = seen.grid->PartNumberOf(rank.local);
+  const auto known = std::find_if(seen.types.begin(), seen.types.end(), [&](const Type& type) {
+    return type.dtype == parameter.dtype && type.bytes == parameter.bytes &&
+           type.shape == parameter.shape;
+  });
   const auto type_number = static_cast<uint32_t>(known - seen.types.begin());
-  if (known == seen.types.end()) seen.types.push_back(type);
+  if (known == seen.types.end()) {
+    seen.types.push_back({parameter.dtype, parameter.shape, parameter.bytes});
+  }
   const Part part = {digest, rank.local, type_number, false};
   const auto [place, is_new] = seen.parts.try_emplace(number, part);
-  if (is_new) return {};
+  if (is_new) return;
   Part& other = place->second;
   if (!other.repeated) {
     ++seen.shards;
@@ -118,7 +163,6 @@ Status StageShards::Add(size_t layout, const RankFileOfStage& rank, const Stored
   if (other.digest != digest || other.type != type_number) seen.differing.insert(number);
   if (rank.local < other.local) other = part;
   other.repeated = true;
-  return {};
 }
 
 std::optional<Digest128> StageShards::SumOf(const SourceTensor& tensor) const {
@@ -275,21 +319,20 @@ Result<ReplicaReport> CompareReplicas(const Source& source, const CheckedStrateg
   if (strategy == nullptr) return report;
   std::map<int64_t, StageShards> by_stage;
   for (const int64_t stage : stages) by_stage.try_emplace(stage, source, *strategy, choice, stage);
-  using Places = std::optional<std::vector<BlockCopy>>;
-  const auto places = [&](const RankFileOfStage& rank,
-                          const StoredArray& parameter) -> Result<Places> {
+  const auto places = [&](const RankFileOfStage& rank, const StoredArray& parameter,
+                          std::vector<BlockCopy>& copies) -> Result<std::optional<size_t>> {
     StageShards& stage = by_stage.at(rank.stage);
     const std::optional<size_t> layout = stage.Find(parameter.name);
-    if (!layout || parameter.kind != ArrayKind::kTensor) return Places();
+    if (!layout || parameter.kind != ArrayKind::kTensor) return std::optional<size_t>();
     RESHARD_ASSIGN_OR_RETURN(const bool has_replicas, stage.HasReplicas(*layout, rank, parameter));
-    if (!has_replicas) return Places();
-    RESHARD_ASSIGN_OR_RETURN(Places found, stage.PlacesOf(*layout, rank, parameter));
-    return found;
+    if (!has_replicas) return std::optional<size_t>();
+    RESHARD_RETURN_IF_ERROR(stage.AddPlaces(*layout, rank, parameter, copies));
+    return layout;
   };
-  const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter,
-                        const Digest128& digest) {
-    StageShards& stage = by_stage.at(rank.stage);
-    return stage.Add(*stage.Find(parameter.name), rank, parameter, digest);
+  const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter, size_t layout,
+                        const Digest128& digest) -> Status {
+    by_stage.at(rank.stage).Add(layout, rank, parameter, digest);
+    return {};
   };
   RESHARD_RETURN_IF_ERROR(
       DigestRankFiles(source, FilesOfStages(source, stages), {places, take}, work));

@@ -51,14 +51,14 @@ class StageShards {
   Result<bool> HasReplicas(size_t layout, const RankFileOfStage& rank,
                            const StoredArray& parameter);
 
-  // Returns the copies that move the shard to its place in the full tensor. Errors: as above;
-  // kMismatch for a full tensor of too many bytes.
-  Result<std::vector<BlockCopy>> PlacesOf(size_t layout, const RankFileOfStage& rank,
-                                          const StoredArray& parameter);
+  // Appends to `copies` those that move the shard to its place in the full tensor. Errors: as
+  // above; kMismatch for a full tensor of too many bytes.
+  Status AddPlaces(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
+                   std::vector<BlockCopy>& copies);
 
-  // Adds the digest of the shard at that place.
-  Status Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
-             const Digest128& digest);
+  // Adds the digest of a shard whose places were added.
+  void Add(size_t layout, const RankFileOfStage& rank, const StoredArray& parameter,
+           const Digest128& digest);
 
   // A parameter as a lower stage holds it, and the digest of the full tensor there.
   struct Original {

@@ -46,15 +46,19 @@ class RankFileDigestsTest : public testing::Test {
   std::map<std::string, std::string> Digests(uint64_t piece_bytes, size_t workers) {
     std::mutex mutex;
     std::map<std::string, std::string> digests;
-    using Places = std::optional<std::vector<BlockCopy>>;
-    const auto places = [](const RankFileOfStage& rank,
-                           const StoredArray& parameter) -> Result<Places> {
-      if (parameter.name == "left_out") return Places();
-      return Places(LayOut(rank.file, parameter.content));
+    const auto number = [](const RankFileOfStage& rank, const StoredArray& parameter) {
+      return static_cast<size_t>(rank.local) * 100 + parameter.name.size();
     };
-    const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter,
+    const auto places = [&](const RankFileOfStage& rank, const StoredArray& parameter,
+                            std::vector<BlockCopy>& copies) -> Result<std::optional<size_t>> {
+      if (parameter.name == "left_out") return std::optional<size_t>();
+      copies = LayOut(rank.file, parameter.content);
+      return std::optional(number(rank, parameter));
+    };
+    const auto take = [&](const RankFileOfStage& rank, const StoredArray& parameter, size_t known,
                           const Digest128& digest) {
       const std::scoped_lock lock(mutex);
+      EXPECT_EQ(known, number(rank, parameter));
       const std::string key = std::to_string(rank.local) + std::string(parameter.name);
       EXPECT_TRUE(digests.emplace(key, ToHex(digest)).second) << key;
       return Status();

@@ -25,8 +25,7 @@ ShardEvidence EvidenceOf(const ParameterLayout& layout, size_t dims, bool refere
   EXPECT_TRUE(grid.ok()) << grid.status().message();
   ShardEvidence evidence{grid->cuts(), {}, {}};
   for (int64_t rank = 0; rank < grid->devices(); ++rank) {
-    evidence.ranks.push_back(
-        static_cast<ContentClass>(PartNumber(grid->PartsOf(rank), grid->cuts())));
+    evidence.ranks.push_back(static_cast<ContentClass>(grid->PartNumberOf(rank)));
   }
   if (reference) {
     evidence.parts.resize(static_cast<size_t>(grid->parts()));

@@ -140,7 +140,7 @@ TEST(ShardGridTest, AFullShapeBeyond63BitsIsNamed) {
 
 TEST(ShardGridTest, PartsAreNumberedRowByRow) {
   const std::vector<int64_t> cuts = {2, 1, 3};
-  EXPECT_EQ(PartNumber({1, 0, 2}, cuts), 5);
+  EXPECT_EQ(PartNumber(std::vector<int64_t>{1, 0, 2}, cuts), 5);
   EXPECT_THAT(PartAt(4, cuts), ElementsAre(1, 0, 1));
   EXPECT_EQ(PartNumber({}, {}), 0);  // of a scalar
   EXPECT_TRUE(PartAt(0, {}).empty());
