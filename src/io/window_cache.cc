@@ -52,6 +52,15 @@ Granules GranulesOf(ByteRange range) {
   return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
 }
 
+// Returns those of `granules` that make up whole large pages.
+Granules WholeLargePages(Granules granules) {
+  Granules whole = 0;
+  for (const Granules page : kLargePages) {
+    if ((granules & page) == page) whole |= page;
+  }
+  return whole;
+}
+
 // Returns the granules that lie between those of `granules`, few side by side.
 Granules ShortGaps(Granules granules) {
   constexpr uint64_t kFew = 4;
@@ -262,6 +271,7 @@ void WindowCache::ReadWanted() {
     const Granules todo = wanted & ~entry->present & ~entry->busy;
     if (IsOver(BytesIn(todo & ~entry->held))) {
       EndReadAhead(*entry, todo);
+      entry->large &= ~todo;
     } else if (todo != 0) {
       if (entry->file->IsWorthReuse(*entry, todo) && !IsOver(BytesIn(~entry->held))) {
         entry->file->ReuseBuffer(*entry, std::move(reuse));
@@ -564,8 +574,9 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
-  Granules to_read = AnyOf(granules & ~entry.ahead, own);
-  Granules large = 0;
+  // Those of whole large pages of which ReadAhead left it to this.
+  Granules large = WholeLargePages(entry.large & granules);
+  Granules to_read = AnyOf(granules & ~large & (~entry.ahead | entry.large), own);
   lock.unlock();
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
@@ -574,8 +585,9 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
       const Granules done =
           is_remote_ ? ReadPastCache(entry.buffer, entry.number, uncached, granules) : Granules{0};
       to_read = (to_read | uncached) & ~done;
-      large = LargePagesOf(to_read, own);
+      large |= LargePagesOf(to_read, own);
       StartReading(entry.number, to_read & ~large);
+      MakeRoomForLargePages(entry.number, large, granules & ~unasked);
       return is_mapped_ ? Populate(entry.number, granules)
                         : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
@@ -586,7 +598,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   }
   lock.lock();
   EndWork(entry, granules, own);
-  entry.large |= large;
+  entry.large = (entry.large & ~granules) | large;
   if (status.ok()) {
     entry.present |= granules;
     cache_.filled_ += BytesIn(granules);
@@ -643,6 +655,7 @@ void FileWindows::ReadAhead(Lock& lock, Place entry, Granules granules) {
   EndWork(*entry, granules & ~large, own);
   if (large == 0) return;
   entry->busy &= ~large;
+  entry->large |= large;
   cache_.Want(entry, large);
 }
 
@@ -653,11 +666,17 @@ Granules FileWindows::LargePagesOf(Granules granules, const GranulePages& own) c
     // Those that are to be read without a page of our own are those of which nothing is known.
     if (own[i] == kWholeGranule || own[i] == 0) whole |= Granules{1} << i;
   });
-  Granules large = 0;
+  return WholeLargePages(whole);
+}
+
+void FileWindows::MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const {
   for (const Granules page : kLargePages) {
-    if ((whole & page) == page) large |= page;
+    if ((large & page) == 0 || (touched & page) == 0) continue;
+    ForEachRun(number, page, [this](ByteRange run) {
+      source_.Unmap(Clip(run, source_));
+      source_.DropCached(Clip(run, source_));
+    });
   }
-  return large;
 }
 
 GranulePages FileWindows::Known(const Entry& entry, Granules granules) {

@@ -96,7 +96,7 @@ class WindowCache {
     Granules ahead = 0;     // read ahead, or to be, and not used yet
     Granules wanted = 0;    // of those: no thread has begun to read them
     Granules present = 0;   // mapped, or in the buffer
-    Granules large = 0;     // were read in large pages, which leave the page cache whole
+    Granules large = 0;     // are read in large pages, which leave the page cache whole
     GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
   };
@@ -252,6 +252,9 @@ class FileWindows {
   void EndWork(Entry& entry, Granules granules, const GranulePages& own);
   // Returns those of `granules`, all of which are to be read, that Populate reads in large pages.
   Granules LargePagesOf(Granules granules, const GranulePages& own) const;
+  // Takes what somebody brought of these large pages into the page cache, by headers that he read
+  // in granules of `touched`, out of it: the kernel has to have room for the whole of each.
+  void MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const;
   // Returns what is known of the granules' pages.
   static GranulePages Known(const Entry& entry, Granules granules);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -326,6 +327,10 @@ TEST_P(SourcePages, WholeLargePagesAreReadAsSuch) {
   {
     SourceFiles files(Options());
     const FileId id = files.Add(path_);
+    // Headers in them were read before.
+    std::array<std::byte, 10> header;
+    ASSERT_TRUE(files.Read(id, 1000, header).ok());
+    ASSERT_TRUE(files.Read(id, kWindowBytes + kLargePageBytes + kGranuleBytes, header).ok());
     // Read when it is wanted, and ahead.
     const auto first = files.Open(id, 0, kWindowBytes);
     EXPECT_EQ(BytesInLargePages(path_), is_large ? kWindowBytes : 0);
