@@ -94,22 +94,11 @@ Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) {
   RESHARD_RETURN_IF_ERROR(file_->source.CheckRange(offset, destination.size()));
   if (ReadPastCache(offset, destination)) return {};
   while (!destination.empty()) {
-    const size_t most =
+    const size_t length =
         std::min<uint64_t>(destination.size(), kWindowBytes - offset % kWindowBytes);
-    const FileWindows::Touched touched = file_->windows.Touch({offset, most});
-    const std::span<std::byte> out = destination.first(touched.length);
-    if (touched.is_present) {
-      const std::byte* const data = touched.pin.At(offset);
-      const std::optional<size_t> fault =
-          Guarded(data, out.size(), [out, data] { std::memcpy(out.data(), data, out.size()); });
-      if (fault) return file_->source.ExplainFault(offset + *fault);
-    } else {
-      // By pread, although the file may be mapped: the kernel copies the same pages and, where the
-      // file has shrunk, counts them exactly instead of reading zeros to the end of a page.
-      RESHARD_RETURN_IF_ERROR(file_->source.ReadAt(offset, out));
-    }
-    offset += out.size();
-    destination = destination.subspan(out.size());
+    RESHARD_RETURN_IF_ERROR(file_->windows.Read({offset, length}, destination.first(length)));
+    offset += length;
+    destination = destination.subspan(length);
   }
   return {};
 }

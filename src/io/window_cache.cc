@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <chrono>
+#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
 #include "src/os/threads.h"
 
@@ -465,17 +467,21 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   return pin;
 }
 
-FileWindows::Touched FileWindows::Touch(ByteRange range) {
+Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
   const Granules wanted = GranulesOf(range);
+  Pin pin;  // goes without the lock
   Lock lock(cache_.mutex_);
   const Place entry = PinEntry(range.offset / kWindowBytes);
-  // Sooner here than by a thread that is busy; what goes wrong, who reads the bytes is told.
+  pin = Pin(this, entry);
+  // Sooner here than by a thread that is busy; what goes wrong, reading the bytes tells.
   if (is_mapped_ && (wanted & entry->wanted) != 0) {
     const Granules todo = entry->wanted & ~entry->present & ~entry->busy;
     cache_.Move(entry, [&] { entry->wanted = 0; });
     static_cast<void>(Fill(lock, *entry, todo));
   }
-  for (Granules unasked; (unasked = wanted & ~entry->asked) != 0;) {
+  const Granules undisturbed = source_.ReadsLargePages() ? wanted : 0;
+  for (Granules unasked;
+       (unasked = wanted & ~entry->asked) != 0 || (undisturbed & entry->busy) != 0;) {
     const Granules todo = unasked & ~entry->busy;
     if (todo == 0) {
       cache_.changed_.wait(lock);
@@ -493,14 +499,45 @@ FileWindows::Touched FileWindows::Touch(ByteRange range) {
     cache_.MakeRoom(lock);
   }
   cache_.EndReadAhead(*entry, wanted);
-  const Granules large = entry->present & entry->large;
-  const bool is_present = (large >> std::countr_zero(wanted) & 1) != 0;
-  const Granules others = wanted & (is_present ? ~large : large);
-  const uint64_t end = others == 0
-                           ? range.end()
-                           : entry->number * kWindowBytes +
-                                 static_cast<uint64_t>(std::countr_zero(others)) * kGranuleBytes;
-  return {Pin(this, entry), end - range.offset, is_present};
+  const Granules mapped = wanted & entry->present & entry->large;
+  entry->busy |= undisturbed;
+  lock.unlock();
+  Status status = CatchOutOfMemory([&] { return Copy(range, mapped, pin, destination); });
+  if (undisturbed != 0) {
+    lock.lock();
+    entry->busy &= ~undisturbed;
+    cache_.changed_.notify_all();
+    lock.unlock();
+  }
+  return status;
+}
+
+Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
+                         std::span<std::byte> destination) const {
+  while (range.length > 0) {
+    const uint64_t in_granule = kGranuleBytes - range.offset % kGranuleBytes;
+    ByteRange part{range.offset, std::min(range.length, in_granule)};
+    const bool is_mapped = (mapped & GranulesOf(part)) != 0;
+    while (part.length < range.length) {
+      const ByteRange next{part.end(), std::min(range.end() - part.end(), kGranuleBytes)};
+      if (((mapped & GranulesOf(next)) != 0) != is_mapped) break;
+      part.length += next.length;
+    }
+    const std::span<std::byte> out = destination.first(part.length);
+    if (is_mapped) {
+      const std::byte* const data = pin.At(part.offset);
+      const std::optional<size_t> fault =
+          Guarded(data, out.size(), [out, data] { std::memcpy(out.data(), data, out.size()); });
+      if (fault) return source_.ExplainFault(part.offset + *fault);
+    } else {
+      // By pread, although the file may be mapped: the kernel copies the same pages and, where the
+      // file has shrunk, counts them exactly instead of reading zeros to the end of a page.
+      RESHARD_RETURN_IF_ERROR(source_.ReadAt(part.offset, out));
+    }
+    range = {part.end(), range.length - part.length};
+    destination = destination.subspan(part.length);
+  }
+  return {};
 }
 
 void FileWindows::Prefetch(ByteRange range) {

@@ -31,6 +31,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -213,22 +214,16 @@ class FileWindows {
   // Errors: kChanged; kIo; kResourceExhausted.
   Result<Pin> Hold(ByteRange range);
 
-  // Bytes of which all, or none, are present in large pages while the pin lives.
-  struct Touched {
-    Pin pin;
-    uint64_t length = 0;
-    bool is_present = false;
-  };
-  // Notes which pages around `range`, which lies within one window, are not in the page cache
-  // before they are read by other means. Returns the first bytes of the range. Those that are
-  // present are to be read there: where a large page begins, a read makes the kernel read on behind
-  // it.
-  Touched Touch(ByteRange range);
+  // Copies the bytes of `range`, which lies within one window, as headers are read: touches their
+  // pages only, and those that it brings into the page cache are kept as long as there is room. Of
+  // large pages nothing is read by pread: where one begins, it makes the kernel read on behind it.
+  // So nobody reads one in meanwhile. Errors: kChanged; kIo.
+  Status Read(ByteRange range, std::span<std::byte> destination);
 
   // Starts reading ahead what Hold will be asked for, as long as not half of the budget is read
   // ahead; of files that threads read, three quarters.
   void Prefetch(ByteRange range);
-  // The same for bytes that will be read by other means, after Touch: into the page cache.
+  // The same for bytes that Read will be asked for: into the page cache.
   void PrefetchPages(ByteRange range);
 
  private:
@@ -260,6 +255,9 @@ class FileWindows {
 
   // Without the lock:
   void Unpin(Place entry);
+  // Copies bytes, those of `mapped` out of the map.
+  Status Copy(ByteRange range, Granules mapped, const Pin& pin,
+              std::span<std::byte> destination) const;
   // Finds the pages that are not in the page cache. Returns the granules that may have such pages.
   Granules FindOwn(uint64_t number, Granules granules, GranulePages& own) const;
   void StartReading(uint64_t number, Granules granules) const;

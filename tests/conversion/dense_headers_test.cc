@@ -100,6 +100,7 @@ TEST_F(DenseHeadersTest, AConversionReadsThemOnce) {
   // Nothing stays beside the windows where memory is short.
   options.memory_limit = uint64_t{64} << 20;
   EXPECT_GE(LeastFromDisk(convert), size_ + size_ / 2);
+  EXPECT_LE(CachedPages(path_), 16U);
 }
 
 }  // namespace

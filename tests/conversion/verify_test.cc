@@ -321,7 +321,8 @@ TEST_F(VerifyTest, LeavesFewPagesMapped) {
   size_t most = 0;
   const auto progress = [&](const Progress&) { most = std::max(most, MappedPages(path)); };
   ASSERT_TRUE(Verify({.target = folder_.path(), .run = {.jobs = 1, .progress = progress}}).ok());
-  EXPECT_LE(most, size_t{4} * (4 << 20) / 4096);
+  // Those that are kept, those that are read ahead among them, and one in use.
+  EXPECT_LE(most, size_t{5} * (4 << 20) / 4096);
 }
 
 }  // namespace
