@@ -13,6 +13,7 @@
 
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
+#include "src/io/granules.h"
 #include "src/os/fault_guard.h"
 #include "src/os/file_pages.h"
 #include "src/os/threads.h"
@@ -35,133 +36,6 @@ constexpr uint64_t kRoomForWhole = 12 * kWindowBytes;
 
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
-
-// Granules of a window, and their pages: sets, and what they are in the file.
-
-constexpr uint64_t kPageUnit = 4096;
-constexpr uint64_t kUnits = kGranuleBytes / kPageUnit;
-constexpr uint16_t kWholeGranule = 0xffff;
-static_assert(kUnits == 16);
-
-// The granules of each of a window's large pages.
-constexpr std::array<Granules, 2> kLargePages{~Granules{0} >> 32, ~Granules{0} << 32};
-static_assert(kWindowBytes == 2 * kLargePageBytes);
-
-// Returns the granules with bytes of `range`, which is not empty and lies within a window.
-Granules GranulesOf(ByteRange range) {
-  const uint64_t first = range.offset % kWindowBytes / kGranuleBytes;
-  const uint64_t last = (range.end() - 1) % kWindowBytes / kGranuleBytes;
-  return (~Granules{0} << first) & (~Granules{0} >> (63 - last));
-}
-
-// Returns those of `granules` that make up whole large pages.
-Granules WholeLargePages(Granules granules) {
-  Granules whole = 0;
-  for (const Granules page : kLargePages) {
-    if ((granules & page) == page) whole |= page;
-  }
-  return whole;
-}
-
-// Returns the granules that lie between those of `granules`, few side by side.
-Granules ShortGaps(Granules granules) {
-  constexpr uint64_t kFew = 4;
-  Granules gaps = 0;
-  if (granules == 0) return gaps;
-  for (uint64_t i = static_cast<uint64_t>(std::countr_zero(granules)), last = i; i < 64; ++i) {
-    if ((granules >> i & 1) == 0) continue;
-    if (i - last - 1 <= kFew) {
-      for (uint64_t gap = last + 1; gap < i; ++gap) gaps |= Granules{1} << gap;
-    }
-    last = i;
-  }
-  return gaps;
-}
-
-// Returns the lowest `count` of `granules`.
-Granules Lowest(Granules granules, uint64_t count) {
-  Granules lowest = 0;
-  for (; granules != 0 && count > 0; --count) {
-    lowest |= granules & -granules;
-    granules &= granules - 1;
-  }
-  return lowest;
-}
-
-uint64_t BytesIn(Granules granules) {
-  return static_cast<uint64_t>(std::popcount(granules)) * kGranuleBytes;
-}
-
-// Calls visit(i) for each granule, ascending.
-template <typename Visit>
-void ForEachGranule(Granules granules, const Visit& visit) {
-  for (; granules != 0; granules &= granules - 1) {
-    visit(static_cast<size_t>(std::countr_zero(granules)));
-  }
-}
-
-// Calls visit(range) for each run of granules of window number `number`, with its bytes in the
-// file.
-template <typename Visit>
-void ForEachRun(uint64_t number, Granules granules, const Visit& visit) {
-  for (uint64_t at = 0; granules != 0;) {
-    const int gap = std::countr_zero(granules);
-    granules >>= gap;
-    at += static_cast<uint64_t>(gap);
-    const int count = std::countr_one(granules);
-    visit(ByteRange{number * kWindowBytes + at * kGranuleBytes,
-                    static_cast<uint64_t>(count) * kGranuleBytes});
-    granules = count == 64 ? 0 : granules >> count;
-    at += static_cast<uint64_t>(count);
-  }
-}
-
-// The same for each run of pages that are set.
-template <typename Visit>
-void ForEachRunOfPages(uint64_t number, const GranulePages& pages, const Visit& visit) {
-  const auto is_set = [&pages](uint64_t unit) {
-    return (pages[unit / kUnits] >> (unit % kUnits) & 1) != 0;
-  };
-  constexpr uint64_t kAll = 64 * kUnits;
-  for (uint64_t begin = 0, end = 0; begin < kAll; begin = end) {
-    while (begin < kAll && !is_set(begin)) ++begin;
-    for (end = begin; end < kAll && is_set(end);) ++end;
-    if (end == begin) break;
-    visit(ByteRange{number * kWindowBytes + begin * kPageUnit, (end - begin) * kPageUnit});
-  }
-}
-
-// Calls visit(granule, bit) for each unit of `range`, as far as it lies in the window in which the
-// range begins.
-template <typename Visit>
-void ForEachUnit(ByteRange range, const Visit& visit) {
-  const uint64_t first = range.offset % kWindowBytes / kPageUnit;
-  const uint64_t end = std::min(first + range.length / kPageUnit, 64 * kUnits);
-  for (uint64_t unit = first; unit < end; ++unit) {
-    visit(unit / kUnits, static_cast<uint16_t>(1U << (unit % kUnits)));
-  }
-}
-
-// Set and clear the pages of `range`, as far as they lie in the window in which it begins.
-void SetPages(ByteRange range, GranulePages& pages) {
-  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) { pages[granule] |= bit; });
-}
-void ClearPages(ByteRange range, GranulePages& pages) {
-  ForEachUnit(range, [&pages](size_t granule, uint16_t bit) {
-    pages[granule] &= static_cast<uint16_t>(~bit);
-  });
-}
-
-bool AnyPage(const GranulePages& pages) { return pages != GranulePages{}; }
-
-// Returns those of `granules` of which any page is set.
-Granules AnyOf(Granules granules, const GranulePages& pages) {
-  Granules any = 0;
-  ForEachGranule(granules, [&](size_t i) {
-    if (pages[i] != 0) any |= Granules{1} << i;
-  });
-  return any;
-}
 
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const ByteSource& source) {
@@ -313,6 +187,12 @@ void WindowCache::Want(Place entry, Granules granules) {
   }));
 }
 
+Granules WindowCache::TakeWanted(Place entry) {
+  Granules wanted = 0;
+  Move(entry, [&] { wanted = std::exchange(entry->wanted, 0); });
+  return wanted & ~entry->present & ~entry->busy;
+}
+
 void WindowCache::Unpin(Place entry) {
   Move(entry, [&] { --entry->pins; });
   if (entry->pins > 0 || entry->wanted != 0 || entry->held != 0) return;
@@ -343,11 +223,8 @@ bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
 
 Granules WindowCache::UsedOf(const Entry& entry) {
   // Who reads on begins within the last granule that was used.
-  Granules used = entry.held & ~entry.ahead & ~(entry.ahead >> 1);
-  for (const Granules page : kLargePages) {
-    if ((entry.large & page) != 0 && (used & page) != page) used &= ~page;
-  }
-  return used;
+  const Granules used = entry.held & ~entry.ahead & ~(entry.ahead >> 1);
+  return (used & ~entry.large) | WholeLargePages(used & entry.large);
 }
 
 void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
@@ -448,10 +325,7 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   for (Granules missing; status.ok() && (missing = wanted & ~entry->present) != 0;) {
     Granules todo = missing & ~entry->busy;
     // Sooner here than by a thread that is busy, and all of them in one go.
-    if ((todo & entry->wanted) != 0) {
-      todo |= entry->wanted & ~entry->present & ~entry->busy;
-      cache_.Move(entry, [&] { entry->wanted = 0; });
-    }
+    if ((todo & entry->wanted) != 0) todo |= cache_.TakeWanted(entry);
     if (todo != 0) {
       status = Fill(lock, *entry, todo);
     } else {
@@ -475,9 +349,7 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
   pin = Pin(this, entry);
   // Sooner here than by a thread that is busy; what goes wrong, reading the bytes tells.
   if (is_mapped_ && (wanted & entry->wanted) != 0) {
-    const Granules todo = entry->wanted & ~entry->present & ~entry->busy;
-    cache_.Move(entry, [&] { entry->wanted = 0; });
-    static_cast<void>(Fill(lock, *entry, todo));
+    static_cast<void>(Fill(lock, *entry, cache_.TakeWanted(entry)));
   }
   const Granules undisturbed = source_.ReadsLargePages() ? wanted : 0;
   for (Granules unasked;
@@ -515,27 +387,27 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
 Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
                          std::span<std::byte> destination) const {
   while (range.length > 0) {
-    const uint64_t in_granule = kGranuleBytes - range.offset % kGranuleBytes;
-    ByteRange part{range.offset, std::min(range.length, in_granule)};
-    const bool is_mapped = (mapped & GranulesOf(part)) != 0;
-    while (part.length < range.length) {
-      const ByteRange next{part.end(), std::min(range.end() - part.end(), kGranuleBytes)};
-      if (((mapped & GranulesOf(next)) != 0) != is_mapped) break;
-      part.length += next.length;
-    }
-    const std::span<std::byte> out = destination.first(part.length);
+    // The first bytes that are all mapped, or none of them.
+    const Granules granules = GranulesOf(range);
+    const bool is_mapped = (mapped >> std::countr_zero(granules) & 1) != 0;
+    const Granules others = granules & (is_mapped ? ~mapped : mapped);
+    const uint64_t window = range.offset / kWindowBytes * kWindowBytes;
+    const uint64_t end =
+        others == 0 ? range.end()
+                    : window + static_cast<uint64_t>(std::countr_zero(others)) * kGranuleBytes;
+    const std::span<std::byte> out = destination.first(end - range.offset);
     if (is_mapped) {
-      const std::byte* const data = pin.At(part.offset);
+      const std::byte* const data = pin.At(range.offset);
       const std::optional<size_t> fault =
           Guarded(data, out.size(), [out, data] { std::memcpy(out.data(), data, out.size()); });
-      if (fault) return source_.ExplainFault(part.offset + *fault);
+      if (fault) return source_.ExplainFault(range.offset + *fault);
     } else {
       // By pread, although the file may be mapped: the kernel copies the same pages and, where the
       // file has shrunk, counts them exactly instead of reading zeros to the end of a page.
-      RESHARD_RETURN_IF_ERROR(source_.ReadAt(part.offset, out));
+      RESHARD_RETURN_IF_ERROR(source_.ReadAt(range.offset, out));
     }
-    range = {part.end(), range.length - part.length};
-    destination = destination.subspan(part.length);
+    range = {end, range.end() - end};
+    destination = destination.subspan(out.size());
   }
   return {};
 }

@@ -122,6 +122,8 @@ class WindowCache {
   Place NextWanted();
   // Has a thread make granules of the entry present as soon as one is free.
   void Want(Place entry, Granules granules);
+  // Takes what is wanted of the entry away from the threads; returns what nobody is at yet.
+  Granules TakeWanted(Place entry);
   void Unpin(Place entry);
   // Counts granules that are to be held.
   void Hold(Entry& entry, Granules granules);

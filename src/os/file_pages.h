@@ -22,8 +22,8 @@ size_t PageSize();
 // Nothing is to be read around the pages that are touched. `data` begins a page.
 void AdviseRandom(const std::byte* data, size_t size);
 
-// What the kernel reads as one piece, and holds and maps as one page, where it can: fifteen times
-// less work than pages of 4 KiB are.
+// What the kernel reads as one piece, and holds and maps as one page, where it can: much less work
+// than pages of 4 KiB are.
 inline constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
 
 // Returns the end of the large page in whose midst `offset` lies, or `offset` where it ends one.

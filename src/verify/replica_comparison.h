@@ -86,7 +86,6 @@ class StageShards {
     DType dtype = DType::kFloat32;
     Shape shape;
     uint64_t bytes = 0;
-    friend bool operator==(const Type&, const Type&) = default;
   };
   struct Part {
     Digest128 digest;   // of the lowest rank that came

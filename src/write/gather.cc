@@ -393,6 +393,7 @@ void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>&
   }
 }
 
+// Returns those of `range`.
 std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
   std::vector<Stretch> stretches;
   AddStretches(plan, range, stretches);
@@ -515,8 +516,7 @@ Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange rang
   // with behind `range`.
   const auto last = SegmentBehind(plan, range.end() - 1);
   if (last != plan.segments.end()) {
-    const uint64_t left =
-        TargetRange(*last).end() - std::min(TargetRange(*last).end(), range.end());
+    const uint64_t left = TargetRange(*last).end() - range.end();
     AddStretches(plan, {range.end(), std::min(left, kLargePageBytes)}, stretches);
   }
   for (size_t i = 0; i < ends.size(); ++i) {

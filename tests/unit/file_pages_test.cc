@@ -13,49 +13,56 @@
 namespace reshard {
 namespace {
 
+// A file of so many bytes, all of them a hole, which is not in the page cache before it is read,
+// and its map, of which no more is read than is asked for.
+class RandomMap {
+ public:
+  explicit RandomMap(size_t size)
+      : path_(folder_.WriteSparse("a", size, 0, "")), source_(MappedSource(path_)) {
+    AdviseRandom(data(), size);
+  }
+
+  const std::byte* data() const { return source_.map(); }
+  size_t size() const { return source_.size(); }
+  size_t cached_pages() const { return CachedPages(path_); }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string path_;
+  const LocalFile source_;
+};
+
 TEST(FilePagesTest, PopulatesExactlyThePagesAskedFor) {
-  // Holes are not in the page cache before they are read.
-  const TemporaryFolder folder;
   const size_t page = PageSize();
-  const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const LocalFile source = MappedSource(path);
-  const std::byte* const map = source.map();
-  AdviseRandom(map, source.size());
-  ASSERT_EQ(CachedPages(path), 0U);
-  EXPECT_EQ(Populate(map + 100 * page + 1, 3 * page), std::nullopt);
-  EXPECT_EQ(CachedPages(path), 4U);
-  EXPECT_EQ(Populate(map + 1024 * page - 1, 1), std::nullopt);
-  EXPECT_EQ(CachedPages(path), 5U);
-  EXPECT_EQ(Populate(map, 0), std::nullopt);
-  EXPECT_EQ(CachedPages(path), 5U);
+  const RandomMap map(1024 * page);
+  ASSERT_EQ(map.cached_pages(), 0U);
+  EXPECT_EQ(Populate(map.data() + 100 * page + 1, 3 * page), std::nullopt);
+  EXPECT_EQ(map.cached_pages(), 4U);
+  EXPECT_EQ(Populate(map.data() + 1024 * page - 1, 1), std::nullopt);
+  EXPECT_EQ(map.cached_pages(), 5U);
+  EXPECT_EQ(Populate(map.data(), 0), std::nullopt);
+  EXPECT_EQ(map.cached_pages(), 5U);
 }
 
 TEST(FilePagesTest, RandomReadsNothingAroundATouchedPage) {
-  const TemporaryFolder folder;
   const size_t page = PageSize();
-  const std::string path = folder.WriteSparse("a", 1024 * page, 0, "");
-  const LocalFile source = MappedSource(path);
-  const std::byte* const map = source.map();
-  AdviseRandom(map, source.size());
-  EXPECT_EQ(map[500 * page], std::byte{0});
-  EXPECT_EQ(CachedPages(path), 1U);
+  const RandomMap map(1024 * page);
+  EXPECT_EQ(map.data()[500 * page], std::byte{0});
+  EXPECT_EQ(map.cached_pages(), 1U);
 }
 
 TEST(FilePagesTest, ALargePageComesAsAWhole) {
-  const TemporaryFolder folder;
   const size_t page = PageSize();
-  const std::string path = folder.WriteSparse("a", 4 * kLargePageBytes, 0, "");
-  const LocalFile source = MappedSource(path);
-  const std::byte* const map = source.map();
-  AdviseRandom(map, source.size());
-  const bool is_large = AdviseLargePages(map, source.size());
-  EXPECT_EQ(Populate(map + kLargePageBytes + 7 * page, 1), std::nullopt);
+  const RandomMap map(4 * kLargePageBytes);
+  const bool is_large = AdviseLargePages(map.data(), map.size());
+  EXPECT_EQ(Populate(map.data() + kLargePageBytes + 7 * page, 1), std::nullopt);
   const size_t first = is_large ? kLargePageBytes / page : 1;
-  EXPECT_EQ(CachedPages(path), first);
+  EXPECT_EQ(map.cached_pages(), first);
   // Not around what was asked for ahead.
-  Prefetch(map + 3 * kLargePageBytes + page, 2 * page);
-  EXPECT_EQ(Populate(map + 3 * kLargePageBytes + page, 2 * page), std::nullopt);
-  EXPECT_EQ(CachedPages(path), first + 2);
+  const std::byte* const asked = map.data() + 3 * kLargePageBytes + page;
+  Prefetch(asked, 2 * page);
+  EXPECT_EQ(Populate(asked, 2 * page), std::nullopt);
+  EXPECT_EQ(map.cached_pages(), first + 2);
 }
 
 TEST(FilePagesTest, PopulateTellsWhatIsGone) {
