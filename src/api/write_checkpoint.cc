@@ -20,7 +20,7 @@
 #include "src/job/target_check.h"
 #include "src/os/write_file.h"
 #include "src/tensor/byte_box.h"
-#include "src/write/encrypted_part.h"
+#include "src/write/encrypted_chunk.h"
 #include "src/write/part_writer.h"
 
 namespace reshard {
@@ -166,10 +166,10 @@ Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite
 // Takes the plain bytes of a file in their order, and writes them, or what they are encrypted to.
 class FileStream {
  public:
-  FileStream(StagedFile& file, const WriteCheckpointOptions& options, uint64_t size) : file_(file) {
-    if (!options.encryption) return;
-    encrypted_.emplace(Encryption{*options.encryption, options.encryption_key}, size);
-    buffer_.reserve(std::min(size, kChunkBytes));
+  // Of `size` bytes; encrypted where there is a cipher.
+  FileStream(StagedFile& file, std::optional<BlockCipher> cipher, uint64_t size)
+      : file_(file), cipher_(std::move(cipher)) {
+    if (cipher_) buffer_.reserve(std::min(size, kChunkBytes));
   }
 
   Status Add(std::span<const std::byte> bytes, const SharedWork& work) {
@@ -185,7 +185,7 @@ class FileStream {
 
  private:
   Status Write(std::span<const std::byte> bytes) {
-    if (!encrypted_) {
+    if (!cipher_) {
       RESHARD_RETURN_IF_ERROR(file_.WriteAt(next_, bytes));
       next_ += bytes.size();
       return {};
@@ -199,28 +199,32 @@ class FileStream {
     return {};
   }
 
-  // Encrypts what is in the buffer: whole units of the cipher, or the file's last bytes.
+  // Encrypts what is in the buffer: kChunkBytes, or the file's last bytes.
   Status Encrypt() {
     if (buffer_.empty()) return {};
-    std::vector<EncryptedPiece> pieces;
-    RESHARD_RETURN_IF_ERROR(encrypted_->Add(buffer_, pieces));
-    for (const EncryptedPiece& piece : pieces) {
-      const auto own = std::as_bytes(std::span(piece.own));
-      RESHARD_RETURN_IF_ERROR(file_.WriteAt(piece.offset, own.empty() ? piece.bytes : own));
-    }
+    RESHARD_ASSIGN_OR_RETURN(const EncryptedChunk chunk, EncryptChunk(*cipher_, next_, buffer_));
+    RESHARD_RETURN_IF_ERROR(file_.WritePieces(chunk.offset, chunk.pieces));
+    next_ += buffer_.size();
     buffer_.clear();
     return {};
   }
 
+  static_assert(kChunkBytes % kPlainBlockBytes == 0);
+
   StagedFile& file_;
-  std::optional<EncryptedPart> encrypted_;
-  std::vector<std::byte> buffer_;  // up to kChunkBytes that are to be encrypted in place
-  uint64_t next_ = 0;
+  const std::optional<BlockCipher> cipher_;
+  std::vector<std::byte> buffer_;  // that are to be encrypted in place
+  uint64_t next_ = 0;              // plain byte to be written
 };
 
 Status Write(const EncodedFile& encoded, const WriteCheckpointOptions& options,
              const SharedWork& work, StagedFile& file) {
-  FileStream stream(file, options, encoded.size);
+  std::optional<BlockCipher> cipher;
+  if (options.encryption) {
+    RESHARD_ASSIGN_OR_RETURN(cipher,
+                             BlockCipher::Make(options.encryption_key, *options.encryption));
+  }
+  FileStream stream(file, std::move(cipher), encoded.size);
   Crc32 crc;
   const bool counts = options.states_crc && options.format == TargetFormat::kCkpt;
   for (const Piece& piece : encoded.pieces) {

@@ -16,13 +16,12 @@
 
 namespace reshard {
 
-// Named, for BlockEncryption::State has one.
+namespace {
+
 struct FreeCipherContext {
   void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
 };
 using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, FreeCipherContext>;
-
-namespace {
 
 struct ModeFormat {
   uint32_t magic;
@@ -69,6 +68,8 @@ Status WrongKeyOrDamaged(std::string_view what) {
       "{}: the key is not the one that the file was encrypted with, or the file is damaged", what));
 }
 
+Status NoTag() { return WrongKeyOrDamaged("the block's tag does not fit its bytes"); }
+
 // Some of what GCM computes with: a polynomial over GF(2), the coefficient of x^0 first.
 using GcmUnit = std::array<std::byte, kCipherUnit>;
 
@@ -109,32 +110,54 @@ GcmUnit GcmLengths(uint64_t additional_bytes, uint64_t cipher_bytes) {
   return lengths;
 }
 
-// One decryption, from one of a block's units on. Its copy of the key goes with it.
-class Decryption {
+// One pass over bytes of a block, in place, from one of its units on. Its copy of the key goes with
+// it.
+class CipherPass {
  public:
-  // `nonce`: 16 bytes.
-  static Result<Decryption> Begin(const EVP_CIPHER* algorithm, const EncryptionKey& key,
-                                  const std::byte* nonce) {
-    Decryption made;
+  enum Direction { kDecrypt = 0, kEncrypt = 1 };  // as OpenSSL has them
+
+  // `nonce`: 16 bytes, of which GCM takes the first.
+  static Result<CipherPass> Begin(const EVP_CIPHER* algorithm, const EncryptionKey& key,
+                                  const std::byte* nonce, Direction direction) {
+    CipherPass made;
     if (made.context_ == nullptr ||
-        EVP_DecryptInit_ex2(made.context_.get(), algorithm, Unsigned(key.bytes().data()),
-                            Unsigned(nonce), nullptr) != 1 ||
+        EVP_CipherInit_ex2(made.context_.get(), algorithm, Unsigned(key.bytes().data()),
+                           Unsigned(nonce), direction, nullptr) != 1 ||
         EVP_CIPHER_CTX_set_padding(made.context_.get(), 0) != 1) {
       return OpenSslError();
     }
     return made;
   }
 
-  // In place; of CBC whole units. At most kStepBytes. Returns whether that went well.
+  // Of CBC whole units. At most kStepBytes. Returns whether that went well.
   bool Update(std::span<std::byte> bytes) {
     int length = 0;
-    return EVP_DecryptUpdate(context_.get(), Unsigned(bytes.data()), &length,
-                             Unsigned(bytes.data()), static_cast<int>(bytes.size())) == 1 &&
+    return EVP_CipherUpdate(context_.get(), Unsigned(bytes.data()), &length, Unsigned(bytes.data()),
+                            static_cast<int>(bytes.size())) == 1 &&
            length == static_cast<int>(bytes.size());
   }
 
+  // These end a pass over a GCM block: what was encrypted has this tag; and whether what was
+  // decrypted has it.
+  bool TakeTag(std::array<std::byte, kTagBytes>& tag) {
+    return Final() &&
+           EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1;
+  }
+  bool HasTag(std::array<std::byte, kTagBytes> tag) {
+    return EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) == 1 &&
+           Final();
+  }
+
  private:
-  Decryption() : context_(EVP_CIPHER_CTX_new()) {}
+  CipherPass() : context_(EVP_CIPHER_CTX_new()) {}
+
+  bool Final() {
+    std::array<unsigned char, kCipherUnit> none;
+    int length = 0;
+    const bool ok = EVP_CipherFinal_ex(context_.get(), none.data(), &length) == 1;
+    if (!ok) ERR_clear_error();
+    return ok;
+  }
 
   CipherContext context_;
 };
@@ -158,7 +181,7 @@ class TagOfCipher {
     return made;
   }
 
-  // At most kStepBytes; whole units but for the last. As Decryption::Update.
+  // At most kStepBytes; whole units but for the last. As CipherPass::Update.
   bool Update(std::span<const std::byte> bytes) {
     bytes_ += bytes.size();
     int length = 0;
@@ -224,7 +247,7 @@ Status NoAlgorithm(EncryptionMode mode) {
 }  // namespace
 
 struct BlockCipher::Algorithms {
-  std::shared_ptr<EVP_CIPHER> whole;  // GCM only: for tags
+  std::shared_ptr<EVP_CIPHER> whole;
   // Decrypts from any unit on: of GCM CTR, which it is but for the tag.
   std::shared_ptr<EVP_CIPHER> part;
 };
@@ -329,15 +352,14 @@ Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std
 Result<BlockCipher> BlockCipher::Make(std::shared_ptr<const EncryptionKey> key,
                                       EncryptionMode mode) {
   RESHARD_ASSIGN_OR_RETURN(const std::string usual, AlgorithmFor(*key, mode));
-  const bool is_gcm = mode == EncryptionMode::kAesGcm;
   const auto algorithms = std::make_shared<Algorithms>();
-  if (is_gcm) algorithms->whole = Fetch(usual);
-  RESHARD_ASSIGN_OR_RETURN(const std::string part,
-                           AlgorithmFor(*key, mode, is_gcm ? "-CTR" : "-CBC"));
-  algorithms->part = Fetch(part);
-  if ((is_gcm && algorithms->whole == nullptr) || algorithms->part == nullptr) {
-    return NoAlgorithm(mode);
+  algorithms->whole = Fetch(usual);
+  algorithms->part = algorithms->whole;
+  if (mode == EncryptionMode::kAesGcm) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string counter, AlgorithmFor(*key, mode, "-CTR"));
+    algorithms->part = Fetch(counter);
   }
+  if (algorithms->whole == nullptr || algorithms->part == nullptr) return NoAlgorithm(mode);
   return BlockCipher(std::move(key), mode, algorithms);
 }
 
@@ -370,14 +392,32 @@ Status BlockCipher::Authenticate(const EncryptedBlock& block, const CipherBytes&
   }
   constexpr GcmUnit kZeros{};
   GcmUnit zeros{};
-  RESHARD_ASSIGN_OR_RETURN(Decryption encryption,  // CTR is its own inverse
-                           Decryption::Begin(algorithms_->part.get(), *key_, kZeros.data()));
+  RESHARD_ASSIGN_OR_RETURN(
+      CipherPass encryption,
+      CipherPass::Begin(algorithms_->part.get(), *key_, kZeros.data(), CipherPass::kEncrypt));
   if (!encryption.Update(zeros)) return OpenSslError();
   const Result<GcmUnit> found = tag.Finish(zeros);
   OPENSSL_cleanse(zeros.data(), zeros.size());
   RESHARD_RETURN_IF_ERROR(found.status());
   const bool has_tag = CRYPTO_memcmp(found->data(), block.tag.data(), found->size()) == 0;
-  return has_tag ? Status() : WrongKeyOrDamaged("the block's tag does not fit its bytes");
+  return has_tag ? Status() : NoTag();
+}
+
+Status BlockCipher::DecryptWhole(const EncryptedBlock& block, std::span<std::byte> plain,
+                                 const CipherBytes& cipher) const {
+  assert(mode_ == EncryptionMode::kAesGcm && plain.size() == block.cipher_bytes);
+  RESHARD_ASSIGN_OR_RETURN(
+      CipherPass pass,
+      CipherPass::Begin(algorithms_->whole.get(), *key_, block.iv.data(), CipherPass::kDecrypt));
+  Status status;
+  for (size_t at = 0; at < plain.size() && status.ok(); at += kStepBytes) {
+    const auto bytes = plain.subspan(at, std::min(kStepBytes, plain.size() - at));
+    status = cipher(at, bytes);
+    if (status.ok() && !pass.Update(bytes)) status = OpenSslError();
+  }
+  if (status.ok() && !pass.HasTag(block.tag)) status = NoTag();
+  if (!status.ok()) OPENSSL_cleanse(plain.data(), plain.size());
+  return status;
 }
 
 Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
@@ -395,8 +435,9 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
   } else if (first > 0) {
     RESHARD_RETURN_IF_ERROR(cipher(first - kCipherUnit, nonce));
   }
-  RESHARD_ASSIGN_OR_RETURN(Decryption decryption,
-                           Decryption::Begin(algorithms_->part.get(), *key_, nonce.data()));
+  RESHARD_ASSIGN_OR_RETURN(
+      CipherPass decryption,
+      CipherPass::Begin(algorithms_->part.get(), *key_, nonce.data(), CipherPass::kDecrypt));
   std::unique_ptr<std::byte[]> buffer;
   for (uint64_t at = first; at < end;) {
     const size_t length = std::min<uint64_t>(
@@ -423,68 +464,29 @@ Status BlockCipher::Decrypt(const EncryptedBlock& block, uint64_t offset,
   return {};
 }
 
-struct BlockEncryption::State {
-  EncryptionMode mode = EncryptionMode::kAesGcm;
-  std::array<std::byte, kIvBytes> iv{};
-  uint32_t bytes = 0;  // so far
-  CipherContext context;
-};
-
-Status CheckKey(const EncryptionKey& key, EncryptionMode mode) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string name, AlgorithmFor(key, mode));
-  return Fetch(name) == nullptr ? NoAlgorithm(mode) : Status();
-}
-
-Result<BlockEncryption> BlockEncryption::Begin(const EncryptionKey& key, EncryptionMode mode) {
-  RESHARD_ASSIGN_OR_RETURN(const std::string algorithm_name, AlgorithmFor(key, mode));
-  const std::shared_ptr<EVP_CIPHER> algorithm = Fetch(algorithm_name);
-  if (algorithm == nullptr) return NoAlgorithm(mode);
-  auto state = std::make_shared<State>();
-  state->mode = mode;
-  state->context.reset(EVP_CIPHER_CTX_new());
-  if (state->context == nullptr || RAND_bytes(Unsigned(state->iv.data()), kIvBytes) != 1 ||
-      EVP_EncryptInit_ex2(state->context.get(), algorithm.get(), Unsigned(key.bytes().data()),
-                          Unsigned(state->iv.data()), nullptr) != 1 ||
-      EVP_CIPHER_CTX_set_padding(state->context.get(), 0) != 1) {
-    return OpenSslError();
+Result<BlockEnds> BlockCipher::Encrypt(std::span<std::byte> plain) const {
+  const bool is_gcm = mode_ == EncryptionMode::kAesGcm;
+  std::array<std::byte, kIvBytes> iv;
+  if (RAND_bytes(Unsigned(iv.data()), kIvBytes) != 1) return OpenSslError();
+  RESHARD_ASSIGN_OR_RETURN(CipherPass pass, CipherPass::Begin(algorithms_->whole.get(), *key_,
+                                                              iv.data(), CipherPass::kEncrypt));
+  const size_t rest = is_gcm ? 0 : plain.size() % kCipherUnit;
+  auto whole = plain.first(plain.size() - rest);
+  for (; !whole.empty(); whole = whole.subspan(std::min(whole.size(), kStepBytes))) {
+    if (!pass.Update(whole.first(std::min(whole.size(), kStepBytes)))) return OpenSslError();
   }
-  return BlockEncryption(std::move(state));
-}
-
-Status BlockEncryption::Update(std::span<std::byte> bytes) {
-  assert(state_->mode == EncryptionMode::kAesGcm || bytes.size() % kCipherUnit == 0);
-  for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), kStepBytes))) {
-    const std::span<std::byte> step = bytes.first(std::min(bytes.size(), kStepBytes));
-    const auto length = static_cast<int>(step.size());
-    int done = 0;
-    if (EVP_EncryptUpdate(state_->context.get(), Unsigned(step.data()), &done,
-                          Unsigned(step.data()), length) != 1 ||
-        done != length) {
-      return OpenSslError();
-    }
-    state_->bytes += static_cast<uint32_t>(length);
-  }
-  return {};
-}
-
-Result<BlockEncryption::Ends> BlockEncryption::Finish(std::span<const std::byte> rest) {
-  const bool is_gcm = state_->mode == EncryptionMode::kAesGcm;
-  assert(rest.size() < (is_gcm ? 1 : kCipherUnit));
-  Ends ends;
-  std::array<std::byte, kCipherUnit> last;
+  BlockEnds ends;
   std::array<std::byte, kTagBytes> tag;
+  auto cipher_bytes = static_cast<uint32_t>(plain.size());
   if (is_gcm) {
-    int none = 0;
-    if (EVP_EncryptFinal_ex(state_->context.get(), Unsigned(last.data()), &none) != 1 ||
-        EVP_CIPHER_CTX_ctrl(state_->context.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) !=
-            1) {
-      return OpenSslError();
-    }
+    if (!pass.TakeTag(tag)) return OpenSslError();
   } else {
-    last.fill(static_cast<std::byte>(kCipherUnit - rest.size()));
-    std::copy(rest.begin(), rest.end(), last.begin());
-    RESHARD_RETURN_IF_ERROR(Update(last));
+    std::array<std::byte, kCipherUnit> last;
+    last.fill(static_cast<std::byte>(kCipherUnit - rest));
+    std::ranges::copy(plain.last(rest), last.begin());
+    if (!pass.Update(last)) return OpenSslError();
     ends.tail.assign(reinterpret_cast<const char*>(last.data()), last.size());
+    cipher_bytes += static_cast<uint32_t>(kCipherUnit - rest);
   }
   const auto append_number = [&ends](uint32_t number) {
     for (int shift = 0; shift < 32; shift += 8) {
@@ -494,13 +496,18 @@ Result<BlockEncryption::Ends> BlockEncryption::Finish(std::span<const std::byte>
   const auto append_bytes = [&ends](std::span<const std::byte> bytes) {
     ends.header.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
-  append_number(kModes[static_cast<size_t>(state_->mode)].magic);
+  append_number(kModes[static_cast<size_t>(mode_)].magic);
   if (is_gcm) append_bytes(tag);
-  append_number(static_cast<uint32_t>(kBesidesCipher) + state_->bytes);
+  append_number(static_cast<uint32_t>(kBesidesCipher) + cipher_bytes);
   append_number(kIvBytes);
-  append_bytes(state_->iv);
-  append_number(state_->bytes);
+  append_bytes(iv);
+  append_number(cipher_bytes);
   return ends;
+}
+
+Status CheckKey(const EncryptionKey& key, EncryptionMode mode) {
+  RESHARD_ASSIGN_OR_RETURN(const std::string name, AlgorithmFor(key, mode));
+  return Fetch(name) == nullptr ? NoAlgorithm(mode) : Status();
 }
 
 }  // namespace reshard

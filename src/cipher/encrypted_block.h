@@ -47,12 +47,18 @@ struct EncryptedBlock {
 Result<EncryptedBlock> ParseBlockHeader(EncryptionMode mode, std::span<const std::byte> header,
                                         uint64_t left);
 
+// What of a block is not where its plain bytes were.
+struct BlockEnds {
+  std::string header;  // before all else
+  std::string tail;    // of CBC: the last unit
+};
+
 // Copies as many cipher bytes of a block as `buffer` has, from an offset on from the first of them.
 using CipherBytes = std::function<Status(uint64_t offset, std::span<std::byte> buffer)>;
 
-// Decrypts blocks of one mode with one key. Errors of all functions: those of `cipher`, and
-// kInternal for those of OpenSSL. kCorrupt for a block that does not fit the key; the message says
-// no more.
+// Decrypts and makes blocks of one mode with one key. Errors of all functions: those of `cipher`,
+// and kInternal for those of OpenSSL. kCorrupt for a block that does not fit the key; the message
+// says no more.
 class BlockCipher {
  public:
   // Errors: kInvalidArgument for a key of a length that the mode does not take; kUnsupported where
@@ -73,6 +79,16 @@ class BlockCipher {
   Status Decrypt(const EncryptedBlock& block, uint64_t offset, std::span<std::byte> plain,
                  const CipherBytes& cipher) const;
 
+  // Does both for all plain bytes of a GCM block, which is read once. Where it fails, nothing of
+  // them is in `plain`.
+  Status DecryptWhole(const EncryptedBlock& block, std::span<std::byte> plain,
+                      const CipherBytes& cipher) const;
+
+  // Makes a block of these plain bytes, one or more, in place, with an initialization vector of its
+  // own. Of CBC the last bytes, fewer than a unit, stay plain: the block ends with `tail` in their
+  // place.
+  Result<BlockEnds> Encrypt(std::span<std::byte> plain) const;
+
  private:
   struct Algorithms;
   BlockCipher(std::shared_ptr<const EncryptionKey> key, EncryptionMode mode,
@@ -84,8 +100,10 @@ class BlockCipher {
   std::shared_ptr<const Algorithms> algorithms_;
 };
 
-// The plain bytes of each block that is written, but the last: as MindSpore has them.
-inline constexpr uint64_t kPlainBlockBytes = uint64_t{64} << 20;
+// The plain bytes of each block that is written, but the last. MindSpore has 64 MiB and takes any.
+// These are so few that a chunk of a target file has whole blocks, which any thread makes without
+// another, and a window of a source file, too, so that one pass checks their tags and decrypts.
+inline constexpr uint64_t kPlainBlockBytes = uint64_t{512} << 10;
 
 // Returns how many bytes a file of `plain` bytes has once it is encrypted.
 uint64_t EncryptedBytes(EncryptionMode mode, uint64_t plain);
@@ -97,30 +115,6 @@ Result<std::string> KeyCheck(const EncryptionKey& key);
 // Returns ok for a key that the mode takes. Errors: kInvalidArgument, kUnsupported, as
 // BlockCipher::Make.
 Status CheckKey(const EncryptionKey& key, EncryptionMode mode);
-
-// Encrypts one block, with an initialization vector of its own: from its first byte to its last.
-// One thread at a time. Errors: kInternal for those of OpenSSL.
-class BlockEncryption {
- public:
-  // Errors, besides: as BlockCipher::Make.
-  static Result<BlockEncryption> Begin(const EncryptionKey& key, EncryptionMode mode);
-
-  // Encrypts the next bytes in place; of CBC whole units.
-  Status Update(std::span<std::byte> bytes);
-
-  struct Ends {
-    std::string header;  // of the block, before all that was encrypted
-    std::string tail;    // of CBC: the last unit, behind that
-  };
-  // Ends the block. `rest`: of CBC the last plain bytes, fewer than a unit; else empty.
-  Result<Ends> Finish(std::span<const std::byte> rest);
-
- private:
-  struct State;
-  explicit BlockEncryption(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-  std::shared_ptr<State> state_;
-};
 
 }  // namespace reshard
 

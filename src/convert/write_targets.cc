@@ -138,7 +138,8 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
   };
   work.digests = options.checks.checksum;
   if (const auto& encrypted = options.target.encryption) {
-    work.encryption = Encryption{*encrypted, options.target.encryption_key};
+    RESHARD_ASSIGN_OR_RETURN(work.encryption,
+                             BlockCipher::Make(options.target.encryption_key, *encrypted));
   }
   work.refuse_lost = options.checks.refuse_overflow;
   work.fingerprint = fingerprint;

@@ -8,9 +8,13 @@
 #include <functional>
 #include <string_view>
 
+#include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/shared_work.h"
+#include "src/io/window_cache.h"
 #include "src/os/file_pages.h"
+#include "src/os/threads.h"
 
 namespace reshard {
 namespace {
@@ -31,10 +35,19 @@ bool ForEachUncached(const LocalFile& file, ByteRange pages,
   return is_told;
 }
 
-// Cipher bytes of a block, one step after the other. They are copied, even where the file is
+Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
+  if (file.size() - offset != kTrailerBytes) return false;
+  std::array<char, kTrailerBegin.size()> begin;
+  RESHARD_RETURN_IF_ERROR(file.ReadAt(offset, std::as_writable_bytes(std::span(begin))));
+  return std::string_view(begin.data(), begin.size()) == kTrailerBegin;
+}
+
+}  // namespace
+
+// Bytes of encrypted blocks, one step after the other. They are copied, even where the file is
 // mapped: to make pages of a map present and to give them back takes longer, and threads of a
 // process wait for each other there. Pages that were not in the page cache before leave it again.
-class CipherReader {
+class EncryptedBlocks::CipherReader {
  public:
   // Of bytes in the file's `range`.
   CipherReader(const LocalFile& file, ByteRange range) : file_(file), range_(range) {}
@@ -42,7 +55,7 @@ class CipherReader {
   CipherReader& operator=(const CipherReader&) = delete;
   ~CipherReader() { Leave(); }
 
-  // As CipherBytes, at an offset of the file.
+  // As LocalFile::ReadAt.
   Status Read(uint64_t offset, std::span<std::byte> buffer) {
     const ByteRange bytes{offset, buffer.size()};
     if (bytes.offset < pages_.offset || bytes.end() > pages_.end()) {
@@ -80,15 +93,6 @@ class CipherReader {
   std::vector<ByteRange> uncached_;  // of these pages
 };
 
-Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
-  if (file.size() - offset != kTrailerBytes) return false;
-  std::array<char, kTrailerBegin.size()> begin;
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(offset, std::as_writable_bytes(std::span(begin))));
-  return std::string_view(begin.data(), begin.size()) == kTrailerBegin;
-}
-
-}  // namespace
-
 Result<std::optional<EncryptionMode>> EncryptionModeOf(const LocalFile& file) {
   if (file.size() < kMagicBytes) return std::optional<EncryptionMode>();
   std::array<std::byte, kMagicBytes> head;
@@ -104,107 +108,224 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
         fmt::format("{}: {}", Escape(file.path()), cipher.status().message()));
   }
   const std::shared_ptr<EncryptedBlocks> blocks(new EncryptedBlocks(*std::move(cipher)));
-  for (uint64_t offset = 0; offset < file.size();) {
-    RESHARD_ASSIGN_OR_RETURN(const bool is_trailer, IsTrailer(file, offset));
+  RESHARD_ASSIGN_OR_RETURN(const bool are_even, blocks->FindEven(file));
+  if (!are_even) RESHARD_RETURN_IF_ERROR(blocks->FindEach(file));
+  return blocks;
+}
+
+Result<bool> EncryptedBlocks::FindEven(const LocalFile& file) {
+  RESHARD_ASSIGN_OR_RETURN(const Place second, EndOf(file, 0, {}));
+  uint64_t end = file.size();
+  if (end >= second.offset + kTrailerBytes) {
+    RESHARD_ASSIGN_OR_RETURN(const bool has_trailer, IsTrailer(file, end - kTrailerBytes));
+    if (has_trailer) end -= kTrailerBytes;
+  }
+  const uint64_t last = (end - 1) / second.offset;
+  if (last >= kMostEvenBlocks) return false;
+  const Result<Place> found = EndOf(file, last, {last * second.offset, last * second.plain});
+  if (!found.ok() || found->offset != end) return false;
+  even_ = second;
+  end_ = *found;
+  states_.resize(last + 1, BlockState::kUnknown);
+  return true;
+}
+
+Status EncryptedBlocks::FindEach(const LocalFile& file) {
+  while (end_.offset < file.size()) {
+    RESHARD_ASSIGN_OR_RETURN(const bool is_trailer, IsTrailer(file, end_.offset));
     if (is_trailer) break;
-    const size_t number = blocks->places_.size();
+    const size_t number = places_.size();
     if (number == kMostBlocks) {
       return ResourceExhaustedError(fmt::format(
           "{}: expected at most {} encrypted blocks, found more; save it again in larger blocks",
           Escape(file.path()), kMostBlocks));
     }
-    blocks->places_.push_back({offset, blocks->size_});
-    RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, blocks->ReadHeader(file, number));
-    offset += BlockHeaderBytes(mode);
-    const auto cipher_bytes = [&](uint64_t at, std::span<std::byte> buffer) {
-      return file.ReadAt(offset + at, buffer);
-    };
-    const Result<uint32_t> plain = blocks->cipher_.PlainBytes(block, cipher_bytes);
-    RESHARD_RETURN_IF_ERROR(blocks->InBlock(file, number, plain.status()));
-    blocks->size_ += *plain;
-    offset += block.cipher_bytes;
+    places_.push_back(end_);
+    RESHARD_ASSIGN_OR_RETURN(end_, EndOf(file, number, end_));
   }
-  return blocks;
+  states_.resize(places_.size(), BlockState::kUnknown);
+  return {};
+}
+
+Result<EncryptedBlock> EncryptedBlocks::ReadHeader(uint64_t offset, uint64_t left,
+                                                   const CipherBytes& read) const {
+  std::array<std::byte, kMostBlockHeader> buffer;
+  const auto header =
+      std::span(buffer).first(std::min<uint64_t>(BlockHeaderBytes(cipher_.mode()), left));
+  RESHARD_RETURN_IF_ERROR(read(offset, header));
+  return ParseBlockHeader(cipher_.mode(), header, left);
+}
+
+Result<EncryptedBlocks::Place> EncryptedBlocks::EndOf(const LocalFile& file, size_t number,
+                                                      Place place) const {
+  const auto find = [&]() -> Result<Place> {
+    const auto read = [&file](uint64_t at, std::span<std::byte> buffer) {
+      return file.ReadAt(at, buffer);
+    };
+    RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block,
+                             ReadHeader(place.offset, file.size() - place.offset, read));
+    const uint64_t first = place.offset + BlockHeaderBytes(cipher_.mode());
+    RESHARD_ASSIGN_OR_RETURN(
+        const uint32_t plain,
+        cipher_.PlainBytes(block, [&](uint64_t at, std::span<std::byte> buffer) {
+          return file.ReadAt(first + at, buffer);
+        }));
+    return Place{first + block.cipher_bytes, place.plain + plain};
+  };
+  const Result<Place> end = find();
+  RESHARD_RETURN_IF_ERROR(InBlock(file, number, place.offset, end.status()));
+  return *end;
+}
+
+EncryptedBlocks::Place EncryptedBlocks::PlaceOf(size_t number) const {
+  if (number == states_.size()) return end_;
+  if (!places_.empty()) return places_[number];
+  return {number * even_.offset, number * even_.plain};
 }
 
 size_t EncryptedBlocks::BlockAt(uint64_t plain) const {
+  assert(plain < size());
+  if (places_.empty()) return plain / even_.plain;
   const auto behind =
       std::upper_bound(places_.begin(), places_.end(), plain,
                        [](uint64_t offset, const Place& place) { return offset < place.plain; });
-  assert(behind != places_.begin());
   return static_cast<size_t>(behind - places_.begin()) - 1;
 }
 
-Status EncryptedBlocks::InBlock(const LocalFile& file, size_t number, const Status& status) const {
+Status EncryptedBlocks::InBlock(const LocalFile& file, size_t number, uint64_t offset,
+                                const Status& status) const {
   if (status.code() != StatusCode::kCorrupt) return status;
+  // Somebody may have written to it meanwhile.
+  const Result<FileIdentity> now = file.CurrentIdentity();
+  if (now.ok() && *now != file.identity()) return file.ExplainFault(offset);
   return CorruptError(fmt::format("{}: encrypted block {} at offset {}: {}", Escape(file.path()),
-                                  number, places_[number].offset, status.message()));
+                                  number, offset, status.message()));
 }
 
-Result<EncryptedBlock> EncryptedBlocks::ReadHeader(const LocalFile& file, size_t number) const {
-  const uint64_t offset = places_[number].offset;
-  std::array<std::byte, kMostBlockHeader> buffer;
-  const std::span header(
-      buffer.data(), std::min<uint64_t>(BlockHeaderBytes(cipher_.mode()), file.size() - offset));
-  RESHARD_RETURN_IF_ERROR(file.ReadAt(offset, header));
-  Result<EncryptedBlock> block = ParseBlockHeader(cipher_.mode(), header, file.size() - offset);
-  RESHARD_RETURN_IF_ERROR(InBlock(file, number, block.status()));
-  return block;
+Result<EncryptedBlock> EncryptedBlocks::HeaderOf(size_t number, const CipherBytes& read) const {
+  const uint64_t offset = PlaceOf(number).offset;
+  const uint64_t end = PlaceOf(number + 1).offset;
+  RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block,
+                           ReadHeader(offset, end_.offset - offset, read));
+  const uint64_t expected = end - offset - BlockHeaderBytes(mode());
+  if (block.cipher_bytes == expected) return block;
+  return CorruptError(fmt::format("expected {} encrypted bytes, as in the blocks before, found {}",
+                                  expected, block.cipher_bytes));
 }
 
-Status EncryptedBlocks::CheckTag(const LocalFile& file, size_t number,
-                                 const EncryptedBlock& block) {
-  if (cipher_.mode() != EncryptionMode::kAesGcm) return {};
-  std::unique_lock lock(mutex_);
-  TagState& tag = places_[number].tag;
-  checked_.wait(lock, [&tag] { return tag != TagState::kBeingChecked; });
-  if (tag == TagState::kFits) return {};
-  tag = TagState::kBeingChecked;
-  lock.unlock();
-  const uint64_t first = places_[number].offset + BlockHeaderBytes(cipher_.mode());
-  CipherReader reader(file, {first, block.cipher_bytes});
-  Status status = cipher_.Authenticate(block, [&](uint64_t at, std::span<std::byte> buffer) {
+Status EncryptedBlocks::CheckNow(const LocalFile& file, size_t number) const {
+  const Place place = PlaceOf(number);
+  const Place next = PlaceOf(number + 1);
+  CipherReader reader(file, {place.offset, next.offset - place.offset});
+  const auto read = [&reader](uint64_t at, std::span<std::byte> buffer) {
+    return reader.Read(at, buffer);
+  };
+  RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, HeaderOf(number, read));
+  const uint64_t first = place.offset + BlockHeaderBytes(mode());
+  const CipherBytes read_cipher = [&](uint64_t at, std::span<std::byte> buffer) {
     return reader.Read(first + at, buffer);
-  });
-  if (status.code() == StatusCode::kCorrupt) {
-    // Somebody may have written to it meanwhile.
-    const Result<FileIdentity> now = file.CurrentIdentity();
-    if (now.ok() && *now != file.identity()) status = file.ExplainFault(first);
+  };
+  RESHARD_ASSIGN_OR_RETURN(const uint32_t plain, cipher_.PlainBytes(block, read_cipher));
+  if (plain != next.plain - place.plain) {
+    return CorruptError(fmt::format("expected {} plain bytes, as in the blocks before, found {}",
+                                    next.plain - place.plain, plain));
   }
-  lock.lock();
-  tag = status.ok() ? TagState::kFits : TagState::kUnknown;
+  return cipher_.Authenticate(block, read_cipher);
+}
+
+size_t EncryptedBlocks::BeginChecks(size_t number) {
+  std::unique_lock lock(mutex_);
+  checked_.wait(lock, [&] { return states_[number] != BlockState::kBeingChecked; });
+  if (states_[number] == BlockState::kFits) return 0;
+  size_t count = 1;
+  if (mode() == EncryptionMode::kAesGcm && number > 0 && states_[number - 1] == BlockState::kFits &&
+      PlaceOf(number + 1).plain - PlaceOf(number).plain > kWindowBytes) {
+    while (count < kCheckedTogether && number + count < states_.size() &&
+           states_[number + count] == BlockState::kUnknown) {
+      ++count;
+    }
+  }
+  std::fill_n(states_.begin() + static_cast<ptrdiff_t>(number), count, BlockState::kBeingChecked);
+  return count;
+}
+
+Status EncryptedBlocks::Check(const LocalFile& file, size_t number) {
+  const size_t count = BeginChecks(number);
+  if (count == 0) return {};
+  std::array<BlockState, kCheckedTogether> found;
+  found.fill(BlockState::kUnknown);
+  // What is wrong with those behind the first one is said to who reads them.
+  Status status;
+  const auto check = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
+    Status checked = CheckNow(file, number + i);
+    if (checked.ok()) found[i] = BlockState::kFits;
+    if (i == 0) status = std::move(checked);
+    return {};
+  };
+  const Status done = CatchOutOfMemory([&] { return RunWorkers(Workers(0), count, check, {}); });
+  if (!done.ok()) status = done;
+  const std::scoped_lock lock(mutex_);
+  std::copy_n(found.begin(), count, states_.begin() + static_cast<ptrdiff_t>(number));
   checked_.notify_all();
-  return InBlock(file, number, status);
+  return status;
+}
+
+bool EncryptedBlocks::IsUnknown(size_t number) const {
+  const std::scoped_lock lock(mutex_);
+  return states_[number] == BlockState::kUnknown;
+}
+
+Status EncryptedBlocks::ReadOfBlock(const LocalFile& file, size_t number, uint64_t from,
+                                    std::span<std::byte> plain, CipherReader& reader) {
+  const Place place = PlaceOf(number);
+  const uint64_t first = place.offset + BlockHeaderBytes(mode());
+  const bool is_gcm = mode() == EncryptionMode::kAesGcm;
+  const bool at_once =
+      is_gcm && plain.size() == PlaceOf(number + 1).plain - place.plain && IsUnknown(number);
+  if (is_gcm && !at_once) RESHARD_RETURN_IF_ERROR(Check(file, number));
+  // A header that begins somewhere before is read by itself.
+  RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block,
+                           HeaderOf(number, [&](uint64_t at, std::span<std::byte> buffer) {
+                             return from == 0 ? reader.Read(at, buffer) : file.ReadAt(at, buffer);
+                           }));
+  const CipherBytes read = [&](uint64_t at, std::span<std::byte> buffer) {
+    return reader.Read(first + at, buffer);
+  };
+  if (at_once) {
+    RESHARD_RETURN_IF_ERROR(cipher_.DecryptWhole(block, plain, read));
+    const std::scoped_lock lock(mutex_);
+    if (states_[number] == BlockState::kUnknown) states_[number] = BlockState::kFits;
+    return {};
+  }
+  RESHARD_RETURN_IF_ERROR(cipher_.Decrypt(block, from, plain, read));
+  // Padding lies behind them, where it need not be waited for by now.
+  return is_gcm ? Status() : Check(file, number);
 }
 
 Status EncryptedBlocks::ReadAt(const LocalFile& file, uint64_t offset, std::span<std::byte> plain) {
+  CipherReader reader(file, CipherOf({offset, plain.size()}));
   while (!plain.empty()) {
     const size_t number = BlockAt(offset);
-    const Place& place = places_[number];
-    const uint64_t end = number + 1 < places_.size() ? places_[number + 1].plain : size_;
-    const size_t length = std::min<uint64_t>(plain.size(), end - offset);
-    RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block, ReadHeader(file, number));
-    RESHARD_RETURN_IF_ERROR(CheckTag(file, number, block));
-    const uint64_t first = place.offset + BlockHeaderBytes(cipher_.mode());
-    const uint64_t from = offset - place.plain;
-    // To the end of a unit.
-    CipherReader reader(
-        file, {first + from, std::min<uint64_t>(length + kCipherUnit, block.cipher_bytes - from)});
-    RESHARD_RETURN_IF_ERROR(cipher_.Decrypt(
-        block, from, plain.first(length),
-        [&](uint64_t at, std::span<std::byte> buffer) { return reader.Read(first + at, buffer); }));
-    offset += length;
-    plain = plain.subspan(length);
+    const Place place = PlaceOf(number);
+    const std::span of_block =
+        plain.first(std::min<uint64_t>(plain.size(), PlaceOf(number + 1).plain - offset));
+    const Status status = ReadOfBlock(file, number, offset - place.plain, of_block, reader);
+    RESHARD_RETURN_IF_ERROR(InBlock(file, number, place.offset, status));
+    offset += of_block.size();
+    plain = plain.subspan(of_block.size());
   }
   return {};
 }
 
 ByteRange EncryptedBlocks::CipherOf(ByteRange plain) const {
-  if (plain.offset >= size_) return {};
-  const size_t number = BlockAt(plain.offset);
-  const Place& place = places_[number];
-  return {place.offset + BlockHeaderBytes(cipher_.mode()) + (plain.offset - place.plain),
-          plain.length};
+  if (plain.length == 0 || plain.offset >= size()) return {};
+  const auto place_of = [this](uint64_t byte) {
+    const Place place = PlaceOf(BlockAt(byte));
+    return place.offset + BlockHeaderBytes(mode()) + (byte - place.plain);
+  };
+  const uint64_t begin = place_of(plain.offset);
+  const uint64_t last = place_of(std::min(plain.end(), size()) - 1);
+  return {begin, std::min(last + kCipherUnit, end_.offset) - begin};
 }
 
 bool DecryptedFile::IsCached(ByteRange range) const {

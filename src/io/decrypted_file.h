@@ -1,8 +1,9 @@
 // DecryptedFile: the plain bytes of an encrypted .ckpt file, decrypted whenever they are read.
 //
 // Nothing of a GCM block is given out before its tag was checked, which takes reading all of the
-// block once; after that, any range of it is decrypted by itself. Of CBC, which has no tags, only
-// the padding of each block is checked. Plain bytes are held by nobody but the reader. Thread-safe.
+// block: with what is decrypted where somebody reads it whole, else once before that; then any
+// range of it is decrypted by itself. Of CBC, which has no tags, only the padding of each block is
+// checked. Plain bytes are held by nobody but the reader. Thread-safe.
 #ifndef RESHARD_SRC_IO_DECRYPTED_FILE_H_
 #define RESHARD_SRC_IO_DECRYPTED_FILE_H_
 
@@ -26,55 +27,87 @@
 
 namespace reshard {
 
-// Where the blocks of a file are, and whose tags were checked. Outlives the closing of the file, so
-// that each tag is checked once as long as the file stays as it is.
+// Where the blocks of a file are, and which of them were checked. Outlives the closing of the file,
+// so that each is checked once as long as the file stays as it is.
 class EncryptedBlocks {
  public:
-  // Goes through the headers of all blocks. What is behind the last one has to be the trailer of a
-  // CRC, which MindSpore writes there and which counts for nothing.
-  // Errors: kCorrupt, naming the block's offset; kResourceExhausted for more than kMostBlocks;
-  // those of `file` and of BlockCipher.
+  // Finds the blocks: by the first header and the last one where all blocks but the last are as
+  // large as the first, as all writers that are known make them, else by the headers of all. What
+  // is behind the last one has to be the trailer of a CRC, which MindSpore writes there and which
+  // counts for nothing.
+  // Errors: kCorrupt, naming the block's offset; kResourceExhausted for more than kMostBlocks that
+  // are not all as large; those of `file` and of BlockCipher.
   static Result<std::shared_ptr<EncryptedBlocks>> Read(const LocalFile& file, EncryptionMode mode,
                                                        std::shared_ptr<const EncryptionKey> key);
 
-  // With 64 MiB each, as MindSpore has them, blocks of 64 TiB.
   static constexpr size_t kMostBlocks = size_t{1} << 20;
+  // As large as the first one; with kPlainBlockBytes each 8 TiB.
+  static constexpr size_t kMostEvenBlocks = size_t{1} << 24;
 
   EncryptedBlocks(const EncryptedBlocks&) = delete;
   EncryptedBlocks& operator=(const EncryptedBlocks&) = delete;
 
   EncryptionMode mode() const { return cipher_.mode(); }
   // The bytes of the plain file.
-  uint64_t size() const { return size_; }
+  uint64_t size() const { return end_.plain; }
 
-  // As ByteSource::ReadAt.
+  // As ByteSource::ReadAt. Errors, besides: kCorrupt for a block that is not what was expected
+  // where it lies, or does not fit the key.
   Status ReadAt(const LocalFile& file, uint64_t offset, std::span<std::byte> plain);
-  // Returns a range of the file that contains what `plain` is decrypted from, ends aside.
+  // Returns the range of the file that has what `plain` is decrypted from, and perhaps a unit more;
+  // without what CBC's first unit needs of the one before.
   ByteRange CipherOf(ByteRange plain) const;
 
  private:
-  enum class TagState : uint8_t { kUnknown, kBeingChecked, kFits };
+  class CipherReader;
+  enum class BlockState : uint8_t { kUnknown, kBeingChecked, kFits };
   struct Place {
-    uint64_t offset;  // in the file, of the block's header
-    uint64_t plain;   // in the plain file
-    TagState tag = TagState::kUnknown;
+    uint64_t offset = 0;  // in the file, of the block's header
+    uint64_t plain = 0;   // in the plain file
   };
 
   explicit EncryptedBlocks(BlockCipher cipher) : cipher_(std::move(cipher)) {}
 
+  // These set where the blocks are. FindEven returns false where they are not even.
+  Result<bool> FindEven(const LocalFile& file);
+  Status FindEach(const LocalFile& file);
+  // Reads the header and the padding of a block that begins at `place`, and returns where it ends.
+  // `number` is for messages.
+  Result<Place> EndOf(const LocalFile& file, size_t number, Place place) const;
+  // Returns what the header at `offset` of the file says, behind which `left` bytes are left, those
+  // of the header included; read(offset, buffer) reads of the file.
+  Result<EncryptedBlock> ReadHeader(uint64_t offset, uint64_t left, const CipherBytes& read) const;
+
+  // What follows is for blocks that were found.
+  // Returns where a block begins, or, for the number behind the last one, where that ends.
+  Place PlaceOf(size_t number) const;
   // Returns the number of the block of a plain byte.
   size_t BlockAt(uint64_t plain) const;
-  Result<EncryptedBlock> ReadHeader(const LocalFile& file, size_t number) const;
-  // Checks the tag unless that was done; waits for who is doing it.
-  Status CheckTag(const LocalFile& file, size_t number, const EncryptedBlock& block);
-  // Says of which block `status`, if it is kCorrupt, speaks.
-  Status InBlock(const LocalFile& file, size_t number, const Status& status) const;
+  // As ReadHeader; the block has to be as long as it was found to be.
+  Result<EncryptedBlock> HeaderOf(size_t number, const CipherBytes& read) const;
+  // Decrypts bytes of a block, from byte `from` of it on.
+  Status ReadOfBlock(const LocalFile& file, size_t number, uint64_t from,
+                     std::span<std::byte> plain, CipherReader& reader);
+  // Checks the block unless that was done; waits for who is doing it. Where large blocks are
+  // checked one after the other, as for headers in each of them, does some on several threads.
+  Status Check(const LocalFile& file, size_t number);
+  // Returns how many blocks from this one on the caller is to check; 0 where it was.
+  size_t BeginChecks(size_t number);
+  Status CheckNow(const LocalFile& file, size_t number) const;
+  bool IsUnknown(size_t number) const;
+  // Says of which block `status`, if it is kCorrupt, speaks, or that the file has changed.
+  Status InBlock(const LocalFile& file, size_t number, uint64_t offset, const Status& status) const;
+
+  static constexpr size_t kCheckedTogether = 4;
 
   const BlockCipher cipher_;
-  uint64_t size_ = 0;
-  std::vector<Place> places_;        // but for `tag` never changed
-  std::mutex mutex_;                 // guards the tags
-  std::condition_variable checked_;  // a tag is no longer kBeingChecked
+  // Not changed once they are found:
+  Place even_;                 // where the second block would begin; zeros where they are not even
+  std::vector<Place> places_;  // where they are not
+  Place end_;                  // of the last block
+  mutable std::mutex mutex_;   // guards the states
+  std::vector<BlockState> states_;
+  std::condition_variable checked_;  // a block is no longer kBeingChecked
 };
 
 class DecryptedFile final : public ByteSource {

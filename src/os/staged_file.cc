@@ -210,11 +210,22 @@ Status StagedFile::LeaveDirect() {
   return {};
 }
 
-Status StagedFile::WriteAt(uint64_t offset, std::span<const std::byte> chunk) {
-  if (offset < part_.offset || offset > part_.end() || chunk.size() > part_.end() - offset) {
-    return InternalError(fmt::format("{}: {} bytes at offset {} of bytes {} to {}", Escape(path_),
-                                     chunk.size(), offset, part_.offset, part_.end()));
+Status StagedFile::CheckInPart(ByteRange range) const {
+  if (range.offset >= part_.offset && range.offset <= part_.end() &&
+      range.length <= part_.end() - range.offset) {
+    return {};
   }
+  return InternalError(fmt::format("{}: {} bytes at offset {} of bytes {} to {}", Escape(path_),
+                                   range.length, range.offset, part_.offset, part_.end()));
+}
+
+Status StagedFile::BeginWriteBack(ByteRange range) {
+  if (direct_ || write_back_ == nullptr) return {};
+  return write_back_->Add(file_.get(), path_, range);
+}
+
+Status StagedFile::WriteAt(uint64_t offset, std::span<const std::byte> chunk) {
+  RESHARD_RETURN_IF_ERROR(CheckInPart({offset, chunk.size()}));
   if (direct_ && IsAligned(chunk.data()) && offset % kAlignment == 0 &&
       offset + chunk.size() == size_) {
     const size_t whole = chunk.size() - chunk.size() % kAlignment;
@@ -222,10 +233,18 @@ Status StagedFile::WriteAt(uint64_t offset, std::span<const std::byte> chunk) {
     chunk = chunk.first(whole);
   }
   RESHARD_RETURN_IF_ERROR(Write(offset, chunk));
-  if (!direct_ && write_back_ != nullptr) {
-    return write_back_->Add(file_.get(), path_, {offset, chunk.size()});
+  return BeginWriteBack({offset, chunk.size()});
+}
+
+Status StagedFile::WritePieces(uint64_t offset,
+                               std::span<const std::span<const std::byte>> pieces) {
+  ByteRange done{offset, 0};
+  for (const std::span<const std::byte> piece : pieces) {
+    RESHARD_RETURN_IF_ERROR(CheckInPart({done.end(), piece.size()}));
+    RESHARD_RETURN_IF_ERROR(Write(done.end(), piece));
+    done.length += piece.size();
   }
-  return {};
+  return BeginWriteBack(done);
 }
 
 Status StagedFile::Write(uint64_t offset, std::span<const std::byte> bytes) {

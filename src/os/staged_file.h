@@ -67,10 +67,10 @@ class WriteBack {
 //
 // Bytes go to the disk as they come, so that neither dirty pages nor the target's part of the page
 // cache pile up: by direct writes on file systems where that is the fastest way, else with early
-// write-back (WriteBack). Several processes may write parts of one file. Move-only. WriteAt may
-// be called by any number of threads at a time; everything else by one, while no other call is
-// under way. An object that dies before Finish leaves an incomplete file, for the owner of the
-// folder to remove.
+// write-back (WriteBack). Several processes may write parts of one file. Move-only. WriteAt and
+// WritePieces may be called by any number of threads at a time; everything else by one, while no
+// other call is under way. An object that dies before Finish leaves an incomplete file, for the
+// owner of the folder to remove.
 //
 // How bytes get to the disk.
 enum class WriteMode {
@@ -121,6 +121,8 @@ class StagedFile {
 
   // Writes all of `chunk` at `offset`. Errors: kIo; kInternal for bytes beyond the part.
   Status WriteAt(uint64_t offset, std::span<const std::byte> chunk);
+  // The same of a chunk in pieces, one behind the other. They are written back together.
+  Status WritePieces(uint64_t offset, std::span<const std::span<const std::byte>> pieces);
 
   // Makes the part durable and closes the file; nothing may follow, whatever it returns.
   // Errors: kIo; kInternal when bytes are missing.
@@ -129,7 +131,9 @@ class StagedFile {
  private:
   StagedFile(FileDescriptor file, std::string path, uint64_t size, ByteRange part);
   Status ChooseMode(const WriteOptions& options);
+  Status CheckInPart(ByteRange range) const;
   Status Write(uint64_t offset, std::span<const std::byte> bytes);
+  Status BeginWriteBack(ByteRange range);
   Status LeaveDirect();
   Status WriteTail();
 

@@ -20,11 +20,13 @@ constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
 // A plan of so many holds some MiB in small pieces, which the next one need not find.
 constexpr size_t kManySegments = 10'000;
 
-// So many bytes that what all parts of a group read in one step fits half of the windows.
-uint64_t ChunkBytes(const LaneOptions& options, size_t parts) {
+// So many bytes that what all parts of a group read in one step fits half of the windows; of what
+// is encrypted whole blocks.
+uint64_t ChunkBytes(const LaneOptions& options, size_t parts, bool is_encrypted) {
   const uint64_t share = options.window_bytes / 2 / std::max<size_t>(parts, 1);
-  const uint64_t bytes = std::min(options.chunk_bytes, std::max(share, kSmallestChunk));
-  return bytes - bytes % StagedFile::kAlignment;
+  const uint64_t unit = is_encrypted ? kPlainBlockBytes : uint64_t{StagedFile::kAlignment};
+  const uint64_t bytes = std::min(options.chunk_bytes, std::max({share, kSmallestChunk, unit}));
+  return bytes < unit ? bytes : bytes - bytes % unit;
 }
 
 // Returns the bytes of `range` that come from the sources.
@@ -59,15 +61,7 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
       OpenNext(lock);
       continue;
     }
-    if (std::optional<Chunk> chunk = NextChunk(work_.encryption.has_value())) return chunk;
-    // A file is encrypted in its order: lanes are in each other's way in one, and not in several.
-    if (work_.encryption) {
-      if (!failed_ && next_group_ < work_.groups.size() && alive_ < options_.most_open) {
-        OpenNext(lock);
-        continue;
-      }
-      if (std::optional<Chunk> chunk = NextChunk(false)) return chunk;
-    }
+    if (std::optional<Chunk> chunk = NextChunk()) return chunk;
     if (failed_) {
       if (!IsWantedBeingOpened()) return std::nullopt;
       changed_.wait(lock);
@@ -85,7 +79,7 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::Take() {
   }
 }
 
-std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk(bool only_free) {
+std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
   for (auto group = groups_.begin(); group != groups_.end();) {
     if (group->missing > 0) {  // they begin together
       ++group;
@@ -100,10 +94,6 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk(bool only_free) {
         [](const Entry* a, const Entry* b) { return PlaceOf(*a, a->next) < PlaceOf(*b, b->next); });
     Entry* const entry = *behind;
     if (!IsPlaceWanted(PlaceOf(*entry, entry->next))) return std::nullopt;
-    if (only_free && entry->taken != entry->digested) {
-      ++group;
-      continue;
-    }
     const ByteRange part = entry->part->range;
     const uint64_t length = std::min(entry->chunk_bytes, part.length - entry->next);
     Chunk chunk;
@@ -196,7 +186,7 @@ void ChunkFeed::OpenNext(std::unique_lock<std::mutex>& lock) {
   if (next_part_ == 0) {
     Group group;
     group.entries.reserve(parts.size());
-    group.chunk_bytes = ChunkBytes(options_, parts.size());
+    group.chunk_bytes = ChunkBytes(options_, parts.size(), work_.encryption.has_value());
     group.missing = parts.size();
     group.number = next_group_;
     groups_.push_back(std::move(group));

@@ -33,7 +33,6 @@
 #include "src/io/source_files.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
-#include "src/write/encrypted_part.h"
 #include "src/write/lost_in_casts.h"
 #include "src/write/part_sink.h"
 #include "src/write/part_writer.h"
@@ -50,7 +49,6 @@ struct TargetPart {
   TargetPart(TargetPlan target_plan, ByteRange bytes, StagedFile staged, const PartWork& work)
       : plan(std::move(target_plan)), range(bytes), file(std::move(staged)) {
     if (work.digests) digest.emplace(plan, range);
-    if (work.encryption) encrypted.emplace(*work.encryption, plan.size);
   }
   TargetPart(const TargetPart&) = delete;
   TargetPart& operator=(const TargetPart&) = delete;
@@ -58,11 +56,7 @@ struct TargetPart {
   const TargetPlan plan;
   const ByteRange range;
   StagedFile file;
-  // Whether its chunks have to be dealt with one after the other.
-  bool in_order() const { return digest || encrypted; }
-
   std::optional<TargetDigest> digest;  // none when nothing is to be proved
-  std::optional<EncryptedPart> encrypted;
   LostInCasts lost;
 };
 
@@ -146,8 +140,7 @@ class ChunkFeed {
   };
 
   // These want the lock to be held, and hold it when they return.
-  // `only_free`: of a part of which no chunk is waited for.
-  std::optional<Chunk> NextChunk(bool only_free);
+  std::optional<Chunk> NextChunk();
   // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
   // its group have chunks to hand out.
   ByteRange LaterBytes(Entry& entry, size_t parts) const;

@@ -18,6 +18,7 @@
 #include "src/os/memory_usage.h"
 #include "src/os/threads.h"
 #include "src/write/chunk_feed.h"
+#include "src/write/encrypted_chunk.h"
 #include "src/write/gather.h"
 #include "src/write/target_digest.h"
 
@@ -44,13 +45,12 @@ class ChunkLane {
   struct Filled {
     ChunkFeed::Chunk chunk;
     std::span<const std::byte> bytes;
-    std::vector<EncryptedPiece> pieces;  // instead of the bytes, where the file is encrypted
+    EncryptedChunk encrypted;  // instead of the bytes, where the file is
   };
 
   Status FillAll(bool hand_over);
   // Returns false where a failure, here or elsewhere, has made the chunk useless.
-  Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
-                    std::vector<EncryptedPiece>& pieces);
+  Result<bool> Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out);
   // Tells the feed from where on the chunk cannot be filled, and why; `status` was of all of it.
   void FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> out, Status status);
   Status Write(const Filled& filled);
@@ -99,16 +99,20 @@ Status ChunkLane::FillAll(bool hand_over) {
     const std::optional<ChunkFeed::Chunk> chunk = feed_.Take();
     if (!chunk) return {};
     const std::span<std::byte> out(buffers_[at].data(), chunk->range().length);
-    std::vector<EncryptedPiece> pieces;
-    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out, pieces));
+    RESHARD_ASSIGN_OR_RETURN(const bool useful, Fill(*chunk, out));
     if (!useful) continue;
     counts_.gathered += out.size();
+    Filled filled{*chunk, out, {}};
+    if (work_.encryption) {
+      RESHARD_ASSIGN_OR_RETURN(filled.encrypted,
+                               EncryptChunk(*work_.encryption, chunk->range().offset, out));
+    }
     if (!hand_over) {
-      RESHARD_RETURN_IF_ERROR(Write({*chunk, out, std::move(pieces)}));
+      RESHARD_RETURN_IF_ERROR(Write(filled));
       continue;
     }
     const std::scoped_lock lock(mutex_);
-    filled_[at] = {*chunk, out, std::move(pieces)};
+    filled_[at] = std::move(filled);
     ++handed_over_;
     ++number;
     changed_.notify_all();
@@ -135,8 +139,7 @@ void ChunkLane::FailFilling(const ChunkFeed::Chunk& chunk, std::span<std::byte> 
   feed_.FailAt(chunk, failing, std::move(status));
 }
 
-Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out,
-                             std::vector<EncryptedPiece>& pieces) {
+Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte> out) {
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
   // The disk reads it while this one is dealt with, which tells what is wrong with a file.
@@ -152,24 +155,19 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
     FailFilling(chunk, out, std::move(filled));
     return false;
   }
-  if (!part.in_order()) return true;
-  if (part.digest) sums_.AddTarget(offset, out);
+  if (!part.digest) return true;
+  sums_.AddTarget(offset, out);
   if (!feed_.WaitForBaton(chunk)) return false;
-  if (part.digest) part.digest->AddChunk(out, sums_);
-  if (part.encrypted) RESHARD_RETURN_IF_ERROR(part.encrypted->Add(out, pieces));
+  part.digest->AddChunk(out, sums_);
   feed_.PassBaton(chunk);
   return true;
 }
 
 Status ChunkLane::Write(const Filled& filled) {
   StagedFile& file = filled.chunk.part().file;
-  if (!filled.chunk.part().encrypted) {
-    RESHARD_RETURN_IF_ERROR(file.WriteAt(filled.chunk.range().offset, filled.bytes));
-  }
-  for (const EncryptedPiece& piece : filled.pieces) {
-    RESHARD_RETURN_IF_ERROR(file.WriteAt(
-        piece.offset, piece.own.empty() ? piece.bytes : std::as_bytes(std::span(piece.own))));
-  }
+  RESHARD_RETURN_IF_ERROR(work_.encryption
+                              ? file.WritePieces(filled.encrypted.offset, filled.encrypted.pieces)
+                              : file.WriteAt(filled.chunk.range().offset, filled.bytes));
   if (work_.progress) work_.progress(filled.bytes.size(), false);
   feed_.Written(filled.chunk);
   return {};

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "reshard/status.h"
+#include "src/cipher/encrypted_block.h"
 #include "src/io/source_files.h"
 #include "src/os/staged_file.h"
 #include "src/plan/target_plan.h"
-#include "src/write/encrypted_part.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
 
@@ -36,7 +36,7 @@ struct PartWork {
   // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
   std::function<Result<TargetPlan>(size_t file)> plan;
   // Files are written so, each whole; without a value as planned.
-  std::optional<Encryption> encryption = {};
+  std::optional<BlockCipher> encryption = {};
   bool digests = true;       // prove what is written, and state its digests in the records
   bool refuse_lost = false;  // fail where a cast made a finite value infinite or NaN
   std::string fingerprint;   // of the plan of all files, for the records
@@ -60,7 +60,8 @@ struct LaneOptions {
   size_t lanes = 2;
   // A thread of its own writes what a lane fills: where writing waits for a disk.
   bool writer_threads = true;
-  // The most bytes of a chunk, a multiple of 4096, up to kChunkBytes.
+  // The most bytes of a chunk, a multiple of 4096, up to kChunkBytes. Of what is encrypted at least
+  // kPlainBlockBytes, or as many as the largest file has.
   uint64_t chunk_bytes = kChunkBytes;
   // Bytes of source windows that stay for the files of a group to share. The chunks of large groups
   // are so small that those of one step fit.

@@ -15,6 +15,7 @@
 #include "reshard/encryption.h"
 #include "reshard/verify.h"
 #include "src/cipher/encrypted_block.h"
+#include "src/convert/memory_budget.h"
 #include "src/io/source_files.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/encrypted_bytes.h"
@@ -86,14 +87,16 @@ INSTANTIATE_TEST_SUITE_P(Modes, EncryptedTargetsTest,
                            return name;
                          });
 
-// Of two blocks, the last one of no whole units; and of one unit more and less.
+// Of many blocks, the last one of no whole units; of one; and in chunks of a block.
 TEST_P(EncryptedTargetsTest, DecryptToWhatIsWrittenWithout) {
   for (const int64_t kib : {int64_t{66} << 10, int64_t{4}}) {
     SampleFolder sample(kib);
     const std::string plain = sample.FileOfRun();
     sample.Encrypt(GetParam());
-    for (const int jobs : {1, 3}) {
+    for (const auto& [jobs, memory_limit] :
+         {std::pair(1, uint64_t{0}), std::pair(3, uint64_t{0}), std::pair(2, kLeastMemoryLimit)}) {
       sample.options().run.jobs = jobs;
+      sample.options().memory_limit = memory_limit;
       const std::string file = sample.FileOfRun();
       EXPECT_EQ(file.size(), EncryptedBytes(GetParam(), plain.size()));
       EXPECT_TRUE(Decrypted(sample.Path()) == plain);

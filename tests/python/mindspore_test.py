@@ -179,7 +179,7 @@ def test_encrypted_files_load(mode):
 @pytest.mark.parametrize("size", (1, 1 << 24, (1 << 24) + 3))
 def test_what_is_saved_with_a_key_loads_with_it_alone(mode, size, tmp_path):
     key = b"0123456789abcdef"
-    # Blocks are of 64 MiB of plain bytes.
+    # Of many blocks, of 512 KiB each, the last one whole or not.
     saved = {"w": np.arange(size, dtype=np.float32), "note": "plain words"}
     ms.save_checkpoint(saved, tmp_path / "w.ckpt", enc_key=key, enc_mode=mode)
     assert os.listdir(tmp_path) == ["w.ckpt"]

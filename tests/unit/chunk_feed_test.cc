@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,19 +204,38 @@ TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {
   EXPECT_TRUE(feed_->WaitForBaton(taken_[1]));
 }
 
-TEST_F(ChunkFeedTest, LanesEncryptDifferentFilesAsLongAsThereAreAny) {
+// Chunks that end within a block would have to wait for each other.
+TEST_F(ChunkFeedTest, WhatIsEncryptedComesInWholeBlocks) {
   const std::vector<std::byte> key(16);
-  work_.encryption.emplace(
-      Encryption{EncryptionMode::kAesCbc, *EncryptionKey::FromBytes(std::span(key))});
-  options_.most_open = 2;
-  SetUpWork({3, 2, 1}, {{0}, {1}, {2}});
-  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{0}));
-  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{0}));
-  // No more may be open: this one waits for its turn.
-  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{1}));
-  EXPECT_THAT(sink_.opened, ElementsAre(0U, 1U));
-  feed_->PassBaton(taken_[1]);
-  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{1}));
+  auto cipher =
+      BlockCipher::Make(*EncryptionKey::FromBytes(std::span(key)), EncryptionMode::kAesCbc);
+  ASSERT_TRUE(cipher.ok()) << cipher.status().message();
+  work_.encryption = *std::move(cipher);
+  // A chunk of the lanes, and one of a group so large that it would have smaller ones.
+  for (const auto& [chunk, windows] : {std::pair(5 * kPlainBlockBytes / 2, uint64_t{64} << 20),
+                                       std::pair(4 * kPlainBlockBytes, kPlainBlockBytes)}) {
+    SCOPED_TRACE(chunk);
+    options_.chunk_bytes = chunk;
+    options_.window_bytes = windows;
+    plans_.clear();
+    work_.parts.clear();
+    SetUpWork({5 * kPlainBlockBytes / kChunk + 1}, {{0}});
+    const uint64_t expected = windows == kPlainBlockBytes ? kPlainBlockBytes : 2 * kPlainBlockBytes;
+    uint64_t end = 0;
+    while (const auto taken = feed_->Take()) {
+      EXPECT_EQ(taken->range().offset, end);
+      end = taken->range().end();
+      EXPECT_EQ(taken->range().length, std::min(expected, plans_[0].size - taken->range().offset));
+    }
+    EXPECT_EQ(end, plans_[0].size);
+  }
+  // All of a file that is smaller than a block.
+  options_.chunk_bytes = kChunk;
+  plans_.clear();
+  work_.parts.clear();
+  std::filesystem::remove_all(folder_.path() / "out");
+  SetUpWork({1}, {{0}});
+  EXPECT_EQ(feed_->Take()->range().length, kChunk);
 }
 
 // Together with 1, which is as far, but has the higher number.

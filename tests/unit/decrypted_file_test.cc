@@ -1,5 +1,6 @@
 // Encrypted files, read with their key by SourceFiles.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,10 +14,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "reshard/encryption.h"
+#include "src/cipher/encrypted_block.h"
 #include "src/io/source_files.h"
+#include "tests/support/bytes_read.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/memory_pages.h"
@@ -81,6 +85,96 @@ TEST_P(DecryptedFileTest, AnyBytesAreThoseOfThePlainFile) {
     }
     EXPECT_THAT(Copied(files, file, part.size() - 1, 2), Naming(" offset "));
   }
+}
+
+TEST_P(DecryptedFileTest, BlocksNeedNotBeAsLarge) {
+  const std::string plain = Random(10'000);
+  std::string bytes;
+  size_t done = 0;
+  for (const size_t length : {3000U, 17U, 4000U, 1U, 2982U}) {
+    bytes += Encrypt(plain.substr(done, length), length);
+    done += length;
+  }
+  ASSERT_EQ(done, plain.size());
+  SourceFiles files(Options());
+  for (const std::string& trailer : {std::string(), CrcTrailer(0)}) {
+    const FileId file = files.Add(folder_.Write("a" + trailer.substr(0, 3), bytes + trailer));
+    EXPECT_EQ(Copied(files, file, 0, plain.size()), plain);
+    EXPECT_EQ(Copied(files, file, 3010, 10), plain.substr(3010, 10));
+  }
+}
+
+// Two headers tell where all blocks are that are as large as the first; what each of them is, it is
+// asked when it is read.
+TEST_P(DecryptedFileTest, BlocksThatAreAsLargeAreFoundByTwo) {
+  constexpr size_t kBlock = 1000;
+  const std::string plain = Random(300 * kBlock + 7);
+  const std::string intact = Encrypt(plain, kBlock);
+  const size_t stored = Encrypt(plain.substr(0, kBlock), kBlock).size();
+  const size_t place = 100 * stored;
+  // The letters that a block begins with, and another of as many encrypted bytes and fewer plain
+  // ones, where padding makes that possible.
+  std::string damaged = intact;
+  damaged[place] = static_cast<char>(damaged[place] ^ 4);
+  std::string shorter = intact;
+  const std::string other = Encrypt(plain.substr(0, kBlock - 1), kBlock);
+  shorter.replace(place, other.size(), other);
+  for (const auto& [bytes, words] :
+       {std::pair(damaged, "expected a block of"), std::pair(shorter, "expected 1000")}) {
+    if (other.size() != stored && bytes == shorter) continue;  // of AES-GCM
+    SourceFiles files(Options());
+    const FileId file = files.Add(folder_.Write("a.ckpt", bytes));
+    const uint64_t before = BytesRead();
+    ASSERT_EQ(*files.Size(file), plain.size());
+    EXPECT_LT(BytesRead() - before, 1000U);
+    EXPECT_EQ(Copied(files, file, 0, 100 * kBlock), plain.substr(0, 100 * kBlock));
+    EXPECT_EQ(Copied(files, file, 101 * kBlock, kBlock), plain.substr(101 * kBlock, kBlock));
+    for (const size_t offset : {size_t{0}, size_t{5}}) {
+      EXPECT_THAT(Copied(files, file, 100 * kBlock + offset, 1),
+                  Naming(fmt::format("a.ckpt: encrypted block 100 at offset {}: ", place), words));
+    }
+  }
+}
+
+// As reshard makes them; those of 64 MiB are read once more for their tags.
+TEST_P(DecryptedFileTest, BlocksThatAWindowHasWholeAreReadOnce) {
+  const std::string plain = Random(3 * kWindowBytes + 12'345);
+  const std::string bytes = Encrypt(plain, kPlainBlockBytes);
+  SourceFiles files(Options());
+  const FileId file = files.Add(folder_.Write("a.ckpt", bytes));
+  const uint64_t before = BytesRead();
+  for (uint64_t offset = 0; offset < plain.size(); offset += kWindowBytes) {
+    const size_t length = std::min<size_t>(plain.size() - offset, kWindowBytes);
+    EXPECT_EQ(Content(files.Open(file, offset, length)), plain.substr(offset, length));
+  }
+  const uint64_t read = BytesRead() - before;
+  EXPECT_GE(read, bytes.size());
+  EXPECT_LE(read, bytes.size() + bytes.size() / 100);
+}
+
+// Blocks that are larger than a window are checked several at a time where each has a header that
+// is read.
+TEST_P(DecryptedFileTest, ADamagedBlockIsSaidToWhoReadsIt) {
+  constexpr size_t kBlock = kWindowBytes + 1000;
+  const std::string plain = Random(6 * kBlock);
+  std::string bytes = Encrypt(plain, kBlock);
+  const size_t stored = bytes.size() / 6;
+  bytes[4 * stored] = static_cast<char>(bytes[4 * stored] ^ 4);
+  SourceFiles files(Options());
+  const FileId file = files.Add(folder_.Write("a.ckpt", bytes));
+  for (const size_t block : {0U, 1U, 2U, 3U, 4U, 5U, 4U}) {
+    const std::string found = Copied(files, file, block * kBlock + 7, 10);
+    if (block == 4) {
+      EXPECT_THAT(found, HasSubstr(fmt::format("encrypted block 4 at offset {}: ", 4 * stored)));
+    } else {
+      EXPECT_EQ(found, plain.substr(block * kBlock + 7, 10));
+    }
+  }
+  // The others have been checked.
+  if (std::string_view(GetParam().mode) != "AES-GCM") return;
+  const uint64_t before = BytesRead();
+  EXPECT_EQ(Copied(files, file, 5 * kBlock, 10), plain.substr(5 * kBlock, 10));
+  EXPECT_LT(BytesRead() - before, 1000U);
 }
 
 TEST_P(DecryptedFileTest, WindowsAcrossBlocksByManyThreads) {

@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "src/cipher/encrypted_block.h"
-#include "src/write/encrypted_part.h"
 #include "tests/support/encrypted_bytes.h"
 #include "tests/support/temporary_folder.h"
 
@@ -95,29 +94,58 @@ constexpr EncryptionMode kModes[] = {EncryptionMode::kAesGcm, EncryptionMode::kA
                                      EncryptionMode::kSm4Cbc};
 constexpr std::string_view kKey = "0123456789abcdef";
 
-// As a target file's blocks are made.
-std::string Encrypted(const std::string& plain, EncryptionMode mode) {
-  std::string chunk = plain;
-  EncryptedPart part({mode, KeyOf(kKey)}, plain.size());
-  std::vector<EncryptedPiece> pieces;
-  EXPECT_TRUE(part.Add(std::as_writable_bytes(std::span(chunk)), pieces).ok());
-  std::string file(EncryptedBytes(mode, plain.size()), '\0');
-  for (const EncryptedPiece& piece : pieces) {
-    const auto own = std::as_bytes(std::span(piece.own));
-    std::ranges::copy(own.empty() ? piece.bytes : own,
-                      std::as_writable_bytes(std::span(file)).subspan(piece.offset).begin());
-  }
-  return file;
+std::string Block(const std::string& plain, EncryptionMode mode) {
+  const auto cipher = BlockCipher::Make(KeyOf(kKey), mode);
+  std::string bytes = plain;
+  const auto ends = cipher->Encrypt(std::as_writable_bytes(std::span(bytes)));
+  if (!ends.ok()) return ends.status().message();
+  bytes.resize(ends->tail.empty() ? plain.size() : plain.size() / kCipherUnit * kCipherUnit);
+  return ends->header + bytes + ends->tail;
 }
 
-TEST(EncryptedPart, IsWhatTheKeyDecryptsAndNeverTheSameTwice) {
+TEST(BlockCipher, MakesWhatTheKeyDecryptsAndNeverTheSameTwice) {
   for (const EncryptionMode mode : kModes) {
-    for (const size_t length : {1U, 15U, 16U, 17U, 100'000U}) {
+    for (const size_t length : {1U, 15U, 16U, 17U, 100'000U, 600'001U}) {
       const std::string plain(length, 'p');
-      const std::string block = Encrypted(plain, mode);
+      const std::string block = Block(plain, mode);
+      EXPECT_EQ(block.size(),
+                BlockHeaderBytes(mode) +
+                    (mode == EncryptionMode::kAesGcm ? length : (length / kCipherUnit + 1) * 16));
       EXPECT_EQ(Decrypted(block, mode, kKey), plain);
-      EXPECT_NE(Encrypted(plain, mode), block);
+      EXPECT_NE(Block(plain, mode), block);
     }
+  }
+}
+
+// In one pass, where nothing of what does not fit is left.
+TEST(BlockCipher, DecryptsAWholeBlockOrNothing) {
+  const std::string plain(600'001, 'p');
+  std::string bytes = Block(plain, EncryptionMode::kAesGcm);
+  const size_t header = BlockHeaderBytes(EncryptionMode::kAesGcm);
+  const auto decrypt = [&](std::string& out) {
+    const auto block = ParseBlockHeader(
+        EncryptionMode::kAesGcm, std::as_bytes(std::span(bytes)).first(header), bytes.size());
+    return BlockCipher::Make(KeyOf(kKey), EncryptionMode::kAesGcm)
+        ->DecryptWhole(
+            *block, std::as_writable_bytes(std::span(out)),
+            [&](uint64_t offset, std::span<std::byte> buffer) {
+              std::ranges::copy(
+                  std::as_bytes(std::span(bytes)).subspan(header + offset, buffer.size()),
+                  buffer.begin());
+              return Status();
+            });
+  };
+  std::string out(plain.size(), 'o');
+  ASSERT_TRUE(decrypt(out).ok());
+  EXPECT_EQ(out, plain);
+  for (const size_t damaged : {size_t{4}, header, bytes.size() - 1}) {
+    bytes[damaged] = static_cast<char>(bytes[damaged] ^ 1);
+    out.assign(plain.size(), 'o');
+    const Status status = decrypt(out);
+    EXPECT_EQ(status.code(), StatusCode::kCorrupt) << damaged;
+    EXPECT_THAT(status.message(), HasSubstr("tag"));
+    EXPECT_EQ(out, std::string(plain.size(), '\0'));
+    bytes[damaged] = static_cast<char>(bytes[damaged] ^ 1);
   }
 }
 

@@ -105,6 +105,20 @@ TEST(StagedFile, WritesExactly) {
   }
 }
 
+TEST(StagedFile, TakesAChunkInPieces) {
+  const TemporaryFolder folder;
+  auto file = StagedFile::Create(OpenFolder(folder.path()), "f", 10);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  using Pieces = std::vector<std::span<const std::byte>>;
+  EXPECT_TRUE(file->WritePieces(6, Pieces({bytes("6"), bytes(""), bytes("789")})).ok());
+  EXPECT_TRUE(file->WritePieces(0, Pieces({bytes("01234")})).ok());
+  EXPECT_EQ(file->WritePieces(5, Pieces({bytes("5"), bytes("67890")})).code(),
+            StatusCode::kInternal);
+  ASSERT_TRUE(file->Finish().ok());
+  EXPECT_EQ(ReadFile(folder.path() / "f"), "0123456789");
+}
+
 TEST(StagedFile, HasOrdinaryPermissions) {
   const TemporaryFolder folder;
   const mode_t mask = umask(026);

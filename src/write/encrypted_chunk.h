@@ -1,0 +1,33 @@
+// Chunks of a target file on their way to its blocks.
+#ifndef RESHARD_SRC_WRITE_ENCRYPTED_CHUNK_H_
+#define RESHARD_SRC_WRITE_ENCRYPTED_CHUNK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/cipher/encrypted_block.h"
+
+namespace reshard {
+
+// What is to be written of a chunk. Move-only; what it is of stays meanwhile.
+struct EncryptedChunk {
+  EncryptedChunk() = default;
+  EncryptedChunk(EncryptedChunk&&) = default;
+  EncryptedChunk& operator=(EncryptedChunk&&) = default;
+
+  uint64_t offset = 0;                             // in the encrypted file
+  std::vector<std::span<const std::byte>> pieces;  // one behind the other: of the chunk and `ends`
+  std::vector<BlockEnds> ends;
+};
+
+// Encrypts, in place, the plain bytes from `offset` of a file on: whole blocks of kPlainBlockBytes,
+// but for the file's last one. Any number of threads. Errors: those of BlockCipher::Encrypt.
+Result<EncryptedChunk> EncryptChunk(const BlockCipher& cipher, uint64_t offset,
+                                    std::span<std::byte> chunk);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_WRITE_ENCRYPTED_CHUNK_H_
