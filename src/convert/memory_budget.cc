@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -43,6 +45,12 @@ uint64_t InMiB(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
 uint64_t RoundDown(uint64_t bytes) { return bytes - bytes % StagedFile::kAlignment; }
 
+struct LessRanks {
+  bool operator()(std::span<const int64_t> a, std::span<const int64_t> b) const {
+    return std::ranges::lexicographical_compare(a, b);
+  }
+};
+
 // What a run needs for its largest files, and the least that it can do with.
 struct Needs {
   uint64_t largest = 0;  // target file
@@ -51,13 +59,16 @@ struct Needs {
   uint64_t windows = 0;
   uint64_t write_back = 0;
   uint64_t publication = 0;
+  uint64_t sharing = 0;  // target files that read the same sources, the most that do
 
   uint64_t buffers() const { return chunks + windows + write_back; }
 };
 
 Needs NeedsOf(const WorkList& work) {
   Needs needs;
+  std::map<std::span<const int64_t>, uint64_t, LessRanks> sharing;
   for (const TargetFileSummary& target : work.targets) {
+    needs.sharing = std::max(needs.sharing, ++sharing[target.source_ranks]);
     needs.largest = std::max(needs.largest, target.size);
     needs.publication += kOfTarget + kTargetPaths * target.path.size();
   }
@@ -71,6 +82,18 @@ Needs NeedsOf(const WorkList& work) {
   needs.windows = std::min(kWindowBytes, needs.sources);
   needs.write_back = 2 * chunk;
   return needs;
+}
+
+// Returns the bytes of plans that are to be in memory at a time besides the largest one, of `spare`
+// bytes an eighth. More, up to half of them, where files that share their sources then read them
+// fewer times: all files that are open at a time read them together.
+uint64_t MorePlans(const Needs& needs, const WorkList& work, uint64_t spare) {
+  const uint64_t plan = std::max<uint64_t>(work.largest_plan_bytes, 1);
+  const auto passes = [&needs](uint64_t open) { return (needs.sharing + open - 1) / open; };
+  const uint64_t usual = std::min(spare / 8, work.targets.size() * plan);
+  const uint64_t fewest = passes(1 + spare / 2 / plan);
+  if (fewest == 0 || fewest >= passes(1 + usual / plan)) return usual;
+  return (passes(fewest) - 1) * plan;
 }
 
 // "27M", "1536M", "1000 bytes".
@@ -165,8 +188,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   left = std::max(left, needs.buffers());
   rest.header_bytes = std::min({budget.header_bytes, headers, (left - needs.buffers()) / 2});
   left -= rest.header_bytes;
-  const uint64_t more_plans =
-      std::min((left - needs.buffers()) / 8, work.targets.size() * work.largest_plan_bytes);
+  const uint64_t more_plans = MorePlans(needs, work, left - needs.buffers());
   rest.plan_bytes = work.largest_plan_bytes + more_plans;
   const uint64_t third = (left - needs.buffers() - more_plans) / 3;
   rest.window_bytes = std::min(needs.windows + third, kMostWindows);

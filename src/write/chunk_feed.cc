@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,10 +21,10 @@ constexpr uint64_t kSmallestChunk = uint64_t{256} << 10;
 // A plan of so many holds some MiB in small pieces, which the next one need not find.
 constexpr size_t kManySegments = 10'000;
 
-// So many bytes that what all parts of a group read in one step fits half of the windows; of what
-// is encrypted whole blocks.
+// So many bytes that what all parts of a group read in one step, and in the next one, fits half of
+// the windows; of what is encrypted whole blocks.
 uint64_t ChunkBytes(const LaneOptions& options, size_t parts, bool is_encrypted) {
-  const uint64_t share = options.window_bytes / 2 / std::max<size_t>(parts, 1);
+  const uint64_t share = options.window_bytes / 4 / std::max<size_t>(parts, 1);
   const uint64_t unit = is_encrypted ? kPlainBlockBytes : uint64_t{StagedFile::kAlignment};
   const uint64_t bytes = std::min(options.chunk_bytes, std::max({share, kSmallestChunk, unit}));
   return bytes < unit ? bytes : bytes - bytes % unit;
@@ -101,20 +102,43 @@ std::optional<ChunkFeed::Chunk> ChunkFeed::NextChunk() {
     chunk.number_ = entry->taken++;
     chunk.range_ = {part.offset + entry->next, length};
     entry->next += length;
-    const ByteRange later = LaterBytes(*entry, group->entries.size());
-    if (later.length > 0) {
-      chunk.later_ = {part.offset + later.offset, later.length};
-      chunk.later_part_ = entry->part;
-    } else if (files_.HasReadFiles() && IsAsked(*group)) {
-      AskBehind(*group, chunk);
-    }
+    AskAhead(*group, *entry, chunk);
+    if (chunk.later_.empty() && files_.HasReadFiles() && IsAsked(*group)) AskBehind(*group, chunk);
     if (entry->next == part.length) group->entries.erase(behind);
     return chunk;
   }
   return std::nullopt;
 }
 
-ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
+void ChunkFeed::Ask(Entry& entry, ByteRange range, Chunk& chunk) {
+  if (range.length == 0) return;
+  chunk.later_.push_back({entry.part, {entry.part->range.offset + range.offset, range.length}});
+  entry.asked = range.end();
+}
+
+void ChunkFeed::AskAhead(const Group& group, Entry& entry, Chunk& chunk) const {
+  if (group.entries.size() == 1 || files_.HasReadFiles()) {
+    return Ask(entry, LaterBytes(entry, group.entries.size()), chunk);
+  }
+  const uint64_t begin = chunk.range_.offset - entry.part->range.offset;
+  for (Entry* const other : group.entries) Ask(*other, StepBytes(*other, entry, begin), chunk);
+}
+
+ByteRange ChunkFeed::StepBytes(const Entry& entry, const Entry& taken, uint64_t begin) {
+  // As far as the chunk behind the one that was taken, in whole chunks, and no farther than this
+  // part's own: chunks of a short part are large steps.
+  const double done = static_cast<double>(taken.next + taken.chunk_bytes) /
+                      static_cast<double>(taken.part->range.length);
+  const uint64_t length = entry.part->range.length;
+  const auto chunks = static_cast<uint64_t>(
+      std::ceil(done * static_cast<double>(length) / static_cast<double>(entry.chunk_bytes)));
+  const uint64_t end = std::min({length, chunks * entry.chunk_bytes,
+                                 entry.next + (&entry == &taken ? 1 : 2) * entry.chunk_bytes});
+  begin = std::max(entry.asked, &entry == &taken ? begin : entry.next);
+  return begin < end ? ByteRange{begin, end - begin} : ByteRange{};
+}
+
+ByteRange ChunkFeed::LaterBytes(const Entry& entry, size_t parts) const {
   const uint64_t length = entry.part->range.length;
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -123,13 +147,11 @@ ByteRange ChunkFeed::LaterBytes(Entry& entry, size_t parts) const {
     end = entry.next + std::max(RoomAhead(parts) / parts, parts == 1 ? entry.chunk_bytes : 0);
   } else {
     // As many chunks later as lanes come back to this part before this one does.
-    begin = entry.next + (options_.lanes - 1) / parts * entry.chunk_bytes;
+    begin = entry.next + (options_.lanes - 1) * entry.chunk_bytes;
     end = begin + entry.chunk_bytes;
   }
   end = std::min(end, length);
-  if (begin >= end) return {};
-  entry.asked = end;
-  return {begin, end - begin};
+  return begin < end ? ByteRange{begin, end - begin} : ByteRange{};
 }
 
 uint64_t ChunkFeed::RoomAhead(size_t parts) const {
@@ -170,14 +192,10 @@ void ChunkFeed::AskBehind(const Group& group, Chunk& chunk) {
                                              return PlaceOf(*a, a->asked) < PlaceOf(*b, b->asked);
                                            });
     const uint64_t room = RoomAhead(next.entries.size());
-    const ByteRange part = entry->part->range;
     const uint64_t begin = std::max(entry->asked, entry->next);
-    const uint64_t length = std::min(room - std::min(room, ahead), part.length - begin);
-    if (length == 0) return;
-    chunk.later_ = {part.offset + begin, length};
-    chunk.later_part_ = entry->part;
-    entry->asked = begin + length;
-    return;
+    const uint64_t length =
+        std::min(room - std::min(room, ahead), entry->part->range.length - begin);
+    return Ask(*entry, {begin, length}, chunk);
   }
 }
 

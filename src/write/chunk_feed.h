@@ -65,26 +65,30 @@ class ChunkFeed {
   struct Entry;
 
  public:
+  // Bytes of a part that are to be read ahead.
+  struct Later {
+    std::shared_ptr<const TargetPart> part;  // another lane may finish it meanwhile
+    ByteRange range;
+  };
   // A part of a TargetPart's range, handed out to one lane.
   class Chunk {
    public:
     TargetPart& part() const;
     ByteRange range() const { return range_; }
-    // Later bytes, to be read ahead: the chunk of the same part that some lane will take after
-    // about as many others as there are lanes. Where servers have to be asked, as far ahead as
-    // there is room for, of another part where all of this one was asked for: each answer takes a
-    // while, and many come at once. Empty where there is nothing, or no room.
-    ByteRange later() const { return later_; }
-    // The plan that they are of; only where there are some.
-    const TargetPlan& later_plan() const { return later_part_->plan; }
+    // What is to be read ahead, together: of the same part the chunk that some lane will take after
+    // about as many others as there are lanes. Of a group of several parts, whoever is the first
+    // there has what all of them take at the next place, where one skips what another one takes.
+    // Where servers have to be asked, as far ahead as there is room for, of another part where all
+    // of this one was asked for: each answer takes a while, and many come at once. Empty where
+    // there is nothing, or no room.
+    const std::vector<Later>& later() const { return later_; }
 
    private:
     friend class ChunkFeed;
     Entry* entry_ = nullptr;
     uint64_t number_ = 0;  // within the part
     ByteRange range_;
-    ByteRange later_;
-    std::shared_ptr<const TargetPart> later_part_;  // another lane may finish it meanwhile
+    std::vector<Later> later_;
   };
 
   // All must outlive the feed. `files` are asked whether sources have changed where the proof of a
@@ -141,9 +145,15 @@ class ChunkFeed {
 
   // These want the lock to be held, and hold it when they return.
   std::optional<Chunk> NextChunk();
+  // Has bytes read ahead with `chunk`, which was taken of `entry` of the group.
+  void AskAhead(const Group& group, Entry& entry, Chunk& chunk) const;
   // Returns the bytes of the entry's part to be read ahead, from the part's beginning; `parts` of
   // its group have chunks to hand out.
-  ByteRange LaterBytes(Entry& entry, size_t parts) const;
+  ByteRange LaterBytes(const Entry& entry, size_t parts) const;
+  // The same for one of several parts, of which `taken` has just got the chunk at `begin`.
+  static ByteRange StepBytes(const Entry& entry, const Entry& taken, uint64_t begin);
+  // Hands `range`, from the beginning of the entry's part, out with the chunk.
+  static void Ask(Entry& entry, ByteRange range, Chunk& chunk);
   // What comes to the room for what is read ahead of a group of so many parts, without what lanes
   // have taken and not used.
   uint64_t RoomAhead(size_t parts) const;

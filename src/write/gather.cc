@@ -49,6 +49,25 @@ void AddToStretches(FileId file, ByteRange range, std::vector<Stretch>& stretche
   stretches.push_back({file, range});
 }
 
+// Orders stretches by file and offset, and joins those that lie side by side.
+void JoinStretches(std::vector<Stretch>& stretches) {
+  std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
+    return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
+  });
+  std::vector<Stretch> joined;
+  for (const Stretch& stretch : stretches) {
+    if (joined.empty() || joined.back().file != stretch.file ||
+        stretch.range.offset > joined.back().range.end() + kMaxBetween) {
+      joined.push_back(stretch);
+      continue;
+    }
+    Stretch& last = joined.back();
+    last.range.length = std::max(last.range.end(), stretch.range.end()) - last.range.offset;
+    last.copies += stretch.copies;
+  }
+  stretches = std::move(joined);
+}
+
 // Equally long runs at equal distances.
 struct RunRow {
   uint64_t source = 0;  // offset in the source file
@@ -507,22 +526,29 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
                       [](size_t) -> std::optional<CopyDigest> { return std::nullopt; });
 }
 
-Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range) {
-  std::vector<Stretch> stretches = StretchesOf(plan, range);
-  std::vector<uint64_t> ends;
-  ends.reserve(stretches.size());
-  for (const Stretch& stretch : stretches) ends.push_back(stretch.range.end());
-  // A large page is asked for as a whole, with those of its bytes that the same parameter goes on
-  // with behind `range`.
-  const auto last = SegmentBehind(plan, range.end() - 1);
-  if (last != plan.segments.end()) {
+Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets) {
+  std::vector<Stretch> wanted;
+  for (const auto& [plan, range] : targets) AddStretches(*plan, range, wanted);
+  if (targets.size() > 1) JoinStretches(wanted);
+  // A large page is asked for as a whole, with those of its bytes that the same parameters go on
+  // with behind the ranges.
+  std::vector<Stretch> whole = wanted;
+  for (const auto& [plan, range] : targets) {
+    const auto last = SegmentBehind(*plan, range.end() - 1);
+    if (last == plan->segments.end()) continue;
     const uint64_t left = TargetRange(*last).end() - range.end();
-    AddStretches(plan, {range.end(), std::min(left, kLargePageBytes)}, stretches);
+    AddStretches(*plan, {range.end(), std::min(left, kLargePageBytes)}, whole);
   }
-  for (size_t i = 0; i < ends.size(); ++i) {
-    const auto& [file, span, copies] = stretches[i];
-    const uint64_t end = span.end() >= ToLargePage(ends[i]) ? ToLargePage(ends[i]) : ends[i];
-    RESHARD_RETURN_IF_ERROR(files.Prefetch(file, span.offset, end - span.offset));
+  if (targets.size() > 1) JoinStretches(whole);
+  auto around = whole.begin();
+  for (const auto& [file, range, copies] : wanted) {
+    while (around->file != file || around->range.end() < range.end() ||
+           around->range.offset > range.offset) {
+      ++around;
+    }
+    const uint64_t page_end = ToLargePage(range.end());
+    const uint64_t end = around->range.end() >= page_end ? page_end : range.end();
+    RESHARD_RETURN_IF_ERROR(files.Prefetch(file, range.offset, end - range.offset));
   }
   return {};
 }

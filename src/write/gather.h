@@ -31,9 +31,16 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
                   std::span<std::byte> out, ChunkDigest* digest, LostInCasts* lost);
 
-// Starts reading what FillTarget will take for the bytes `range` of the target file, and does not
-// wait for it; but for runs with gaps too large to be read with them. Errors: those of SourceFiles.
-Status PrefetchTarget(SourceFiles& files, const TargetPlan& plan, ByteRange range);
+// Bytes of the target file that a plan is of.
+struct TargetBytes {
+  const TargetPlan* plan = nullptr;
+  ByteRange range;
+};
+
+// Starts reading what FillTarget will take for these bytes, of each source file in the order in
+// which they lie there where they are of several targets, and does not wait for it; but for runs
+// with gaps too large to be read with them. Errors: those of SourceFiles.
+Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets);
 
 }  // namespace reshard
 

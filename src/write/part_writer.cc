@@ -61,6 +61,7 @@ class ChunkLane {
   ChunkFeed& feed_;
   WriteCounts& counts_;
   ChunkDigest sums_;
+  std::vector<TargetBytes> later_;  // that are read ahead
   std::array<ReservedMemory, 2> buffers_;
 
   // Between the two threads. Chunk number n of this lane is in buffer n % 2.
@@ -143,9 +144,9 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
   TargetPart& part = chunk.part();
   const uint64_t offset = chunk.range().offset;
   // The disk reads it while this one is dealt with, which tells what is wrong with a file.
-  if (chunk.later().length > 0) {
-    static_cast<void>(PrefetchTarget(files_, chunk.later_plan(), chunk.later()));
-  }
+  later_.clear();
+  for (const auto& [later, range] : chunk.later()) later_.push_back({&later->plan, range});
+  static_cast<void>(PrefetchTargets(files_, later_));
   // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
   // disk.
   if (part.digest) sums_.Begin(part.plan, chunk.range());

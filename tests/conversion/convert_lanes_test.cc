@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "reshard/convert.h"
 #include "tests/support/bytes_read.h"
@@ -91,6 +92,35 @@ TEST_F(ConvertLanesTest, ReadsSharedSourcesOnce) {
     EXPECT_LE(BytesRead() - before, kBytes + kBytes / 4) << "limit " << limit;
     EXPECT_EQ(report->io.sources_read, 1u);
     EXPECT_EQ(report->io.sources_mapped, 0u);
+    fs::remove_all(folder_.path() / "out");
+  }
+}
+
+// So many parameters that plans take a good part of the memory, and cut so that each target takes
+// some bytes in every window of the source.
+TEST_F(ConvertLanesTest, ReadsSmallSharedParametersOnce) {
+  constexpr int kParameters = 1500;
+  std::string bytes;
+  std::vector<NamedLayout> layouts;
+  for (int i = 0; i < kParameters; ++i) {
+    const std::string name = "layer." + std::to_string(i);
+    bytes += TensorValue(name, "Float32", {128, 64},
+                         std::string(size_t{128} * 64 * 4, static_cast<char>(i)));
+    layouts.push_back({name, MakeLayout({kRanks}, {{0, -1}})});
+  }
+  for (const SourceIo access : {SourceIo::kAuto, SourceIo::kPread}) {
+    ConvertOptions options = Options("out");
+    options.source.path = folder_.Write("small.ckpt", bytes);
+    options.target.strategy = folder_.Write("rows.ckpt", ProtobufStrategy(0, layouts));
+    options.io.source = access;
+    options.memory_limit = uint64_t{40} << 20;
+    options.record_timeline = true;
+    const auto report = Convert(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->files.size(), size_t{kRanks});
+    const uint64_t read = report->timeline->samples.back().bytes_read;
+    EXPECT_GE(read, bytes.size());
+    EXPECT_LE(read, bytes.size() + bytes.size() / 4);
     fs::remove_all(folder_.path() / "out");
   }
 }

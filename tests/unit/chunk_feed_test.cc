@@ -96,6 +96,14 @@ class ChunkFeedTest : public testing::Test {
     taken_.push_back(*chunk);
     return NameOf(*chunk);
   }
+  // Takes a chunk; returns what is read ahead with it, and of which files.
+  std::vector<std::pair<std::string, ByteRange>> TakeLater() {
+    std::vector<std::pair<std::string, ByteRange>> later;
+    if (!Take()) ADD_FAILURE() << "no chunk";
+    for (const auto& [part, range] : taken_.back().later())
+      later.emplace_back(part->plan.path, range);
+    return later;
+  }
   std::vector<std::pair<size_t, uint64_t>> TakeAll() {
     std::vector<std::pair<size_t, uint64_t>> names;
     while (const auto name = Take()) names.push_back(*name);
@@ -150,12 +158,27 @@ TEST_F(ChunkFeedTest, WhatIsKeptOrEmptyHasNoChunks) {
 TEST_F(ChunkFeedTest, AChunkTellsWhatComesLater) {
   options_.lanes = 3;
   SetUpWork({5}, {{0}});
-  std::vector<ByteRange> later;
-  while (Take()) later.push_back(taken_.back().later());
-  ASSERT_EQ(later.size(), 5U);
-  EXPECT_EQ(later[0], (ByteRange{3 * kChunk, kChunk}));
-  EXPECT_EQ(later[1], (ByteRange{4 * kChunk, kChunk}));
-  for (size_t i = 2; i < later.size(); ++i) EXPECT_EQ(later[i].length, 0U);
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{3 * kChunk, kChunk})));
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{4 * kChunk, kChunk})));
+  for (int i = 2; i < 5; ++i) EXPECT_THAT(TakeLater(), IsEmpty());
+}
+
+// Whoever is the first at a place asks for what all parts of the group take at the next one.
+TEST_F(ChunkFeedTest, AGroupIsReadAheadTogether) {
+  SetUpWork({4, 4, 2}, {{0, 1, 2}});
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{0, 2 * kChunk}),
+                                       std::pair("1", ByteRange{0, 2 * kChunk}),
+                                       std::pair("2", ByteRange{0, kChunk})));
+  EXPECT_THAT(TakeLater(), IsEmpty());
+  // Its next place is far on in the others.
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{2 * kChunk, kChunk}),
+                                       std::pair("1", ByteRange{2 * kChunk, kChunk}),
+                                       std::pair("2", ByteRange{kChunk, kChunk})));
+  EXPECT_EQ(NameOf(taken_.back()), std::pair(size_t{2}, uint64_t{0}));
+  EXPECT_THAT(TakeLater(), IsEmpty());
+  EXPECT_THAT(TakeLater(), IsEmpty());
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{3 * kChunk, kChunk}),
+                                       std::pair("1", ByteRange{3 * kChunk, kChunk})));
 }
 
 // Where servers have to be asked, they are asked for the next group while the last chunks of the
@@ -165,18 +188,16 @@ TEST_F(ChunkFeedTest, TheNextGroupIsAskedForBeforeItsTurn) {
   options_.lanes = 1;
   options_.window_bytes = 8 * kChunk;  // 6 for what is ahead, of which a lane has taken 1
   SetUpWork({3, 9, 1}, {{0}, {1}, {2}});
-  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{0}));
-  EXPECT_EQ(taken_.back().later(), (ByteRange{kChunk, 2 * kChunk}));
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("0", ByteRange{kChunk, 2 * kChunk})));
   EXPECT_THAT(sink_.opened, ElementsAre(0));
-  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{1}));
+  // One is asked for and not taken.
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("1", ByteRange{0, 4 * kChunk})));
+  EXPECT_EQ(NameOf(taken_.back()), std::pair(size_t{0}, uint64_t{1}));
   EXPECT_THAT(sink_.opened, ElementsAre(0, 1));
-  EXPECT_EQ(taken_.back().later_plan().path, "1");
-  EXPECT_EQ(taken_.back().later(), (ByteRange{0, 4 * kChunk}));  // one is asked for and not taken
-  EXPECT_EQ(Take(), std::pair(size_t{0}, uint64_t{2}));
-  EXPECT_EQ(taken_.back().later(), (ByteRange{4 * kChunk, kChunk}));
-  EXPECT_EQ(Take(), std::pair(size_t{1}, uint64_t{0}));
-  EXPECT_EQ(taken_.back().later_plan().path, "1");
-  EXPECT_EQ(taken_.back().later(), (ByteRange{5 * kChunk, kChunk}));
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("1", ByteRange{4 * kChunk, kChunk})));
+  EXPECT_EQ(NameOf(taken_.back()), std::pair(size_t{0}, uint64_t{2}));
+  EXPECT_THAT(TakeLater(), ElementsAre(std::pair("1", ByteRange{5 * kChunk, kChunk})));
+  EXPECT_EQ(NameOf(taken_.back()), std::pair(size_t{1}, uint64_t{0}));
   EXPECT_THAT(sink_.opened, ElementsAre(0, 1));
   WriteTaken();
   EXPECT_EQ(TakeAll().size(), 9U);
@@ -192,7 +213,7 @@ TEST_F(ChunkFeedTest, NoMoreAreOpenedAheadThanMayBeOpen) {
   Take();
   Take();
   EXPECT_THAT(sink_.opened, ElementsAre(0));
-  EXPECT_EQ(taken_.back().later().length, 0U);
+  EXPECT_THAT(taken_.back().later(), IsEmpty());
 }
 
 TEST_F(ChunkFeedTest, TheBatonGoesFromChunkToChunk) {

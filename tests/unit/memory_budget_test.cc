@@ -125,6 +125,33 @@ TEST(MemoryBudget, KeepsPagesOfHeadersByDefault) {
   }
 }
 
+// Files that are open at a time read the sources that they share once: plans of more than usual are
+// held where that saves a pass.
+TEST(MemoryBudget, FilesThatShareSourcesAreOpenTogether) {
+  const auto first = DivideMemory(64 * kMiB, 2);
+  ASSERT_TRUE(first.ok());
+  // Returns how many files of this plan are open when eight of as many sources each are written.
+  const auto together = [&](uint64_t plan, bool share) {
+    WorkList work = LargePlan();
+    work.targets.clear();
+    for (int64_t rank = 0; rank < 8; ++rank) {
+      work.targets.push_back(
+          {rank, "target", uint64_t{1} << 30, 100, 1, {0, share ? 1 : 2 + rank}});
+    }
+    work.largest_plan_bytes = plan;
+    const auto budget = DivideRest(*first, work, 18 * kMiB);
+    EXPECT_TRUE(budget.ok()) << budget.status().message();
+    EXPECT_LE(budget->planned_peak, budget->limit);
+    EXPECT_GE(budget->window_bytes, kWindowBytes);
+    return MaxGroup(*budget, work);
+  };
+  EXPECT_EQ(together(kMiB, true), 8U);
+  EXPECT_LT(together(kMiB, false), 4U);
+  // Two passes: no more are held than they take.
+  EXPECT_EQ(together(7 * kMiB / 4, true), 4U);
+  EXPECT_EQ(together(20 * kMiB, true), 1U);
+}
+
 // Eight sources side by side need as many windows, also where memory is short.
 TEST(MemoryBudget, PagesThatNoTargetNeedsAreForWindows) {
   for (const uint64_t limit : {kLeastMemoryLimit, 64 * kMiB, 256 * kMiB}) {

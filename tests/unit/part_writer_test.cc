@@ -267,7 +267,7 @@ TEST_F(PartWriterTest, FilesOfAGroupAdvanceTogether) {
 TEST_F(PartWriterTest, ChunksOfLargeGroupsShareTheWindows) {
   const std::vector<TargetPlan> plans = {MakePlan(3 << 20), MakePlan(3 << 20), MakePlan(3 << 20)};
   for (const auto& [window_bytes, largest] : std::map<uint64_t, uint64_t>{
-           {6 << 20, 1 << 20}, {1 << 20, 256 << 10}, {uint64_t{64} << 20, kChunkBytes}}) {
+           {12 << 20, 1 << 20}, {1 << 20, 256 << 10}, {uint64_t{64} << 20, kChunkBytes}}) {
     PartWork work = MakeWork(plans);
     uint64_t most = 0;
     work.progress = [&](uint64_t bytes, bool) { most = std::max(most, bytes); };
