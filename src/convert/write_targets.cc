@@ -92,7 +92,7 @@ void BeginReading(OpenedSource& source, const Target& target, const WorkList& li
       const auto plan = target.Plan(file.rank, findings);
       if (!plan.ok()) return;
       const uint64_t length = std::min(file.size, share / group.size());
-      const TargetBytes bytes{&*plan, {0, length}};
+      const TargetBytes bytes{&*plan, {0, length}, file.size};
       if (!PrefetchTargets(files, {&bytes, 1}).ok()) return;
       room -= std::min(room, length);
     }

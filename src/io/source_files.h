@@ -172,6 +172,8 @@ class SourceFiles {
 
   // As WindowCache::HasReadFiles.
   bool HasReadFiles() const { return windows_.HasReadFiles(); }
+  // As WindowCache::BytesAhead.
+  uint64_t BytesAhead() const { return windows_.BytesAhead(); }
   // Of `left` bytes at `offset` that are read one after the other, how many to ask for ahead at a
   // time: a window and the rest of the large page that it ends in, or all where there is a server,
   // which takes a while to answer.

@@ -77,6 +77,11 @@ uint64_t WindowCache::HeldForHeaders() const {
   return header_bytes_;
 }
 
+uint64_t WindowCache::BytesAhead() const {
+  const Lock lock(mutex_);
+  return budget_ / 2;
+}
+
 uint64_t WindowCache::Filled() const {
   const std::scoped_lock lock(mutex_);
   return filled_;

@@ -79,6 +79,8 @@ class WindowCache {
   uint64_t Buffered() const;
   // The bytes of all granules that were made present, as often as they were.
   uint64_t Filled() const;
+  // The most bytes of a mapped file that are read ahead and not used yet.
+  uint64_t BytesAhead() const;
   // Whether a file was opened of which windows are read ahead by threads: then it pays to ask for
   // as much ahead as there is room for.
   bool HasReadFiles() const { return has_read_files_; }

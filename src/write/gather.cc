@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -66,6 +67,12 @@ void JoinStretches(std::vector<Stretch>& stretches) {
     last.copies += stretch.copies;
   }
   stretches = std::move(joined);
+}
+
+size_t CountFiles(std::span<const Stretch> stretches) {
+  std::set<FileId> files;
+  for (const Stretch& stretch : stretches) files.insert(stretch.file);
+  return files.size();
 }
 
 // Equally long runs at equal distances.
@@ -412,6 +419,41 @@ void AddStretches(const TargetPlan& plan, ByteRange range, std::vector<Stretch>&
   }
 }
 
+// Returns `stretches`, which are of `targets`, longer by the source bytes of up to `reach` more
+// bytes of each target.
+std::vector<Stretch> WithBytesBehind(std::span<const TargetBytes> targets,
+                                     std::vector<Stretch> stretches, uint64_t reach) {
+  for (const auto& [plan, range, end] : targets) {
+    if (range.end() == end) continue;
+    AddStretches(*plan, {range.end(), std::min(end - range.end(), reach)}, stretches);
+  }
+  if (targets.size() > 1) JoinStretches(stretches);
+  return stretches;
+}
+
+// Returns where each of `wanted` ends with the rest of its last large page, as far as `longer` has
+// that, which has all of them in their order.
+std::vector<uint64_t> EndsOfPages(std::span<const Stretch> wanted,
+                                  std::span<const Stretch> longer) {
+  std::vector<uint64_t> ends;
+  ends.reserve(wanted.size());
+  auto around = longer.begin();
+  for (const auto& [file, range, copies] : wanted) {
+    while (around->file != file || around->range.end() < range.end() ||
+           around->range.offset > range.offset) {
+      ++around;
+    }
+    const uint64_t page_end = ToLargePage(range.end());
+    ends.push_back(around->range.end() >= page_end ? page_end : range.end());
+  }
+  return ends;
+}
+
+bool AreWholePages(std::span<const uint64_t> ends) {
+  return std::all_of(ends.begin(), ends.end(),
+                     [](uint64_t end) { return end % kLargePageBytes == 0; });
+}
+
 // Returns those of `range`.
 std::vector<Stretch> StretchesOf(const TargetPlan& plan, ByteRange range) {
   std::vector<Stretch> stretches;
@@ -528,27 +570,21 @@ Status Gather(SourceFiles& files, std::span<const BlockCopy> copies, uint64_t of
 
 Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets) {
   std::vector<Stretch> wanted;
-  for (const auto& [plan, range] : targets) AddStretches(*plan, range, wanted);
+  for (const auto& [plan, range, end] : targets) AddStretches(*plan, range, wanted);
   if (targets.size() > 1) JoinStretches(wanted);
-  // A large page is asked for as a whole, with those of its bytes that the same parameters go on
-  // with behind the ranges.
-  std::vector<Stretch> whole = wanted;
-  for (const auto& [plan, range] : targets) {
-    const auto last = SegmentBehind(*plan, range.end() - 1);
-    if (last == plan->segments.end()) continue;
-    const uint64_t left = TargetRange(*last).end() - range.end();
-    AddStretches(*plan, {range.end(), std::min(left, kLargePageBytes)}, whole);
+  // Large pages are asked for as a whole, with those of their bytes that are filled soon; unless
+  // one of each file is more than there is room for. Files that threads read have none.
+  const uint64_t room = files.HasReadFiles() ? 0 : files.BytesAhead();
+  std::vector<uint64_t> ends =
+      EndsOfPages(wanted, WithBytesBehind(targets, wanted, std::min(room, kLargePageBytes)));
+  for (uint64_t reach = 2 * kLargePageBytes; reach <= room && !AreWholePages(ends); reach *= 2) {
+    const std::vector<Stretch> whole = WithBytesBehind(targets, wanted, reach);
+    if (CountFiles(whole) * kLargePageBytes > room) break;
+    ends = EndsOfPages(wanted, whole);
   }
-  if (targets.size() > 1) JoinStretches(whole);
-  auto around = whole.begin();
-  for (const auto& [file, range, copies] : wanted) {
-    while (around->file != file || around->range.end() < range.end() ||
-           around->range.offset > range.offset) {
-      ++around;
-    }
-    const uint64_t page_end = ToLargePage(range.end());
-    const uint64_t end = around->range.end() >= page_end ? page_end : range.end();
-    RESHARD_RETURN_IF_ERROR(files.Prefetch(file, range.offset, end - range.offset));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const uint64_t begin = wanted[i].range.offset;
+    RESHARD_RETURN_IF_ERROR(files.Prefetch(wanted[i].file, begin, ends[i] - begin));
   }
   return {};
 }

@@ -35,11 +35,14 @@ Status FillTarget(SourceFiles& files, const TargetPlan& plan, uint64_t offset,
 struct TargetBytes {
   const TargetPlan* plan = nullptr;
   ByteRange range;
+  uint64_t end = 0;  // of those that will be filled at all
 };
 
 // Starts reading what FillTarget will take for these bytes, of each source file in the order in
 // which they lie there where they are of several targets, and does not wait for it; but for runs
-// with gaps too large to be read with them. Errors: those of SourceFiles.
+// with gaps too large to be read with them. Large pages (file_pages.h) are read whole where what
+// will be filled behind these bytes goes on in them, as long as there is room for one of each file.
+// Errors: those of SourceFiles.
 Status PrefetchTargets(SourceFiles& files, std::span<const TargetBytes> targets);
 
 }  // namespace reshard

@@ -145,7 +145,9 @@ Result<bool> ChunkLane::Fill(const ChunkFeed::Chunk& chunk, std::span<std::byte>
   const uint64_t offset = chunk.range().offset;
   // The disk reads it while this one is dealt with, which tells what is wrong with a file.
   later_.clear();
-  for (const auto& [later, range] : chunk.later()) later_.push_back({&later->plan, range});
+  for (const auto& [later, range] : chunk.later()) {
+    later_.push_back({&later->plan, range, later->range.end()});
+  }
   static_cast<void>(PrefetchTargets(files_, later_));
   // Digested here, by the thread that has the bytes in its cache, while the other one waits for the
   // disk.

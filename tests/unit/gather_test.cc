@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "src/os/file_pages.h"
+#include "tests/support/memory_pages.h"
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 
@@ -211,6 +217,81 @@ TEST_F(FillTargetTest, RefusesBytesThatThePlanDoesNotHave) {
                                    std::as_writable_bytes(std::span(out)), nullptr, nullptr);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_THAT(status.message(), Naming("rank_0/a.ckpt", "offset "));
+}
+
+// Two files of which a target takes 512 KiB by turns.
+class PrefetchTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kPiece = uint64_t{512} << 10;
+
+  PrefetchTest() {
+    for (const char* const name : {"a", "b"}) {
+      paths_.push_back(folder_.Write(name, Noise(2 * kLargePageBytes, 1)));
+      ids_.push_back(files_.Add(paths_.back()));
+      DropPages(paths_.back());
+    }
+    for (uint64_t offset = 0; offset < 2 * kLargePageBytes; offset += kPiece) {
+      for (const FileId file : ids_) {
+        Content content;
+        content.dtype = DType::kInt8;
+        content.target = {plan_.size, kPiece};
+        content.copies.push_back({.source = file,
+                                  .source_offset = offset,
+                                  .target_offset = plan_.size,
+                                  .run_length = kPiece,
+                                  .dims = {}});
+        plan_.segments.emplace_back(content);
+        plan_.size += kPiece;
+      }
+    }
+  }
+
+  // Returns the bytes of a file in the page cache when there are so many, or after a while.
+  static uint64_t Cached(const std::string& path, uint64_t expected) {
+    uint64_t cached = 0;
+    for (int i = 0; i < 1000 && cached < expected; ++i) {
+      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      cached = CachedPages(path) * PageSize();
+    }
+    return cached;
+  }
+
+  // In the build folder, because the folder for temporary files may lie in memory.
+  const TemporaryFolder folder_{std::filesystem::path(RESHARD_BIN_DIR).parent_path()};
+  SourceFiles files_{4};
+  std::vector<std::string> paths_;
+  std::vector<FileId> ids_;
+  TargetPlan plan_;
+};
+
+// Pages are read whole where what is filled behind the bytes goes on in them, in other parameters,
+// too, and behind those of other files.
+TEST_F(PrefetchTest, LargePagesAreReadWholeWhereAllOfThemIsFilled) {
+  ASSERT_EQ(CachedPages(paths_[0]), 0U)
+      << "the build folder lies in memory; this test needs a disk";
+  const TargetBytes only{&plan_, {0, 2 * kPiece}, 2 * kPiece};
+  ASSERT_TRUE(PrefetchTargets(files_, {&only, 1}).ok());
+  for (const std::string& path : paths_) EXPECT_EQ(Cached(path, kPiece), kPiece);
+  const TargetBytes more{&plan_, {2 * kPiece, 2 * kPiece}, plan_.size};
+  ASSERT_TRUE(PrefetchTargets(files_, {&more, 1}).ok());
+  for (const std::string& path : paths_) EXPECT_EQ(Cached(path, kLargePageBytes), kLargePageBytes);
+}
+
+// Of large pages of so many files there is no room for one each.
+TEST_F(PrefetchTest, WhatThereIsNoRoomForIsNotRead) {
+  files_.SetWindowBudget(kWindowBytes, 0);
+  const TargetBytes bytes{&plan_, {0, 2 * kPiece}, plan_.size};
+  ASSERT_TRUE(PrefetchTargets(files_, {&bytes, 1}).ok());
+  // What lies behind them within 2 MiB of the target is not all of the pages.
+  for (const std::string& path : paths_) EXPECT_EQ(Cached(path, kPiece), kPiece);
+}
+
+// What one target skips another one takes.
+TEST_F(PrefetchTest, TargetsOfTheSameSourcesAreReadTogether) {
+  const std::array<TargetBytes, 2> both = {
+      {{&plan_, {2 * kPiece, 2 * kPiece}, 4 * kPiece}, {&plan_, {0, 2 * kPiece}, 2 * kPiece}}};
+  ASSERT_TRUE(PrefetchTargets(files_, both).ok());
+  for (const std::string& path : paths_) EXPECT_EQ(Cached(path, 2 * kPiece), 2 * kPiece);
 }
 
 }  // namespace
