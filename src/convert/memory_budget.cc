@@ -89,11 +89,12 @@ Needs NeedsOf(const WorkList& work) {
 // fewer times: all files that are open at a time read them together.
 uint64_t MorePlans(const Needs& needs, const WorkList& work, uint64_t spare) {
   const uint64_t plan = std::max<uint64_t>(work.largest_plan_bytes, 1);
-  const auto passes = [&needs](uint64_t open) { return (needs.sharing + open - 1) / open; };
+  const auto sharing_by = [&needs](uint64_t count) { return (needs.sharing + count - 1) / count; };
   const uint64_t usual = std::min(spare / 8, work.targets.size() * plan);
-  const uint64_t fewest = passes(1 + spare / 2 / plan);
-  if (fewest == 0 || fewest >= passes(1 + usual / plan)) return usual;
-  return (passes(fewest) - 1) * plan;
+  const uint64_t passes = sharing_by(1 + spare / 2 / plan);
+  if (passes == 0 || passes >= sharing_by(1 + usual / plan)) return usual;
+  const uint64_t open = sharing_by(passes);
+  return (open - 1) * plan;
 }
 
 // "27M", "1536M", "1000 bytes".

@@ -37,6 +37,11 @@ constexpr uint64_t kRoomForWhole = 12 * kWindowBytes;
 // Windows whose pages stay, beyond which the oldest is forgotten: a process has mapped them.
 constexpr size_t kMostStayed = 64;
 
+// Of a budget, the most bytes that are read ahead and not used yet.
+uint64_t MostAhead(uint64_t budget, bool is_mapped) {
+  return is_mapped ? budget / 2 : budget / 4 * 3;
+}
+
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const ByteSource& source) {
   const uint64_t page = PageSize();
@@ -79,7 +84,7 @@ uint64_t WindowCache::HeldForHeaders() const {
 
 uint64_t WindowCache::BytesAhead() const {
   const Lock lock(mutex_);
-  return budget_ / 2;
+  return MostAhead(budget_, true);
 }
 
 uint64_t WindowCache::Filled() const {
@@ -439,7 +444,7 @@ void FileWindows::AskAhead(ByteRange range, Granules Entry::*already, const Ask&
   while (range.length > 0) {
     const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
     Lock lock(cache_.mutex_);
-    const uint64_t most = is_mapped_ ? cache_.budget_ / 2 : cache_.budget_ / 4 * 3;
+    const uint64_t most = MostAhead(cache_.budget_, is_mapped_);
     const uint64_t room = (most - std::min(most, cache_.ahead_)) / kGranuleBytes;
     if (room == 0) return;
     const Place entry = PinEntry(range.offset / kWindowBytes);

@@ -64,7 +64,7 @@ struct LaneOptions {
   // kPlainBlockBytes, or as many as the largest file has.
   uint64_t chunk_bytes = kChunkBytes;
   // Bytes of source windows that stay for the files of a group to share. The chunks of large groups
-  // are so small that those of one step fit.
+  // are so small that those of two steps fit half of them.
   uint64_t window_bytes = uint64_t{64} << 20;
   // Parts that may be in memory at a time, with their plans: no group has more.
   size_t most_open = std::numeric_limits<size_t>::max();
