@@ -47,6 +47,8 @@ struct FileBytes {
   std::function<Status(uint64_t offset, std::span<std::byte> out)> read;
   // Starts reading bytes that are going to be read soon, and does not wait for them.
   std::function<Status(ByteRange range)> prefetch;
+  // The most bytes that may be asked for ahead, of all files that are being read.
+  uint64_t bytes_ahead = uint64_t{8} << 20;
   bool is_remote = false;  // on a network or FUSE file system: each read waits for a server
 };
 

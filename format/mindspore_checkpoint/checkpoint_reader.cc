@@ -87,18 +87,69 @@ class CloseHeaders {
   uint64_t begin_ = 0;
 };
 
+// Where the headers of the file lie if they lie as in another one, as they do in files of one
+// stage. Nothing more is said once they do not.
+class HeadersOfAnother {
+ public:
+  // `table` is the other file's, or null.
+  explicit HeadersOfAnother(std::shared_ptr<const FileTable> table) : table_(std::move(table)) {}
+
+  // The next Value of the file is parsed.
+  void Pass(const ByteRange& message) {
+    is_seen_ = true;
+    if (table_ == nullptr || array_ == table_->arrays().size()) return;
+    const std::span<const ByteRange> values = table_->arrays()[array_].framed;
+    if (values[value_] != message) {
+      table_ = nullptr;
+    } else if (++value_ == values.size()) {
+      ++array_;
+      value_ = 0;
+    }
+  }
+
+  // Returns for how many bytes from `offset` on, where the next Value begins or goes on, headers
+  // are close, up to `most` or some more.
+  uint64_t SpanFrom(uint64_t offset, uint64_t most) {
+    if (table_ == nullptr || !is_seen_) return 0;  // it may be any file before
+    if (looked_at_ < array_) looked_at_ = array_;
+    const std::vector<StoredArray>& arrays = table_->arrays();
+    for (; looked_at_ < arrays.size() && close_end_ < offset + most; ++looked_at_) {
+      const std::span<const ByteRange> values = arrays[looked_at_].framed;
+      if (std::any_of(values.begin(), values.end(),
+                      [](const ByteRange& v) { return v.length >= kReadAheadDistance; })) {
+        break;
+      }
+      close_end_ = values.back().end();
+    }
+    return close_end_ - std::min(close_end_, offset);
+  }
+
+ private:
+  std::shared_ptr<const FileTable> table_;  // null where the file turned out to be another
+  size_t array_ = 0;                        // of the table, whose Values come next
+  size_t value_ = 0;                        // of the array
+  bool is_seen_ = false;                    // a Value was where it is in the table
+  size_t looked_at_ = 0;                    // arrays before this one are close up to close_end_
+  uint64_t close_end_ = 0;
+};
+
 // Reads ahead where headers lie so close together that a disk reads what is between them as fast:
 // never more than the stretch of close headers spans already, so that a few small parameters among
-// large ones cost nothing.
+// large ones cost nothing, or than it goes on for in another file that is alike so far.
 class HeaderReadAhead {
  public:
-  explicit HeaderReadAhead(const FileBytes& file) : file_(file) {}
+  explicit HeaderReadAhead(const FileBytes& file)
+      : file_(file), most_(std::clamp(file.bytes_ahead / kFilesAtATime, kLargePage, kMost)) {}
 
-  // Before bytes from `offset` on are read, which is `span` behind the first of the close headers.
-  Status Reach(uint64_t offset, uint64_t span) {
-    span = std::min(span, kMost);
+  // The most that is asked for where it is known that headers are close.
+  uint64_t most() const { return most_; }
+
+  // Before bytes from `offset` on are read. Headers are close for `before` bytes before it, and are
+  // known to be for `behind` bytes behind it.
+  Status Reach(uint64_t offset, uint64_t before, uint64_t behind) {
+    const uint64_t span = std::max(std::min(before, kLargePage), std::min(behind, most_));
     if (span < kLeast) {
-      ahead_ = offset;
+      ahead_ = std::max(ahead_, offset);
       return {};
     }
     if (offset + span / 2 < ahead_) return {};
@@ -115,9 +166,12 @@ class HeaderReadAhead {
  private:
   static constexpr uint64_t kLargePage = uint64_t{2} << 20;
   static constexpr uint64_t kLeast = uint64_t{256} << 10;
-  static constexpr uint64_t kMost = kLargePage;
+  static constexpr uint64_t kMost = 4 * kLargePage;
+  // What the others could ask for must not be taken away from them.
+  static constexpr uint64_t kFilesAtATime = 4;
 
   const FileBytes& file_;
+  const uint64_t most_;
   uint64_t ahead_ = 0;  // the end of what is read ahead
 };
 
@@ -221,11 +275,13 @@ class HeaderGuess {
 // stated in checkpoint_reader.h.
 class HeaderWindow {
  public:
-  HeaderWindow(const FileBytes& file, std::vector<std::byte> head)
+  HeaderWindow(const FileBytes& file, std::vector<std::byte> head,
+               std::shared_ptr<const FileTable> like)
       : file_(file),
         near_(file.is_remote ? kRemoteHeaderDistance : kHeaderDistance),
         dense_(near_),
         close_(kReadAheadDistance),
+        another_(std::move(like)),
         ahead_(file),
         guess_(file),
         head_(std::move(head)),
@@ -239,6 +295,7 @@ class HeaderWindow {
     const ByteRange& message = value.message;
     dense_.Pass(message.end(), message.length);
     close_.Pass(message.end(), message.length);
+    another_.Pass(message);
     const uint64_t content = value.tensors.front().content.offset;
     if (content >= message.offset) longest_ = std::max(longest_, content - message.offset);
     if (file_.is_remote) guess_.Pass(message.end(), message.length);
@@ -272,7 +329,8 @@ class HeaderWindow {
     const uint64_t page_left = kHeaderPage - 1 - (begin + length - 1) % kHeaderPage;
     const uint64_t end = begin + length + std::min(page_left, left - length);
     if (!file_.is_remote) {
-      RESHARD_RETURN_IF_ERROR(ahead_.Reach(begin, close_.SpanTo(begin)));
+      RESHARD_RETURN_IF_ERROR(
+          ahead_.Reach(begin, close_.SpanTo(begin), another_.SpanFrom(begin, ahead_.most())));
     }
     Take(begin, end - begin);
     Status status = file_.read(offset_, bytes_);
@@ -298,6 +356,7 @@ class HeaderWindow {
   const uint64_t near_;
   CloseHeaders dense_;  // are read in blocks
   CloseHeaders close_;  // are read ahead of
+  HeadersOfAnother another_;
   HeaderReadAhead ahead_;
   HeaderGuess guess_;
   uint64_t longest_ = 0;  // header of a Value, up to its content
@@ -315,7 +374,7 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
                                        std::shared_ptr<const FileTable> like) {
   // Before the Values: its first letter begins a group for protobuf.
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
-  HeaderWindow window(file, std::move(head));
+  HeaderWindow window(file, std::move(head), like);
   ParameterGrouping grouping(std::move(like));
   ValueParser parser(trailer ? trailer->covered.end() : file.size);
   uint64_t values = 0;

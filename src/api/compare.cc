@@ -30,6 +30,11 @@ void AddDigest(const SourceTensor& tensor, const HeldValue& value, DigestReport&
                                value.ranks});
 }
 
+template <typename Options>
+RanksRead RanksOf(const Options& options) {
+  return options.one_replica ? RanksRead::kOneReplica : RanksRead::kAll;
+}
+
 Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
                         const SharedWork& work, DigestReport& report) {
   const OpenedSource& source = *opened.source;
@@ -46,10 +51,8 @@ Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
 
 Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const SharedWork& work,
                       DigestReport& report) {
-  const OpenedSource& source = *opened.source;
-  RESHARD_ASSIGN_OR_RETURN(
-      const CheckpointContents contents,
-      ReadAllRanks(source.tensors(), source.rule().source(), opened.tensors, opened.choice, work));
+  RESHARD_ASSIGN_OR_RETURN(const CheckpointContents contents,
+                           opened.contents->Read(opened.tensors, work));
   if (!opened.choice.TakesAll()) report.bytes_read = reading.crc.bytes + contents.bytes;
   for (size_t i = 0; i < contents.values.size(); ++i) {
     for (const HeldValue& value : contents.values[i]) {
@@ -91,8 +94,7 @@ struct Side {
   const OpenedSource& source() const { return *opened.source; }
   const std::vector<SourceTensor>& tensors() const { return opened.tensors; }
   Result<CheckpointContents> ReadAllRanks(const SharedWork& work) const {
-    return reshard::ReadAllRanks(source().tensors(), source().rule().source(), tensors(),
-                                 opened.choice, work);
+    return opened.contents->Read(tensors(), work);
   }
   uint64_t BytesRead(const CheckpointContents& contents) const {
     return opened.choice.TakesAll() ? reading.bytes : reading.crc.bytes + contents.bytes;
@@ -301,13 +303,14 @@ ValueStatistics StatisticsOf(const ValueSums& sums) {
 Result<DigestReport> v0_1::DigestCheckpoint(const DigestOptions& options) {
   return CatchOutOfMemory([&]() -> Result<DigestReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
-                             OpenTensors(options.source, {options.include, options.exclude, {}},
-                                         Workers(options.run.jobs), options.run.stop));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors(options.source, {options.include, options.exclude, {}}, RanksOf(options),
+                    Workers(options.run.jobs), options.run.stop));
     if (opened.tensors.empty() && opened.left_out > 0) {
       return ParameterChoice::NothingTaken(opened.left_out, opened.first_left_out, "read");
     }
-    RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened, options.one_replica));
+    RESHARD_ASSIGN_OR_RETURN(const Reading reading, FindReading(opened));
     DigestReport report;
     report.bytes_read = reading.bytes;
     const CountedWork work(options.run, {.total_bytes = report.bytes_read});
@@ -357,15 +360,15 @@ Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
     Side a;
     Side b;
     for (const auto& [named, side] : {std::pair(&options.a, &a), std::pair(&options.b, &b)}) {
-      RESHARD_ASSIGN_OR_RETURN(side->opened,
-                               OpenTensors(*named, {options.include, options.exclude, {}},
-                                           Workers(options.run.jobs), options.run.stop));
+      RESHARD_ASSIGN_OR_RETURN(
+          side->opened, OpenTensors(*named, {options.include, options.exclude, {}},
+                                    RanksOf(options), Workers(options.run.jobs), options.run.stop));
     }
     if (a.tensors().empty() && b.tensors().empty() && a.opened.left_out > 0) {
       return ParameterChoice::NothingTaken(a.opened.left_out, a.opened.first_left_out, "compared");
     }
-    RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened, options.one_replica));
-    RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened, options.one_replica));
+    RESHARD_ASSIGN_OR_RETURN(a.reading, FindReading(a.opened));
+    RESHARD_ASSIGN_OR_RETURN(b.reading, FindReading(b.opened));
     Comparison comparison(options, a, b);
     const CountedWork work(options.run, {.total_bytes = comparison.bytes()});
     return comparison.Run(work.work());
@@ -375,9 +378,10 @@ Result<DiffReport> v0_1::Diff(const DiffOptions& options) {
 Result<StatisticsReport> v0_1::MeasureValues(const StatisticsOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StatisticsReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_ASSIGN_OR_RETURN(SourceTensors opened,
-                             OpenTensors(options.source, {options.include, options.exclude, {}},
-                                         Workers(options.run.jobs), options.run.stop));
+    RESHARD_ASSIGN_OR_RETURN(
+        SourceTensors opened,
+        OpenTensors(options.source, {options.include, options.exclude, {}}, RanksRead::kOneReplica,
+                    Workers(options.run.jobs), options.run.stop));
     StatisticsReport report;
     for (const SourceTensor& parameter : opened.tensors) {
       if (HasValues(parameter)) report.bytes += parameter.Bytes();

@@ -17,9 +17,7 @@
 namespace reshard {
 namespace {
 
-// Where headers lie densely, indexing brings all of a file into the page cache; as much of that is
-// kept for the contents, which are read behind it.
-constexpr uint64_t kMostPages = uint64_t{256} << 20;
+constexpr uint64_t kMostKept = uint64_t{256} << 20;
 
 // Returns the ranks from whose files one replica of each shard is taken.
 Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
@@ -39,7 +37,18 @@ Result<std::set<int64_t>> RanksOfOneReplica(const SourceTensors& opened) {
 
 }  // namespace
 
-Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
+uint64_t WindowsKept() {
+  return std::clamp(MemoryOfHost() / 8, SourceLimits().window_bytes, kMostKept);
+}
+
+void KeepUsualWindows(OpenedSource& source) {
+  if (source.files().HasReadFiles()) {
+    source.files().SetWindowBudget(SourceLimits().window_bytes, 0);
+  }
+}
+
+Result<Reading> FindReading(const SourceTensors& opened) {
+  const bool one_replica = opened.contents == nullptr;
   Reading reading;
   std::set<int64_t> ranks;
   for (const OpenedSource::File& file : opened.source->chosen()) {
@@ -58,17 +67,19 @@ Result<Reading> FindReading(const SourceTensors& opened, bool one_replica) {
   return reading;
 }
 
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, size_t workers,
-                                  const std::stop_token& stop) {
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
+                                  size_t workers, const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
-  const SourceLimits usual;
   SourceTensors opened;
-  RESHARD_ASSIGN_OR_RETURN(
-      opened.source,
-      OpenSource(spec, {},
-                 {.window_bytes = std::clamp(MemoryOfHost() / 8, usual.window_bytes, kMostPages),
-                  .stop = stop}));
+  RESHARD_ASSIGN_OR_RETURN(opened.source,
+                           OpenSource(spec, {}, {.window_bytes = WindowsKept(), .stop = stop}));
   OpenedSource& source = *opened.source;
+  opened.choice = std::move(choice);
+  if (ranks == RanksRead::kAll) {
+    opened.contents =
+        std::make_unique<ContentsReader>(source.tensors(), source.rule().source(), opened.choice);
+    opened.contents->ReadAsIndexed(WindowsKept(), {workers, stop, {}});
+  }
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       opened.tensors, ListTensors(source.tensors(), source.rule(), {workers, stop, {}}, findings));
@@ -78,8 +89,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
       const StrategyFindings of_strategy,
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
-  // Those of files that are read take memory of their own.
-  if (source.files().HasReadFiles()) source.files().SetWindowBudget(usual.window_bytes, 0);
+  KeepUsualWindows(source);
   opened.warnings = source.warnings();
   for (const auto& warnings : {of_strategy.warnings, findings.Warnings()}) {
     for (const Warning& warning : warnings) {
@@ -87,7 +97,6 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
           {warning.code, fmt::format("{}: {}", Escape(spec.path), warning.message)});
     }
   }
-  opened.choice = std::move(choice);
   std::erase_if(opened.tensors, [&](const SourceTensor& tensor) {
     if (opened.choice.Takes(tensor.name)) return false;
     if (opened.left_out++ == 0) opened.first_left_out = tensor.name;

@@ -19,29 +19,43 @@
 
 namespace reshard {
 
+// Returns how many bytes of windows a source is opened with whose contents are read after its
+// headers: where these lie densely, indexing brings all of a file into the page cache, and as much
+// of that is kept. Once its files are open, KeepUsualWindows.
+uint64_t WindowsKept();
+// Windows of files that are read, not mapped, take memory of their own: of such a source no more
+// than usual are kept.
+void KeepUsualWindows(OpenedSource& source);
+
 struct SourceTensors {
   std::unique_ptr<OpenedSource> source;
   ParameterChoice choice;
+  // Where all ranks are to be read; it may have read some of them.
+  std::unique_ptr<ContentsReader> contents;
   std::vector<SourceTensor> tensors;  // that it takes, in the order of the files
   uint64_t left_out = 0;              // of the others
   std::string first_left_out;
   std::vector<Warning> warnings;
 };
 
+// Which files are to be read of a source that is opened.
+enum class RanksRead { kOneReplica, kAll };
+
 // Opens a source and lists those of its tensors that `choice` takes; `workers` threads index its
-// files. Errors: those of OpenSource, ListTensors and CheckNames; kMismatch where the strategy is
-// most likely another checkpoint's; kInvalidArgument for an empty path; kCancelled.
-Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, size_t workers,
-                                  const std::stop_token& stop);
+// files, and more where files are read as they are indexed (ContentsReader). Errors: those of
+// OpenSource, ListTensors and CheckNames; kMismatch where the strategy is most likely another
+// checkpoint's; kInvalidArgument for an empty path; kCancelled.
+Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice, RanksRead ranks,
+                                  size_t workers, const std::stop_token& stop);
 
 // What there is to read.
 struct Reading {
   CrcFiles crc;        // of the files that are to be read
   uint64_t bytes = 0;  // of files or shards, and once more of those that state a CRC
 };
-// Returns the files of all ranks, or one replica of each shard. Errors: those of FindCrcFiles and
-// CopiesOf.
-Result<Reading> FindReading(const SourceTensors& opened, bool one_replica);
+// Returns the files of all ranks, or one replica of each shard, as it was opened for. Errors: those
+// of FindCrcFiles and CopiesOf.
+Result<Reading> FindReading(const SourceTensors& opened);
 
 // Returns what was found of ranks that hold the same parameters.
 RankFindings FindingsOf(const std::vector<SourceTensor>& tensors,

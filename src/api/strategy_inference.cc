@@ -214,8 +214,8 @@ Status Inference::Open(const InferStrategyOptions& options) {
   }
   each_alone.emplace(ranks);
   source.emplace(files, tables, *each_alone);
-  RESHARD_ASSIGN_OR_RETURN(reference,
-                           OpenTensors({.path = options.reference}, {}, 1, options.run.stop));
+  RESHARD_ASSIGN_OR_RETURN(reference, OpenTensors({.path = options.reference}, {},
+                                                  RanksRead::kOneReplica, 1, options.run.stop));
   for (const SourceTensor& parameter : reference.tensors) {
     if (parameter.kind == ArrayKind::kTensor) {
       full.emplace(parameter.name, &parameter);

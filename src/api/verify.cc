@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -201,8 +202,9 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     }
     const ParameterChoice choice(selection.include, selection.exclude, selection.renames,
                                  selection.casts);
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options.source, {options.target, {}},
-                                                           {.stop = options.run.stop}));
+    RESHARD_ASSIGN_OR_RETURN(const auto source,
+                             OpenSource(options.source, {options.target, {}},
+                                        {.window_bytes = WindowsKept(), .stop = options.run.stop}));
     TargetSpec spec = options.target;
     if (!spec.format) spec.format = FormatThere(*source, options);
     RESHARD_ASSIGN_OR_RETURN(ConversionTarget made, MakeTarget(*source, spec, selection));
@@ -241,6 +243,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
       target.IndexSources(file, work.work().workers, options.run.stop);
+      KeepUsualWindows(*source);
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(file, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, plan));

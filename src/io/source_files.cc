@@ -113,7 +113,7 @@ Status SourceReader::Prefetch(ByteRange range) const {
 
 Result<SourceReader> SourceFiles::OpenReader(FileId id) {
   RESHARD_ASSIGN_OR_RETURN(OpenFiles::Lease file, Acquire(id));
-  return SourceReader(std::move(file), stop_);
+  return SourceReader(std::move(file), stop_, BytesAhead());
 }
 
 Status SourceFiles::Read(FileId id, uint64_t offset, std::span<std::byte> destination) {

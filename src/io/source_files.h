@@ -99,17 +99,23 @@ class SourceReader {
 
   // Starts reading headers ahead, as SourceFiles::Prefetch does windows. Errors: kCancelled.
   Status Prefetch(ByteRange range) const;
+  // As WindowCache::BytesAhead, when it was opened.
+  uint64_t BytesAhead() const { return bytes_ahead_; }
 
  private:
   friend class SourceFiles;
-  SourceReader(OpenFiles::Lease file, std::stop_token stop)
-      : file_(std::move(file)), stop_(std::move(stop)), is_remote_(file_->source.IsRemote()) {}
+  SourceReader(OpenFiles::Lease file, std::stop_token stop, uint64_t bytes_ahead)
+      : file_(std::move(file)),
+        stop_(std::move(stop)),
+        is_remote_(file_->source.IsRemote()),
+        bytes_ahead_(bytes_ahead) {}
 
   bool ReadPastCache(uint64_t offset, std::span<std::byte> destination);
 
   OpenFiles::Lease file_;
   std::stop_token stop_;
   bool is_remote_;
+  uint64_t bytes_ahead_;
   std::optional<FileDescriptor> past_cache_;  // when it was wanted; owns nothing when it failed
 };
 

@@ -44,9 +44,12 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
 }  // namespace
 
 FileBytes BytesOf(SourceReader& reader, std::string_view path) {
-  return {path, reader.size(),
+  return {path,
+          reader.size(),
           [&reader](uint64_t offset, std::span<std::byte> out) { return reader.Read(offset, out); },
-          [&reader](ByteRange range) { return reader.Prefetch(range); }, reader.IsRemote()};
+          [&reader](ByteRange range) { return reader.Prefetch(range); },
+          reader.BytesAhead(),
+          reader.IsRemote()};
 }
 
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory,

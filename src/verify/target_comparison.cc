@@ -29,6 +29,8 @@ constexpr uint64_t kTargetPieceBytes = uint64_t{64} << 20;
 constexpr size_t kMostPending = 64;
 constexpr uint64_t kMostPendingBytes = uint64_t{4} << 30;
 constexpr size_t kListedParameters = 20;
+// Less than this is never asked for ahead, but at the end of a piece.
+constexpr uint64_t kLeastAhead = 2 * kComparisonStepBytes;
 
 // Returns the name of the parameter whose Value the segment belongs to, "" in the header of one
 // without content.
@@ -246,10 +248,13 @@ Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
                                       const std::stop_token& stop, Findings& findings) {
   const std::vector<Segment>& segments = pending.plan.segments;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
+  uint64_t asked = piece.offset;  // the end of what was asked for ahead
   const auto step = [&](ByteRange part) -> Status {
-    const ByteRange behind{part.end(), piece.end() - part.end()};
-    RESHARD_RETURN_IF_ERROR(
-        ReadAhead(pending, {behind.offset, std::min(behind.length, kComparisonStepBytes)}));
+    if (asked < std::min(part.end() + kLeastAhead, piece.end())) {
+      const uint64_t begin = std::exchange(
+          asked, std::min(ToLargePage(std::max(asked, part.end()) + kWindowBytes), piece.end()));
+      RESHARD_RETURN_IF_ERROR(ReadAhead(pending, {begin, asked - begin}));
+    }
     const std::span<std::byte> found(buffer.get(), part.length);
     RESHARD_RETURN_IF_ERROR(CollectBytes(
         targets_, std::vector<BlockCopy>{{pending.file, part.offset, part.offset, part.length, {}}},

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ FileBytes BytesInMemory(std::string_view bytes) {
             std::memcpy(out.data(), bytes.data() + offset, out.size());
             return {};
           },
-          [](ByteRange) { return Status(); }, false};
+          [](ByteRange) { return Status(); }};
 }
 
 Result<TableOfFile> Read(std::string_view bytes,
@@ -84,23 +85,23 @@ struct RequestCount {
   uint64_t used = 0;   // of them: those that something was read of
 };
 
+// Values of `lengths` bytes of content, named by their numbers from 10,000 on: all headers that
+// say lengths of as many digits are as long.
+std::string Values(const std::vector<uint64_t>& lengths) {
+  std::string bytes;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    bytes += TensorValue(std::to_string(10'000 + i), "UInt8", {static_cast<int64_t>(lengths[i])},
+                         std::string(lengths[i], 'x'));
+  }
+  return bytes;
+}
+
 class HeaderRequestsTest : public testing::TestWithParam<bool> {
  protected:
   uint64_t near() const { return GetParam() ? kRemoteHeaderDistance : kHeaderDistance; }
 
   // Where nothing lies where it was guessed. A part may begin in the middle of a header.
   static uint64_t MostInVain() { return GetParam() ? 2 * kMostHeadersAhead : 0; }
-
-  // Values of `lengths` bytes of content, named by their numbers from 10,000 on: all headers that
-  // say lengths of as many digits are as long.
-  static std::string Values(const std::vector<uint64_t>& lengths) {
-    std::string bytes;
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      bytes += TensorValue(std::to_string(10'000 + i), "UInt8", {static_cast<int64_t>(lengths[i])},
-                           std::string(lengths[i], 'x'));
-    }
-    return bytes;
-  }
 
   RequestCount Count(const std::string& bytes, size_t values) const {
     RequestCount count;
@@ -214,6 +215,67 @@ TEST_P(HeaderGuessTest, FewAreAskedForInVain) {
   const RequestCount count = Count(Values(lengths), lengths.size());
   EXPECT_LE(count.ahead, MostInVain());
   EXPECT_LE(count.requests, lengths.size() + MostInVain());
+}
+
+// Returns what is read ahead of a local file, one range behind the other.
+std::vector<ByteRange> ReadAhead(const std::string& bytes,
+                                 const std::shared_ptr<const FileTable>& like,
+                                 uint64_t bytes_ahead = uint64_t{64} << 20) {
+  FileBytes file = BytesInMemory(bytes);
+  file.bytes_ahead = bytes_ahead;
+  std::vector<ByteRange> asked;
+  file.prefetch = [&](ByteRange range) -> Status {
+    EXPECT_LE(range.end(), bytes.size());
+    EXPECT_LE(asked.empty() ? 0 : asked.back().end(), range.offset);
+    asked.push_back(range);
+    return {};
+  };
+  const auto head = std::as_bytes(std::span(bytes).first(std::min(bytes.size(), kHeaderPage)));
+  EXPECT_TRUE(ReadMindSporeTable(file, {head.begin(), head.end()}, {}, like).ok());
+  return asked;
+}
+
+std::shared_ptr<const FileTable> TableOf(const std::string& bytes) { return Read(bytes)->table; }
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// A file that is alike tells from the first header on how far headers are close.
+TEST(HeaderReadAheadTest, OfAFileLikeAnotherMuchIsReadAheadAtOnce) {
+  const std::string bytes = Values(std::vector<uint64_t>(4000, 4096));
+  const std::vector<ByteRange> alone = ReadAhead(bytes, nullptr);
+  ASSERT_FALSE(alone.empty());
+  EXPECT_GE(alone.front().offset, 256U << 10);
+  EXPECT_LE(alone.front().length, kMiB);
+  const std::vector<ByteRange> like = ReadAhead(bytes, TableOf(bytes));
+  ASSERT_FALSE(like.empty());
+  EXPECT_LE(like.front().offset, 2 * kHeaderPage);
+  EXPECT_GE(like.front().length, 8 * kMiB);
+  EXPECT_EQ(like.back().end(), bytes.size());
+  // Where little may be asked for, several files share it.
+  EXPECT_LE(ReadAhead(bytes, TableOf(bytes), 8 * kMiB).front().end(), 4 * kMiB);
+}
+
+TEST(HeaderReadAheadTest, NothingIsBehindTheLastCloseHeader) {
+  std::vector<uint64_t> lengths(300, 4096);
+  lengths.push_back(20 * kMiB);
+  lengths.insert(lengths.end(), 300, 4096);
+  const std::string bytes = Values(lengths);
+  const uint64_t close = Values(std::vector<uint64_t>(300, 4096)).size();
+  const std::vector<ByteRange> like = ReadAhead(bytes, TableOf(bytes));
+  ASSERT_EQ(like.size(), 2U);
+  // Up to the end of a large page.
+  EXPECT_EQ(like[0].end(), (close + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB));
+  EXPECT_GE(like[1].offset, bytes.size() - close);
+  EXPECT_EQ(like[1].end(), bytes.size());
+}
+
+TEST(HeaderReadAheadTest, AnotherFileTellsNothingOnceTheyDiffer) {
+  const std::string bytes = Values(std::vector<uint64_t>(4000, 4096));
+  const std::vector<ByteRange> alone = ReadAhead(bytes, nullptr);
+  EXPECT_EQ(ReadAhead(bytes, TableOf(Values(std::vector<uint64_t>(4000, 4097)))), alone);
+  std::vector<uint64_t> lengths(4000, 4096);
+  lengths[1] = 4095;
+  EXPECT_EQ(ReadAhead(bytes, TableOf(Values(lengths))).back(), alone.back());
 }
 
 // What a block holds besides headers may be damaged.
