@@ -124,6 +124,26 @@ class HeadersOfAnother {
     return close_end_ - std::min(close_end_, offset);
   }
 
+  // Calls ask(range) for the next headers that lie far from those before them, once for each.
+  template <typename Ask>
+  Status ForEachAhead(const Ask& ask) {
+    if (table_ == nullptr || !is_seen_) return {};
+    const std::vector<StoredArray>& arrays = table_->arrays();
+    asked_ = std::max(asked_, array_ + 1);  // that one is read now
+    const size_t end = std::min(arrays.size(), array_ + kMostHeadersAhead);
+    for (; asked_ < end; ++asked_) {
+      const StoredArray& array = arrays[asked_];
+      const uint64_t begin = array.framed.front().offset;
+      if (asked_ > 0 && begin - arrays[asked_ - 1].framed.front().offset < kReadAheadDistance) {
+        continue;
+      }
+      const uint64_t content = array.content.empty() ? begin : array.content.front().offset;
+      const uint64_t header = content - std::min(content, begin);
+      RESHARD_RETURN_IF_ERROR(ask({begin, std::clamp<uint64_t>(header, 1, kHeaderPage)}));
+    }
+    return {};
+  }
+
  private:
   std::shared_ptr<const FileTable> table_;  // null where the file turned out to be another
   size_t array_ = 0;                        // of the table, whose Values come next
@@ -131,6 +151,7 @@ class HeadersOfAnother {
   bool is_seen_ = false;                    // a Value was where it is in the table
   size_t looked_at_ = 0;                    // arrays before this one are close up to close_end_
   uint64_t close_end_ = 0;
+  size_t asked_ = 0;  // the headers of arrays before this one were asked for
 };
 
 // Reads ahead where headers lie so close together that a disk reads what is between them as fast:
@@ -331,6 +352,7 @@ class HeaderWindow {
     if (!file_.is_remote) {
       RESHARD_RETURN_IF_ERROR(
           ahead_.Reach(begin, close_.SpanTo(begin), another_.SpanFrom(begin, ahead_.most())));
+      RESHARD_RETURN_IF_ERROR(another_.ForEachAhead(file_.prefetch));
     }
     Take(begin, end - begin);
     Status status = file_.read(offset_, bytes_);

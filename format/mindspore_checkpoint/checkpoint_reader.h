@@ -25,7 +25,8 @@ inline constexpr uint64_t kRemoteHeaderDistance = uint64_t{256} << 10;
 // The most bytes of a block of close headers: about what file systems ask a server for at a time.
 inline constexpr uint64_t kMostHeaderBlock = uint64_t{1} << 20;
 
-// The most headers that are asked for ahead, where a request waits for a server.
+// The most headers that are asked for ahead: where a request waits for a server, or of a file that
+// is like another one.
 inline constexpr size_t kMostHeadersAhead = 15;
 
 // Reads the table of the file that begins with `head`, its first page or all of a smaller one.
@@ -47,7 +48,12 @@ inline constexpr size_t kMostHeadersAhead = 15;
 // Errors: kCorrupt (path, parameter, offset, expected, found), kResourceExhausted beyond
 // kMaxTableBytes, and those of `file` and of `memory`, which is asked now and then.
 //
+// Of a local file, what lies between headers is read ahead as far as they have been close (64 KiB)
+// behind, up to 2 MiB and the end of a large page.
+//
 // Where `like`, the table of another file or null, is what would be made, it is what is returned.
+// As long as Values lie where it says, the file is read ahead as far as headers are close there, up
+// to 8 MiB, and of those that are not as many as kMostHeadersAhead, each its own bytes only.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory,
                                        std::shared_ptr<const FileTable> like);

@@ -105,8 +105,13 @@ Status SourceReader::Read(uint64_t offset, std::span<std::byte> destination) {
 
 Status SourceReader::Prefetch(ByteRange range) const {
   RESHARD_RETURN_IF_ERROR(CheckGoesOn(stop_));
-  if (range.offset < size()) {
-    file_->windows.PrefetchPages({range.offset, std::min(range.length, size() - range.offset)});
+  if (range.offset >= size()) return {};
+  range.length = std::min(range.length, size() - range.offset);
+  const bool is_in_window = range.offset % kWindowBytes + range.length <= kWindowBytes;
+  if (file_->source.map() != nullptr && range.length < kGranuleBytes && is_in_window) {
+    file_->windows.PrefetchHeader(range);
+  } else {
+    file_->windows.PrefetchPages(range);
   }
   return {};
 }

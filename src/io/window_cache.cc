@@ -369,16 +369,7 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
       cache_.changed_.wait(lock);
       continue;
     }
-    entry->busy |= todo;
-    lock.unlock();
-    GranulePages own{};
-    const Granules uncached = FindOwn(entry->number, todo, own);
-    // A server answers for a granule as fast as for a page; it may hold the next header, too.
-    if (!is_mapped_) StartReading(entry->number, uncached);
-    lock.lock();
-    EndWork(*entry, todo, own);
-    cache_.Hold(*entry, AnyOf(todo, entry->own));
-    cache_.MakeRoom(lock);
+    FindOwn(lock, *entry, todo);
   }
   cache_.EndReadAhead(*entry, wanted);
   const Granules mapped = wanted & entry->present & entry->large;
@@ -437,6 +428,19 @@ void FileWindows::PrefetchPages(ByteRange range) {
   AskAhead(range, &Entry::ahead, [this](Lock& lock, Place entry, Granules granules) {
     ReadAhead(lock, entry, granules);
   });
+}
+
+void FileWindows::PrefetchHeader(ByteRange range) {
+  const Granules wanted = GranulesOf(range);
+  Pin pin;  // until it is asked for: a window that goes takes its pages along
+  Lock lock(cache_.mutex_);
+  if (cache_.ahead_ + kGranuleBytes > MostAhead(cache_.budget_, is_mapped_)) return;
+  const Place entry = PinEntry(range.offset / kWindowBytes);
+  pin = Pin(this, entry);
+  FindOwn(lock, *entry, wanted & ~entry->asked & ~entry->busy);
+  const bool is_cached = AnyOf(wanted, entry->own) == 0;
+  lock.unlock();
+  if (!is_cached) source_.Prefetch(range);
 }
 
 template <typename Ask>
@@ -523,6 +527,20 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
     cache_.filled_ += BytesIn(granules);
   }
   return status;
+}
+
+void FileWindows::FindOwn(Lock& lock, Entry& entry, Granules granules) {
+  if (granules == 0) return;
+  entry.busy |= granules;
+  lock.unlock();
+  GranulePages own{};
+  const Granules uncached = FindOwn(entry.number, granules, own);
+  // A server answers for a granule as fast as for a page; it may hold the next header, too.
+  if (!is_mapped_) StartReading(entry.number, uncached);
+  lock.lock();
+  EndWork(entry, granules, own);
+  cache_.Hold(entry, AnyOf(granules, entry.own));
+  cache_.MakeRoom(lock);
 }
 
 bool FileWindows::IsWorthReuse(const Entry& entry, Granules granules) const {

@@ -229,6 +229,8 @@ class FileWindows {
   void Prefetch(ByteRange range);
   // The same for bytes that Read will be asked for: into the page cache.
   void PrefetchPages(ByteRange range);
+  // The same for a header of a mapped file that lies far from others: its pages, and no granules.
+  void PrefetchHeader(ByteRange range);
 
  private:
   friend class WindowCache;
@@ -241,6 +243,8 @@ class FileWindows {
   // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
   // present; ReadAhead starts reading those that are not in the page cache.
   Status Fill(Lock& lock, Entry& entry, Granules granules);
+  // Learns which of their pages are not in the page cache, where that is not known.
+  void FindOwn(Lock& lock, Entry& entry, Granules granules);
   // Whether the buffer of a window that goes is to be taken for these.
   bool IsWorthReuse(const Entry& entry, Granules granules) const;
   // Gives the entry `reuse`, if it wants a buffer and this is one.

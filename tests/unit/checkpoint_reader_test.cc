@@ -269,6 +269,20 @@ TEST(HeaderReadAheadTest, NothingIsBehindTheLastCloseHeader) {
   EXPECT_EQ(like[1].end(), bytes.size());
 }
 
+TEST(HeaderReadAheadTest, DistantHeadersOfAFileLikeAnotherAreAskedForOnce) {
+  const std::string bytes = Values(std::vector<uint64_t>(60, 100'000));
+  EXPECT_TRUE(ReadAhead(bytes, nullptr).empty());
+  const auto table = TableOf(bytes);
+  const std::vector<ByteRange> like = ReadAhead(bytes, table);
+  // The first one lies in the page that tells what file it is; then the second one is read.
+  ASSERT_EQ(like.size(), 58U);
+  for (size_t i = 0; i < like.size(); ++i) {
+    const StoredArray& array = table->arrays()[i + 2];
+    EXPECT_EQ(like[i], (ByteRange{array.framed[0].offset,
+                                  array.content[0].offset - array.framed[0].offset}));
+  }
+}
+
 TEST(HeaderReadAheadTest, AnotherFileTellsNothingOnceTheyDiffer) {
   const std::string bytes = Values(std::vector<uint64_t>(4000, 4096));
   const std::vector<ByteRange> alone = ReadAhead(bytes, nullptr);

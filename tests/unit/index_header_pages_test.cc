@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,20 +52,29 @@ TEST(IndexHeaderPagesTest, OnlyHeaderPagesBecomeResident) {
   for (const Placed& value : values) {
     path = folder.WriteSparse("sparse.ckpt", offset, value.offset, value.header);
   }
-  // The kernel, too, may take pages away, at any time; but not each time.
-  bool all = false;
-  for (int attempt = 0; attempt < 5 && !all; ++attempt) {
+  // By itself, then like another one, whose headers are asked for ahead. The kernel, too, may take
+  // pages away, at any time; but not each time.
+  std::shared_ptr<const FileTable> like;
+  for (int attempt = 0, all = 0; all < 2; ++attempt) {
+    ASSERT_LT(attempt, 10);
     DropPages(path);
     ASSERT_EQ(CachedPages(path), 0U) << "the build folder lies in memory; this test needs a disk";
-    SourceFiles files(1);
-    const auto index = ReadFileTable(files, files.Add(path));
-    ASSERT_TRUE(index.ok()) << index.status().message();
-    EXPECT_EQ(index->arrays().size(), values.size());
-    const size_t cached = CachedPages(path);
+    size_t cached = 0;
+    std::shared_ptr<const FileTable> table;
+    {
+      SourceFiles files(1);
+      const auto index = ReadFileTable(files, files.Add(path), {}, like);
+      ASSERT_TRUE(index.ok()) << index.status().message();
+      EXPECT_EQ(index->arrays().size(), values.size());
+      cached = CachedPages(path);
+      table = index->shared_table();
+    }
     EXPECT_LE(cached, header_pages.size() + 2);
-    all = cached >= header_pages.size();
+    EXPECT_EQ(CachedPages(path), 0U);
+    if (cached < header_pages.size()) continue;
+    ++all;
+    like = table;
   }
-  EXPECT_TRUE(all);
 }
 
 // Headers close together: a disk reads what is between them as fast as each page alone.
