@@ -61,6 +61,20 @@ bool IsReadAsIndexed(const IndexedFile& file) {
   return kTinyArray <= array && array < kSmallArray;
 }
 
+// One of those that a semaphore lets go on at a time, however it ends.
+class Turn {
+ public:
+  explicit Turn(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) {
+    semaphore_.acquire();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { semaphore_.release(); }
+
+ private:
+  std::counting_semaphore<>& semaphore_;
+};
+
 }  // namespace
 
 class ContentsReader::Impl {
@@ -74,12 +88,12 @@ class ContentsReader::Impl {
     if (!choice_.TakesAll()) return;  // which parameters there are decides what is read
     // As many index, and wait for the disk, as compute: else all would do the one, then the other.
     const size_t threads = 2 * work.workers;
-    indexers_.emplace(static_cast<std::ptrdiff_t>(work.workers));
+    std::counting_semaphore<> indexers(static_cast<std::ptrdiff_t>(work.workers));
     std::vector<char> is_read(ranks_.size());
     std::atomic<bool> goes_on = true;
     const auto read = [&](size_t i, const std::stop_token& stop) -> Status {
       if (!goes_on) return {};
-      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, stop);
+      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, indexers, stop);
       if (read_now.ok() && *read_now) {
         is_read[i] = 1;
       } else {
@@ -176,11 +190,12 @@ class ContentsReader::Impl {
   // Reads all of a file of at most so many bytes, if nothing is left to be read from the disk.
   // Returns whether it did; where not, nothing has changed.
   Result<bool> ReadAsIndexed(const RankFileOfStage& rank, uint64_t most,
-                             const std::stop_token& stop) {
-    indexers_->acquire();
-    Result<TableHandle> opened = source_.TableOf(rank.stage, rank.local);
-    indexers_->release();
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, std::move(opened));
+                             std::counting_semaphore<>& indexers, const std::stop_token& stop) {
+    const auto index_file = [&]() -> Result<TableHandle> {
+      const Turn turn(indexers);
+      return source_.TableOf(rank.stage, rank.local);
+    };
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle index, index_file());
     // Windows of files that are not mapped take memory of their own.
     if (source_.files().HasReadFiles()) return false;
     if (index->file_size() > most || !IsReadAsIndexed(*index)) return false;
@@ -378,8 +393,7 @@ class ContentsReader::Impl {
   std::vector<bool> cut_;                                 // by a layout, as parameters_
   std::map<int64_t, StageShards> stages_;                 // none without a strategy
   std::atomic<uint64_t> bytes_ = 0;                       // that were read
-  std::optional<std::counting_semaphore<>> indexers_;
-  std::atomic<uint64_t> file_bytes_ = 0;  // of files that were read as indexed
+  std::atomic<uint64_t> file_bytes_ = 0;                  // of files that were read as indexed
   std::mutex mutex_;
   std::unordered_map<std::string, OwnByValue> found_;  // by name, before parameters are known
   std::vector<OwnByValue> own_;                        // as parameters_; both guarded by mutex_

@@ -66,7 +66,7 @@ struct CheckpointContents {
 // Reads what a checkpoint holds in the files of all its ranks.
 class ContentsReader {
  public:
-  // Of the parameters of `choice`. `strategy` is the source's, null for none. Both and `source`
+  // Of the parameters of `choice`. `strategy` is the source's, null for none. It and `source`
   // must outlive this.
   ContentsReader(const Source& source, const CheckedStrategy* strategy,
                  const ParameterChoice& choice);

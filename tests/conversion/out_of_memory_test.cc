@@ -7,9 +7,13 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <vector>
 
+#include "reshard/compare.h"
 #include "src/io/source_files.h"
 #include "src/write/part_writer.h"
+#include "tests/support/conversion_folder.h"
+#include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace {
@@ -119,6 +123,26 @@ TEST(OutOfMemory, LanesOfTwoThreadsEnd) {
     work.digests = false;
     WriteCounts counts;
     return WriteParts(files, work, OneFileSink(*out), {.lanes = 2}, counts, {});
+  });
+  EXPECT_GT(failures, 1);
+}
+
+// Threads that index wait for each other's turn.
+TEST(OutOfMemory, FilesAreReadAsTheyAreIndexedOrNot) {
+  const std::vector<NamedLayout> layouts = {{"w", MakeLayout({8}, {{0}})}};
+  const ConversionFolder folder(layouts, {});
+  const std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {1024})};
+  folder.WriteStage(tensors, layouts, 8);
+  DigestOptions options;
+  options.source = folder.options().source;
+  options.run.jobs = 2;
+  std::string digest;
+  const int failures = FailEach([&]() -> Status {
+    const Result<DigestReport> report = DigestCheckpoint(options);
+    if (!report.ok()) return report.status();
+    if (digest.empty()) digest = report->digest;
+    EXPECT_EQ(report->digest, digest);
+    return {};
   });
   EXPECT_GT(failures, 1);
 }
