@@ -134,9 +134,7 @@ class HeadersOfAnother {
     for (; asked_ < end; ++asked_) {
       const StoredArray& array = arrays[asked_];
       const uint64_t begin = array.framed.front().offset;
-      if (asked_ > 0 && begin - arrays[asked_ - 1].framed.front().offset < kReadAheadDistance) {
-        continue;
-      }
+      if (begin - arrays[asked_ - 1].framed.front().offset < kReadAheadDistance) continue;
       const uint64_t content = array.content.empty() ? begin : array.content.front().offset;
       const uint64_t header = content - std::min(content, begin);
       RESHARD_RETURN_IF_ERROR(ask({begin, std::clamp<uint64_t>(header, 1, kHeaderPage)}));
