@@ -21,8 +21,10 @@ class NameArena {
     constexpr size_t kMostBlock = size_t{64} << 10;
     // What a copy of this refers to as well is not added to.
     if (blocks_.empty() || blocks_.back().use_count() > 1 || block_bytes_ - used_ < name.size()) {
-      block_bytes_ = std::max(name.size(), std::clamp(2 * block_bytes_, kLeastBlock, kMostBlock));
-      blocks_.emplace_back(new char[block_bytes_]);
+      const size_t bytes =
+          std::max(name.size(), std::clamp(2 * block_bytes_, kLeastBlock, kMostBlock));
+      blocks_.push_back(std::make_shared_for_overwrite<char[]>(bytes));
+      block_bytes_ = bytes;
       memory_ += block_bytes_ + kBlockCost;
       used_ = 0;
     }

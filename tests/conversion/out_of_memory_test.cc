@@ -35,12 +35,26 @@ void* operator new(size_t size) { return Allocate(size, __STDCPP_DEFAULT_NEW_ALI
 void* operator new(size_t size, std::align_val_t alignment) {
   return Allocate(size, static_cast<size_t>(alignment));
 }
+// Of std::stable_sort; AddressSanitizer's own would not go with the delete below.
+void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return Allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 // Not inlined: the compiler would see memory of new go to free.
 [[gnu::noinline]] void operator delete(void* bytes) noexcept { std::free(bytes); }
 [[gnu::noinline]] void operator delete(void* bytes, size_t) noexcept { std::free(bytes); }
 [[gnu::noinline]] void operator delete(void* bytes, std::align_val_t) noexcept { std::free(bytes); }
 [[gnu::noinline]] void operator delete(void* bytes, size_t, std::align_val_t) noexcept {
   std::free(bytes);
+}
+
+// protobuf loses the message that it could not add to a repeated field.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): LeakSanitizer's name
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:google::protobuf::RepeatedPtrField";
 }
 
 namespace reshard {
