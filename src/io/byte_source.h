@@ -74,7 +74,7 @@ class ByteSource {
   // Whether the file is mapped, if only for who decrypts it.
   virtual bool IsMapped() const { return map() != nullptr; }
 
-  // What follows is for who keeps windows of the bytes (window_cache.h). Ranges begin a page where
+  // What follows is for who keeps windows of the bytes (file_windows.h). Ranges begin a page where
   // pages are meant.
 
   // Of what is mapped:

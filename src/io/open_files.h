@@ -25,7 +25,7 @@
 #include "reshard/status.h"
 #include "src/io/byte_source.h"
 #include "src/io/decrypted_file.h"
-#include "src/io/window_cache.h"
+#include "src/io/file_windows.h"
 #include "src/os/memory_usage.h"
 #include "src/os/paths.h"
 

@@ -27,8 +27,8 @@
 #include "reshard/byte_range.h"
 #include "reshard/encryption.h"
 #include "reshard/status.h"
+#include "src/io/file_windows.h"
 #include "src/io/open_files.h"
-#include "src/io/window_cache.h"
 #include "src/os/fault_guard.h"
 #include "src/os/system_call.h"
 

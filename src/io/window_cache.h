@@ -7,10 +7,10 @@
 // what is left is where reading the contents begins; those with bytes that are read ahead for
 // somebody after all others, and of these before anything else what has been used of them, one that
 // is pinned never. What goes is unmapped, and those pages that were not in the page cache before
-// leave it again; the pages of others stay. Where the kernel does not
-// tell which these are (file_pages.h), all pages stay. A page of our own that stays when it is to
-// leave, because the kernel is using it for a moment or a process has mapped it, remains our own
-// and is tried again: when its window goes the next time, and when the file is closed.
+// leave it again; the pages of others stay. Where the kernel does not tell which these are
+// (file_pages.h), all pages stay. A page of our own that stays when it is to leave, because the
+// kernel is using it for a moment or a process has mapped it, remains our own and is tried again:
+// when its window goes the next time, and when the file is closed.
 //
 // Granules of a file that is not mapped are read into memory, whole ones at a time; their pages
 // leave the page cache at once. Threads of the cache read them ahead, a window each at a time; as
@@ -31,15 +31,8 @@
 #include <list>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <unordered_map>
-#include <utility>
 
-#include "reshard/byte_range.h"
-#include "reshard/status.h"
-#include "src/io/byte_source.h"
 #include "src/os/memory_usage.h"
-#include "src/os/system_call.h"
 #include "src/os/threads.h"
 
 namespace reshard {
@@ -98,7 +91,7 @@ class WindowCache {
     Granules held = 0;      // counted: present, or with pages of our own but for those that stayed
     Granules ahead = 0;     // read ahead, or to be, and not used yet
     Granules wanted = 0;    // of those: no thread has begun to read them
-    Granules present = 0;   // mapped, or in the buffer
+    Granules present = 0;   // in the page cache, for the map to show, or in the buffer
     Granules large = 0;     // are read in large pages, which leave the page cache whole
     GranulePages own{};     // were not in the page cache before, or stayed when they were to leave
     ReservedMemory buffer;  // of kWindowBytes, where the file is not mapped
@@ -137,6 +130,9 @@ class WindowCache {
   bool IsOver(uint64_t more) const {
     return held_ + more > budget_ + std::min(header_bytes_, header_budget_);
   }
+  // Of the budget, the most bytes that are read ahead and not used yet of files that are mapped, or
+  // are not.
+  uint64_t MostAhead(bool is_mapped) const { return is_mapped ? budget_ / 2 : budget_ / 4 * 3; }
   // Whether there is a window to let go, and one for which nobody waits.
   bool AnyIdle() const { return AnyUsed() || !awaited_.empty(); }
   bool AnyUsed() const { return !idle_.empty() || header_bytes_ > header_budget_; }
@@ -144,6 +140,9 @@ class WindowCache {
   // is such a one: who reads several files side by side is in the midst of a window of each.
   void EvictOldest(Lock& lock, ReservedMemory* reuse = nullptr);
   static Granules UsedOf(const Entry& entry);
+  // Whether a window may be held whole before all of it is there. Where fewer fit, those of others
+  // would have to go for it.
+  bool HasRoomForWhole() const { return budget_ >= 12 * kWindowBytes; }
   // Whether windows that nobody awaits have to go for all of this one to be held.
   bool LacksRoomForWhole(const Entry& entry) const;
 
@@ -173,126 +172,13 @@ class WindowCache {
   std::atomic<bool> has_read_files_ = false;
 };
 
-// The windows of one open file. Neither movable nor copyable; WindowCache and file outlive it.
-class FileWindows {
- public:
-  // Keeps a window. Move-only.
-  class Pin {
-   public:
-    Pin() = default;
-    Pin(Pin&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), entry_(other.entry_) {}
-    Pin& operator=(Pin&& other) noexcept {
-      std::swap(owner_, other.owner_);
-      std::swap(entry_, other.entry_);
-      return *this;
-    }
-    ~Pin() {
-      if (owner_ != nullptr) owner_->Unpin(entry_);
-    }
-
-    // The window's byte at `offset` of the file, which is present.
-    const std::byte* At(uint64_t offset) const {
-      const std::byte* const map = owner_->source_.map();
-      return map != nullptr ? map + offset : entry_->buffer.data() + offset % kWindowBytes;
-    }
-
-   private:
-    friend class FileWindows;
-    Pin(FileWindows* owner, WindowCache::Place entry) : owner_(owner), entry_(entry) {}
-
-    FileWindows* owner_ = nullptr;
-    WindowCache::Place entry_;
-  };
-
-  // What is not mapped is read.
-  FileWindows(WindowCache& cache, const ByteSource& source);
-  // Lets all windows go, none of which may be pinned.
-  ~FileWindows();
-  FileWindows(const FileWindows&) = delete;
-  FileWindows& operator=(const FileWindows&) = delete;
-
-  // In all of these, `range` is not empty and lies in the file.
-
-  // Makes the bytes of `range` present, which lies within one window, and keeps them so.
-  // Errors: kChanged; kIo; kResourceExhausted.
-  Result<Pin> Hold(ByteRange range);
-
-  // Copies the bytes of `range`, which lies within one window, as headers are read: touches their
-  // pages only, and those that it brings into the page cache are kept as long as there is room. Of
-  // large pages nothing is read by pread: where one begins, it makes the kernel read on behind it.
-  // So nobody reads one in meanwhile. Errors: kChanged; kIo.
-  Status Read(ByteRange range, std::span<std::byte> destination);
-
-  // Starts reading ahead what Hold will be asked for, as long as not half of the budget is read
-  // ahead; of files that threads read, three quarters.
-  void Prefetch(ByteRange range);
-  // The same for bytes that Read will be asked for: into the page cache.
-  void PrefetchPages(ByteRange range);
-  // The same for a header of a mapped file that lies far from others: its pages, and no granules.
-  void PrefetchHeader(ByteRange range);
-
- private:
-  friend class WindowCache;
-  using Entry = WindowCache::Entry;
-  using Lock = WindowCache::Lock;
-  using Place = WindowCache::Place;
-
-  // With the lock held:
-  Place PinEntry(uint64_t number);
-  // These give the lock up while they are at `granules`, none of which may be busy. Fill makes them
-  // present; ReadAhead starts reading those that are not in the page cache.
-  Status Fill(Lock& lock, Entry& entry, Granules granules);
-  // Learns which of their pages are not in the page cache, where that is not known.
-  void FindOwn(Lock& lock, Entry& entry, Granules granules);
-  // Whether the buffer of a window that goes is to be taken for these.
-  bool IsWorthReuse(const Entry& entry, Granules granules) const;
-  // Gives the entry `reuse`, if it wants a buffer and this is one.
-  void ReuseBuffer(Entry& entry, ReservedMemory reuse);
-  Status ReserveBuffer(Lock& lock, Entry& entry);
-  void ReadAhead(Lock& lock, Place entry, Granules granules);
-  // Ends a thread's work at granules, where it found the pages `own` to be our own.
-  void EndWork(Entry& entry, Granules granules, const GranulePages& own);
-  // Returns those of `granules`, all of which are to be read, that Populate reads in large pages.
-  Granules LargePagesOf(Granules granules, const GranulePages& own) const;
-  // Takes what somebody brought of these large pages into the page cache, by headers that he read
-  // in granules of `touched`, out of it: the kernel has to have room for the whole of each.
-  void MakeRoomForLargePages(uint64_t number, Granules large, Granules touched) const;
-  // Returns what is known of the granules' pages.
-  static GranulePages Known(const Entry& entry, Granules granules);
-
-  // Without the lock:
-  void Unpin(Place entry);
-  // Copies bytes, those of `mapped` out of the map.
-  Status Copy(ByteRange range, Granules mapped, const Pin& pin,
-              std::span<std::byte> destination) const;
-  // Finds the pages that are not in the page cache. Returns the granules that may have such pages.
-  Granules FindOwn(uint64_t number, Granules granules, GranulePages& own) const;
-  void StartReading(uint64_t number, Granules granules) const;
-  Status Populate(uint64_t number, Granules granules) const;
-  Status ReadInto(ReservedMemory& buffer, uint64_t number, Granules granules) const;
-  // Reads those of `granules` past the page cache for which that takes fewer requests, and few
-  // others of `between` that lie between them: two answers would be waited for one after the other.
-  // Returns which.
-  Granules ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
-                         Granules between);
-  // Asks for the bytes ahead, window by window, but for granules that are in `already`;
-  // ask(lock, entry, granules) is to do it.
-  template <typename Ask>
-  void AskAhead(ByteRange range, Granules Entry::*already, const Ask& ask);
-  // Unmaps the granules, and takes the pages `own` out of the page cache. Returns those that
-  // stayed, as far as the kernel tells.
-  GranulePages Drop(uint64_t number, Granules granules, const GranulePages& own) const;
-
-  WindowCache& cache_;
-  const ByteSource& source_;
-  const bool is_mapped_;
-  const bool is_remote_;
-  std::once_flag opening_past_cache_;
-  FileDescriptor past_cache_;                    // when it was wanted; may own nothing
-  std::atomic<bool> past_cache_failed_ = false;  // it is not to be used any more
-  std::unordered_map<uint64_t, Place> entries_;  // by number
-};
+template <typename Change>
+void WindowCache::Move(Place entry, const Change& change) {
+  std::list<Entry>& from = ListOf(*entry);
+  change();
+  std::list<Entry>& to = ListOf(*entry);
+  if (&from != &to) Splice(to, from, entry);
+}
 
 }  // namespace reshard
 

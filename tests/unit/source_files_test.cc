@@ -200,6 +200,19 @@ TEST(SourceFiles, HeadersMakeOnlyTheirPagesResident) {
   EXPECT_EQ(CachedPages(path), before + 32);
 }
 
+TEST(SourceFiles, WhatIsCachedIsMappedAsItIsRead) {
+  const TemporaryFolder folder;
+  const std::string content(kWindowBytes, 'a');
+  const std::string path = folder.Write("a", content);
+  SourceFiles files(1);
+  const FileId id = files.Add(path);
+  const Result<Window> window = files.Open(id, 0, kWindowBytes);
+  ASSERT_TRUE(window.ok());
+  EXPECT_EQ(MappedPages(path), 0U);
+  EXPECT_TRUE(Content(files.Open(id, 0, kWindowBytes)) == content);
+  EXPECT_EQ(MappedPages(path), kWindowBytes / PageSize());
+}
+
 TEST(SourceFiles, WindowsGiveTheirPagesBack) {
   const TemporaryFolder folder;
   const std::string path = folder.WriteSparse("a", 8 * kWindowBytes, 0, "");
