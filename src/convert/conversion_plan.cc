@@ -163,13 +163,24 @@ class TargetPlanning {
     return static_cast<size_t>(end - ranks.begin());
   }
 
-  // Plans the first of `ranks`; the others are going to be.
+  // Plans the first of `ranks`; the others are going to be. The files that these need are indexed
+  // meanwhile: to plan keeps one thread busy, and no disk.
   Status PlanOne(std::span<const int64_t> ranks) {
     target_.IndexSources(ranks, Indexers(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(PlanSums sums,
-                             SumsOf(target_, ranks.front(), visit_, MostKept(1), findings_));
-    Add(std::move(sums));
+    std::optional<Result<PlanSums>> sums;
+    const size_t indexers = Indexers();
+    const auto work = [&](size_t task, const std::stop_token& stop) -> Status {
+      if (task == 0) {
+        sums = SumsOf(target_, ranks.front(), visit_, MostKept(1), findings_);
+        return sums->status();
+      }
+      target_.IndexSources(ranks.subspan(1), indexers, stop);
+      return {};
+    };
+    const bool is_last = ranks.size() == 1;
+    RESHARD_RETURN_IF_ERROR(RunWorkers(2, is_last || indexers == 1 ? 1 : 2, work, stop_));
+    Add(**std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
 

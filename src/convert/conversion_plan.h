@@ -103,8 +103,8 @@ std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> file
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop);
-// As above; calls `visit`, which may be empty, with each plan, and adds what was found to
-// `findings`.
+// As above; calls `visit`, which may be empty, with each plan, one after the other, on any thread,
+// and adds what was found to `findings`.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
                                       const Selection& selection, const std::string& reference,
                                       const MemoryBudget& budget, const std::stop_token& stop,

@@ -5,13 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "reshard/convert.h"
+#include "src/convert/conversion_plan.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_tensor.h"
 #include "tools/gen/sample_files.h"
 
 namespace reshard {
@@ -107,6 +112,34 @@ TEST(PlanTargetsOfCopiesTest, TheLastRankTellsOfWhatIsCopied) {
     EXPECT_EQ(report->largest[0].name, "state");
     EXPECT_EQ(report->largest[0].shape, Shape{4}) << jobs << " jobs";
   }
+}
+
+TEST(PlanTargetsTogetherTest, FilesOfTheNextRankAreIndexedWhileOneIsPlanned) {
+  const std::vector<NamedLayout> layouts = {{"w", MakeLayout({4}, {{0}})}};
+  ConversionFolder folder(layouts, {{"w", MakeLayout({2}, {{0}})}});
+  folder.WriteStage({MakeTensor("w", DType::kInt32, {8})}, layouts, 4);
+  const ConvertOptions& options = folder.options();
+  const auto budget = DivideMemory(0, 2);
+  ASSERT_TRUE(budget.ok());
+  const auto source = OpenSource(options, *budget);
+  ASSERT_TRUE(source.ok()) << source.status().message();
+  const auto target = MakeTarget(**source, options.target, options.selection);
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  PlanFindings findings;
+  const auto is_new = [&](int64_t rank) { return (*source)->tensors().HasNewFile(0, rank); };
+  int visits = 0;
+  const auto visit = [&](const TargetPlan& /*plan*/) {
+    if (visits++ > 0) return;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while ((is_new(2) || is_new(3)) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_FALSE(is_new(2) || is_new(3));
+  };
+  const auto plan = PlanConversion(**source, target->files(), options.selection, "", *budget, {},
+                                   findings, visit);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(visits, 2);
 }
 
 // The files of the third and fourth source stage are those of a smaller model.
