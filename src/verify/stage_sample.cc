@@ -66,8 +66,10 @@ std::vector<SampledParameter::Place> PlacesOf(const StoredArray& info, bool all)
   const uint64_t bytes = info.content[0].length;
   if (!all || bytes <= kPlaceBytes) return places;
   const uint64_t last = bytes - std::min(kPlaceBytes, bytes - kPlaceBytes);
-  const uint64_t middle = bytes / 2 - kPlaceBytes / 2;
-  if (middle > kPlaceBytes) places.push_back(PlaceAt(info, 0, middle, middle));
+  // From the middle on: one that crosses it may take two requests of a server, as sizes are mostly
+  // powers of two.
+  const uint64_t middle = bytes / 2 - bytes / 2 % ItemBytes(info.dtype);
+  if (middle + kPlaceBytes <= last) places.push_back(PlaceAt(info, 0, middle, middle));
   places.push_back(PlaceAt(info, 0, last, last));
   return places;
 }

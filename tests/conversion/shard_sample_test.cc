@@ -126,6 +126,36 @@ TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
   EXPECT_LE(sample->counts.parameters, 2U);  // one of the constants is enough
 }
 
+TEST(ShardSampleTest, TheMiddleIsWholeItemsFromTheSecondHalfOn) {
+  const ParameterLayout replicas = MakeLayout({2}, {{-1}});
+  ConversionFolder folder;
+  std::vector<NamedLayout> layouts;
+  std::vector<TestTensor> tensors;
+  for (int i = 0; i < 4; ++i) {  // the largest, of an odd number of items; each is 1
+    TestTensor ones = MakeTensor("one" + std::to_string(i), DType::kFloat32, {16387});
+    for (size_t at = 0; at < ones.content.size(); ++at) ones.content[at] = "\0\0\x80\x3f"[at % 4];
+    tensors.push_back(ones);
+  }
+  tensors.push_back(MakeTensor("w", DType::kFloat32, {16385}));
+  for (const TestTensor& tensor : tensors) layouts.push_back({tensor.name, replicas});
+  const uint64_t last_of_middle = 16385 / 2 * 4 + 4095;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    folder.WriteRank(rank, tensors);
+    tensors.back().content[last_of_middle] ^= 1;
+  }
+  const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
+  auto source = OpenSource({folder.options().source.path, strategy});
+  ASSERT_TRUE(source.ok()) << source.status().message();
+  const std::vector<int64_t> stages = {0};
+  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
+                                   ParameterChoice(), stages, {}, {});
+  ASSERT_TRUE(sample.ok()) << sample.status().message();
+  ASSERT_THAT(sample->differences, SizeIs(1));
+  EXPECT_EQ(sample->differences[0].parameter, "w");
+  EXPECT_EQ(sample->differences[0].offset, last_of_middle);
+}
+
+// Of another size, as where each rank has notes of its own: indexed, as long as reads are left.
 // Of another size, as where each rank has notes of its own: indexed, as long as reads are left.
 TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
   const ParameterLayout rows = MakeLayout({2, 2}, {{0, -1}});
