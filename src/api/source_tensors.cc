@@ -74,15 +74,17 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   RESHARD_ASSIGN_OR_RETURN(opened.source,
                            OpenSource(spec, {}, {.window_bytes = WindowsKept(), .stop = stop}));
   OpenedSource& source = *opened.source;
+  const size_t indexers = source.Askers(workers);
   opened.choice = std::move(choice);
   if (ranks == RanksRead::kAll) {
     opened.contents =
         std::make_unique<ContentsReader>(source.tensors(), source.rule().source(), opened.choice);
-    opened.contents->ReadAsIndexed(WindowsKept(), {workers, stop, {}});
+    // What servers send is read when all is indexed.
+    if (indexers == workers) opened.contents->ReadAsIndexed(WindowsKept(), {workers, stop, {}});
   }
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
-      opened.tensors, ListTensors(source.tensors(), source.rule(), {workers, stop, {}}, findings));
+      opened.tensors, ListTensors(source.tensors(), source.rule(), {indexers, stop, {}}, findings));
   for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
   RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
   RESHARD_ASSIGN_OR_RETURN(

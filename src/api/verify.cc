@@ -240,9 +240,10 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     TargetComparison comparison(
         source->files(), options.target.folder,
         spec.encryption_key == nullptr ? options.source.key : spec.encryption_key, work.work());
+    const size_t indexers = source->Askers(work.work().workers);
     for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
-      target.IndexSources(file, work.work().workers, options.run.stop);
+      target.IndexSources(file, indexers, options.run.stop);
       KeepUsualWindows(*source);
       RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(file, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end

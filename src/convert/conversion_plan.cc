@@ -99,9 +99,7 @@ class TargetPlanning {
         findings_(findings),
         work_(work),
         kept_(kept),
-        askers_(source.chosen().empty()
-                    ? budget.lanes
-                    : Askers(source.path(source.chosen().front()), budget.lanes)) {
+        askers_(source.Askers(budget.lanes)) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 

@@ -301,14 +301,17 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
   return {};
 }
 
+size_t OpenedSource::Askers(size_t workers) const {
+  return chosen_.empty() ? workers : reshard::Askers(path(chosen_.front()), workers);
+}
+
 Status OpenedSource::CheckFolder() {
   const auto look = [this](size_t i, const std::stop_token& /*stop*/) -> Status {
     RESHARD_RETURN_IF_ERROR(tables_.Get(chosen_[i].id).status());
     return CheckMemory(memory_);
   };
   // Where no server has to be asked, threads would only take more memory.
-  RESHARD_RETURN_IF_ERROR(
-      RunWorkers(Askers(path(chosen_.front()), 1), chosen_.size(), look, std::stop_token()));
+  RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen_.size(), look, std::stop_token()));
   for (Warning& warning : folder_->Warnings()) warnings_.push_back(std::move(warning));
   return {};
 }
@@ -358,8 +361,7 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
     files_.Add(path(file), file.identity);
     return {};
   };
-  const size_t askers = chosen_.empty() ? 1 : Askers(path(chosen_.front()), 1);
-  RESHARD_RETURN_IF_ERROR(RunWorkers(askers, chosen_.size(), pin, std::stop_token()));
+  RESHARD_RETURN_IF_ERROR(RunWorkers(Askers(1), chosen_.size(), pin, std::stop_token()));
   const NumberRanges missing = MissingRanks(chosen_, first, end, *rule_, target_ranks);
 
   NumberRanges known;

@@ -94,6 +94,9 @@ class OpenedSource {
   const GridPlacement* grid() const { return grid_; }
   const Source& tensors() const { return *tensors_; }
   const std::vector<File>& chosen() const { return chosen_; }  // ascending by rank
+  // Returns how many threads are to index the chosen files: `workers`, or more where they lie on a
+  // server (open_files.h).
+  size_t Askers(size_t workers) const;
   // Whether each file is one of its own, by OpenEachFile.
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.

@@ -1,6 +1,7 @@
 #include "src/verify/rank_file_digests.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -47,6 +48,9 @@ constexpr size_t kMostInUnit = 256;
 // Bytes between two parameters that are read for nothing rather than opening another window.
 constexpr uint64_t kMostBetween = uint64_t{64} << 10;
 
+// What a thread has asked a server for, besides what it reads.
+constexpr uint64_t kAheadOfServer = 4 * kWindowBytes;
+
 bool InOneWindow(ByteRange range) {
   return range.length > 0 && range.offset / kWindowBytes == (range.end() - 1) / kWindowBytes;
 }
@@ -76,9 +80,8 @@ class PieceReader {
   Status Read(const RankFileOfStage& rank, ByteRange piece, const std::stop_token& stop) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source_.TableOf(rank.stage, rank.local));
     PieceWork work{rank, piece, stop};
-    // One unit is read when the next one is known, which is read ahead meanwhile.
-    ReadUnit unit;
-    ReadUnit next;
+    // The first one is read when as much behind it is known as is to be read ahead meanwhile.
+    std::deque<ReadUnit> units;
     std::vector<BlockCopy> copies;
     for (const StoredArray& parameter : index->arrays()) {
       const ByteRange span = SpanOf(parameter);
@@ -105,14 +108,13 @@ class PieceReader {
         continue;
       }
       work.read += wanted.read;
-      if (Join(range, wanted, copies, unit)) continue;
-      next.arrays.clear();
-      next.copies.clear();
-      Join(range, wanted, copies, next);
-      RESHARD_RETURN_IF_ERROR(ReadWhole(work, unit, next.range));
-      std::swap(unit, next);
+      if (!units.empty() && Join(range, wanted, copies, units.back())) continue;
+      RESHARD_RETURN_IF_ERROR(AskServer(rank.file, units));
+      Join(range, wanted, copies, units.emplace_back());
+      while (IsEnoughAhead(units)) RESHARD_RETURN_IF_ERROR(ReadFirst(work, units));
     }
-    if (!unit.arrays.empty()) RESHARD_RETURN_IF_ERROR(ReadWhole(work, unit, {}));
+    RESHARD_RETURN_IF_ERROR(AskServer(rank.file, units));
+    while (!units.empty()) RESHARD_RETURN_IF_ERROR(ReadFirst(work, units));
     if (work_.progress) work_.progress(piece.length - work.read);
     return {};
   }
@@ -137,6 +139,29 @@ class PieceReader {
   Status TakeUnread(const PieceWork& work, const WantedArray& wanted) const {
     if (wanted.bytes > 0 || SpanOf(*wanted.array).offset < work.piece.offset) return {};
     return use_.take(work.rank, *wanted.array, wanted.number, wanted.sum);
+  }
+
+  // Has a server send the last of the units, to which no more parameters are added.
+  Status AskServer(FileId file, const std::deque<ReadUnit>& units) const {
+    if (units.empty() || !source_.files().HasReadFiles()) return {};
+    const ByteRange range = units.back().range;
+    return source_.files().Prefetch(file, range.offset, range.length);
+  }
+
+  // Whether there is a unit to be read ahead while the first one is read. Of a server, which takes
+  // a while to answer, several windows.
+  bool IsEnoughAhead(const std::deque<ReadUnit>& units) const {
+    const uint64_t enough = source_.files().HasReadFiles() ? kAheadOfServer : 1;
+    uint64_t ahead = 0;
+    for (size_t i = 1; i < units.size() && ahead < enough; ++i) ahead += units[i].range.length;
+    return ahead >= enough;
+  }
+
+  Status ReadFirst(PieceWork& work, std::deque<ReadUnit>& units) {
+    RESHARD_RETURN_IF_ERROR(
+        ReadWhole(work, units.front(), units.size() > 1 ? units[1].range : ByteRange{}));
+    units.pop_front();
+    return {};
   }
 
   // Reads all of `unit`, and asks for the begin of `next`, which may be empty, ahead.

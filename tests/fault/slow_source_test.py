@@ -20,6 +20,7 @@ REQUEST = re.compile(r"^(.+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 # within a few, but for a machine with much else to do: hence more rounds than it ought to take.
 ROUND = 50
 MOST_ROUNDS = 24
+MOST_DIGEST_ROUNDS = 50
 
 # The most that is asked for at a time to read headers of this model; contents come in larger
 # requests, but for a few.
@@ -116,6 +117,25 @@ def test_rounds(options, folder):
     assert rounds <= MOST_ROUNDS, "one request waits for the other"
 
 
+def test_digest_rounds(options, folder):
+    """The same of a digest: files are indexed side by side, and several parameters that lie one
+    behind the other asked for at a time."""
+    source = folder / "digest_8"
+    harness.generate(options.gen, source, "--matrices", "48", "--rows", "1024", "--columns", "1024",
+                     "--dtype", "Float32", "--no-optimizer", "--cut", "rows", "--tp", "8")
+    command = [options.reshard, "digest", ".", "--strategy", source / "strategy", "--jobs", "2"]
+    here = harness.run(command, cwd=source)
+    place = folder / "src"
+    log = folder / "digest_rounds"
+    with mounted(options.fault_fs, source, place, range(0), str(ROUND), str(log), "rounds"):
+        there = harness.run(command, cwd=place)
+    assert there.returncode == 0 and there.stdout == here.stdout, there.stderr
+    requests = REQUEST.findall(log.read_text())
+    rounds = int(requests[-1][3]) + 1
+    print(f"digest: {len(requests)} requests in {rounds} rounds")
+    assert rounds <= MOST_DIGEST_ROUNDS, "one request waits for the other"
+
+
 def main():
     options = harness.arguments("reshard", "gen", "fault_fs")
     if harness.can_mount_fuse("slow sources", options.fault_fs):
@@ -124,6 +144,7 @@ def main():
                 test(options, pathlib.Path(folder), cut)
             test_headers(options, pathlib.Path(folder))
             test_rounds(options, pathlib.Path(folder))
+            test_digest_rounds(options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
