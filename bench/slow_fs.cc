@@ -3,13 +3,14 @@
 //
 //   slow_fs SOURCE MOUNTPOINT network|disk MICROSECONDS MIB_PER_SECOND REQUESTS LOG
 //
-// Serves up to REQUESTS reads at a time. Each of them waits MICROSECONDS, of a disk only one that
-// does not begin where the last one of any file ended; then its bytes take their turn on a line of
-// MIB_PER_SECOND. Folders, attributes and openings do not wait. LOG gets a line for each request,
-// when it is answered: "ARRIVED ANSWERED LENGTH BUSY WHAT OFFSET PATH": microseconds since the
-// start, bytes, the reads that had arrived and were not answered; WHAT is read, open, stat or list,
-// of which only a read has LENGTH, BUSY and OFFSET. Stays in the foreground until it is unmounted
-// or gets SIGTERM.
+// Serves up to REQUESTS reads at a time, in the order in which they came, of a disk before all
+// others one that begins where the last one ended, as systems sort what a disk is to do. Each waits
+// MICROSECONDS, of a disk only one that does not begin there; then its bytes take their turn on a
+// line of MIB_PER_SECOND. Folders, attributes and openings do not wait. LOG gets a line for each
+// request, when it is answered: "ARRIVED ANSWERED LENGTH BUSY WHAT OFFSET PATH": microseconds since
+// the start, bytes, the reads that had arrived and were not answered; WHAT is read, open, stat or
+// list, of which only a read has LENGTH, BUSY and OFFSET. Stays in the foreground until it is
+// unmounted or gets SIGTERM.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fuse.h>
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -44,6 +46,11 @@ std::atomic<int> busy = 0;
 
 std::mutex mutex;  // guards what follows
 std::condition_variable changed;
+struct Waiting {
+  std::string path;
+  off_t offset = 0;
+};
+std::list<Waiting> queue;  // reads that are not served yet, in the order in which they came
 int served = 0;
 Clock::time_point line_free = start;
 std::string last_path;
@@ -100,16 +107,32 @@ int Release(const char* /*path*/, fuse_file_info* file) {
   return 0;
 }
 
+// Whether a read goes on where the last one ended.
+bool GoesOn(const Waiting& read) {
+  return is_disk && read.path == last_path && read.offset == last_end;
+}
+
+// Returns the read to serve next.
+std::list<Waiting>::const_iterator Next() {
+  const auto next = std::find_if(queue.begin(), queue.end(), GoesOn);
+  return next == queue.end() ? queue.begin() : next;
+}
+
 int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_info* file) {
   const int now_busy = ++busy;
   const long long arrived = Now();
-  const ssize_t got = pread(static_cast<int>(file->fh), bytes, size, offset);
   std::unique_lock lock(mutex);
-  changed.wait(lock, [] { return served < most_served; });
+  const auto place = queue.insert(queue.end(), {path, offset});
+  lock.unlock();
+  const ssize_t got = pread(static_cast<int>(file->fh), bytes, size, offset);
+  lock.lock();
+  changed.wait(lock, [place] { return served < most_served && Next() == place; });
+  const bool waits = !is_disk || !GoesOn(*place);
+  queue.erase(place);
   ++served;
-  const bool waits = !is_disk || last_path != path || last_end != offset;
   last_path = path;
   last_end = offset + static_cast<off_t>(size);
+  changed.notify_all();
   lock.unlock();
   if (waits) std::this_thread::sleep_for(latency);
   lock.lock();
@@ -125,7 +148,7 @@ int Read(const char* path, char* bytes, size_t size, off_t offset, fuse_file_inf
   --busy;
   std::fprintf(log_file, "%lld %lld %zu %d read %lld %s\n", arrived, Now(), size, now_busy,
                static_cast<long long>(offset), path);
-  changed.notify_one();
+  changed.notify_all();
   return got < 0 ? -EIO : static_cast<int>(got);
 }
 
