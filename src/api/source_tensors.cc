@@ -79,8 +79,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   if (ranks == RanksRead::kAll) {
     opened.contents =
         std::make_unique<ContentsReader>(source.tensors(), source.rule().source(), opened.choice);
-    // What servers send is read when all is indexed.
-    if (indexers == workers) opened.contents->ReadAsIndexed(WindowsKept(), {workers, stop, {}});
+    opened.contents->ReadAsIndexed(WindowsKept(), indexers, {workers, stop, {}});
   }
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(

@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kRetryAfter{1};
 // would have to clear otherwise; they count as a whole window. So do smaller ones behind a window
 // of which as much is held: who reads one after the other has only begun with this one.
 constexpr uint64_t kWorthReuse = uint64_t{1} << 20;
+
 // `range` without what lies beyond the file's last page.
 ByteRange Clip(ByteRange range, const ByteSource& source) {
   const uint64_t page = PageSize();

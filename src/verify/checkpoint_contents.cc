@@ -84,19 +84,19 @@ class ContentsReader::Impl {
     Begin();
   }
 
-  void ReadAsIndexed(uint64_t kept, const SharedWork& work) {
+  void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
     if (!choice_.TakesAll()) return;  // which parameters there are decides what is read
     // As many index, and wait for the disk, as compute: else all would do the one, then the other.
-    const size_t threads = 2 * work.workers;
-    std::counting_semaphore<> indexers(static_cast<std::ptrdiff_t>(work.workers));
+    const size_t threads = std::max(2 * work.workers, indexers);
+    std::counting_semaphore<> turns(static_cast<std::ptrdiff_t>(indexers));
     std::vector<char> is_read(ranks_.size());
     std::atomic<bool> goes_on = true;
     const auto read = [&](size_t i, const std::stop_token& stop) -> Status {
       if (!goes_on) return {};
-      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, indexers, stop);
+      const Result<bool> read_now = ReadAsIndexed(ranks_[i], kept / work.workers, turns, stop);
       if (read_now.ok() && *read_now) {
         is_read[i] = 1;
-      } else {
+      } else if (!source_.files().HasReadFiles()) {  // else the others are indexed only
         goes_on = false;
       }
       return {};
@@ -190,9 +190,9 @@ class ContentsReader::Impl {
   // Reads all of a file of at most so many bytes, if nothing is left to be read from the disk.
   // Returns whether it did; where not, nothing has changed.
   Result<bool> ReadAsIndexed(const RankFileOfStage& rank, uint64_t most,
-                             std::counting_semaphore<>& indexers, const std::stop_token& stop) {
+                             std::counting_semaphore<>& turns, const std::stop_token& stop) {
     const auto index_file = [&]() -> Result<TableHandle> {
-      const Turn turn(indexers);
+      const Turn turn(turns);
       return source_.TableOf(rank.stage, rank.local);
     };
     RESHARD_ASSIGN_OR_RETURN(const TableHandle index, index_file());
@@ -405,8 +405,8 @@ ContentsReader::ContentsReader(const Source& source, const CheckedStrategy* stra
 
 ContentsReader::~ContentsReader() = default;
 
-void ContentsReader::ReadAsIndexed(uint64_t kept, const SharedWork& work) {
-  impl_->ReadAsIndexed(kept, work);
+void ContentsReader::ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work) {
+  impl_->ReadAsIndexed(kept, indexers, work);
 }
 
 Result<CheckpointContents> ContentsReader::Read(const std::vector<SourceTensor>& parameters,

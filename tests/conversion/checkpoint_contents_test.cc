@@ -54,7 +54,7 @@ class CheckpointContentsTest : public testing::Test {
     if (!opened.ok()) return {opened.status().message()};
     const OpenedSource& source = **opened;
     ContentsReader reader(source.tensors(), source.rule().source(), choice);
-    reader.ReadAsIndexed(kept, {.workers = workers, .stop = {}});
+    reader.ReadAsIndexed(kept, workers, {.workers = workers, .stop = {}});
     outcome.as_indexed = source.files().FilledBytes();
     PlanFindings findings;
     auto tensors =

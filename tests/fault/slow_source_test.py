@@ -20,7 +20,7 @@ REQUEST = re.compile(r"^(.+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 # within a few, but for a machine with much else to do: hence more rounds than it ought to take.
 ROUND = 50
 MOST_ROUNDS = 24
-MOST_DIGEST_ROUNDS = 50
+MOST_DIGEST_ROUNDS = 70
 
 # The most that is asked for at a time to read headers of this model; contents come in larger
 # requests, but for a few.
@@ -122,7 +122,7 @@ def test_digest_rounds(options, folder):
     behind the other asked for at a time."""
     source = folder / "digest_8"
     harness.generate(options.gen, source, "--matrices", "48", "--rows", "1024", "--columns", "1024",
-                     "--dtype", "Float32", "--no-optimizer", "--cut", "rows", "--tp", "8")
+                     "--dtype", "Float32", "--no-optimizer", "--cut", "rows", "--tp", "4", "--dp", "2")
     command = [options.reshard, "digest", ".", "--strategy", source / "strategy", "--jobs", "2"]
     here = harness.run(command, cwd=source)
     place = folder / "src"
