@@ -40,7 +40,8 @@ class FileWindows {
       if (owner_ != nullptr) owner_->Unpin(entry_);
     }
 
-    // The window's byte at `offset` of the file, which is present.
+    // The window's byte at `offset` of the file, which is present; read under Guarded(), as a page
+    // may have left the page cache and not be had again.
     const std::byte* At(uint64_t offset) const {
       const std::byte* const map = owner_->source_.map();
       return map != nullptr ? map + offset : entry_->buffer.data() + offset % kWindowBytes;

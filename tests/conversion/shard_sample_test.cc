@@ -93,6 +93,19 @@ TEST(ShardSampleTest, FewReadsFindAWrongStrategyOfManyRanks) {
   }
 }
 
+// Samples the source of `folder`, said to be cut by `layouts`.
+ShardSample SampleOf(const ConversionFolder& folder, const std::vector<NamedLayout>& layouts) {
+  const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
+  auto source = OpenSource({folder.options().source.path, strategy});
+  EXPECT_TRUE(source.ok()) << source.status().message();
+  if (!source.ok()) return {};
+  const std::vector<int64_t> stages = {0};
+  auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(), ParameterChoice(),
+                             stages, {}, {});
+  EXPECT_TRUE(sample.ok()) << sample.status().message();
+  return sample.ok() ? *std::move(sample) : ShardSample();
+}
+
 // Four ranks of a weight and of what tells nothing.
 TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
   const ParameterLayout rows = MakeLayout({2, 2}, {{0, -1}});
@@ -112,18 +125,12 @@ TEST(ShardSampleTest, ConstantsGiveWayToWhatTellsSomething) {
     if (rank == 2) shards.back().content[0] ^= 1;
     folder.WriteRank(rank, shards);
   }
-  const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
-  auto source = OpenSource({folder.options().source.path, strategy});
-  ASSERT_TRUE(source.ok()) << source.status().message();
-  const std::vector<int64_t> stages = {0};
-  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
-                                   ParameterChoice(), stages, {}, {});
-  ASSERT_TRUE(sample.ok()) << sample.status().message();
-  ASSERT_THAT(sample->differences, SizeIs(1));
-  EXPECT_EQ(sample->differences[0].parameter, "w");
-  EXPECT_EQ(sample->differences[0].rank, 2);
-  EXPECT_EQ(sample->differences[0].offset, 0U);
-  EXPECT_LE(sample->counts.parameters, 2U);  // one of the constants is enough
+  const ShardSample sample = SampleOf(folder, layouts);
+  ASSERT_THAT(sample.differences, SizeIs(1));
+  EXPECT_EQ(sample.differences[0].parameter, "w");
+  EXPECT_EQ(sample.differences[0].rank, 2);
+  EXPECT_EQ(sample.differences[0].offset, 0U);
+  EXPECT_LE(sample.counts.parameters, 2U);  // one of the constants is enough
 }
 
 TEST(ShardSampleTest, TheMiddleIsWholeItemsFromTheSecondHalfOn) {
@@ -143,19 +150,12 @@ TEST(ShardSampleTest, TheMiddleIsWholeItemsFromTheSecondHalfOn) {
     folder.WriteRank(rank, tensors);
     tensors.back().content[last_of_middle] ^= 1;
   }
-  const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, layouts));
-  auto source = OpenSource({folder.options().source.path, strategy});
-  ASSERT_TRUE(source.ok()) << source.status().message();
-  const std::vector<int64_t> stages = {0};
-  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
-                                   ParameterChoice(), stages, {}, {});
-  ASSERT_TRUE(sample.ok()) << sample.status().message();
-  ASSERT_THAT(sample->differences, SizeIs(1));
-  EXPECT_EQ(sample->differences[0].parameter, "w");
-  EXPECT_EQ(sample->differences[0].offset, last_of_middle);
+  const ShardSample sample = SampleOf(folder, layouts);
+  ASSERT_THAT(sample.differences, SizeIs(1));
+  EXPECT_EQ(sample.differences[0].parameter, "w");
+  EXPECT_EQ(sample.differences[0].offset, last_of_middle);
 }
 
-// Of another size, as where each rank has notes of its own: indexed, as long as reads are left.
 // Of another size, as where each rank has notes of its own: indexed, as long as reads are left.
 TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
   const ParameterLayout rows = MakeLayout({2, 2}, {{0, -1}});
@@ -167,17 +167,11 @@ TEST(ShardSampleTest, FilesWithAnotherTableAreIndexed) {
     const TestTensor own = MakeTensor("own", DType::kInt8, {rank + 1});
     folder.WriteRank(rank, {own, shard});
   }
-  const std::string strategy = folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w", rows}}));
-  auto source = OpenSource({folder.options().source.path, strategy});
-  ASSERT_TRUE(source.ok()) << source.status().message();
-  const std::vector<int64_t> stages = {0};
-  const auto sample = SampleShards((*source)->tensors(), (*source)->rule().source(),
-                                   ParameterChoice(), stages, {}, {});
-  ASSERT_TRUE(sample.ok()) << sample.status().message();
-  EXPECT_EQ(sample->counts.files, 4U);
-  EXPECT_EQ(sample->counts.comparisons, 2U);
-  ASSERT_THAT(sample->differences, SizeIs(1));
-  EXPECT_EQ(sample->differences[0].rank, 3);
+  const ShardSample sample = SampleOf(folder, {{"w", rows}});
+  EXPECT_EQ(sample.counts.files, 4U);
+  EXPECT_EQ(sample.counts.comparisons, 2U);
+  ASSERT_THAT(sample.differences, SizeIs(1));
+  EXPECT_EQ(sample.differences[0].rank, 3);
 }
 
 }  // namespace
