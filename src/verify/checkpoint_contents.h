@@ -74,11 +74,11 @@ class ContentsReader {
   ContentsReader(const ContentsReader&) = delete;
   ContentsReader& operator=(const ContentsReader&) = delete;
 
-  // Before anything else is done with the source: indexes its files, `indexers` at a time, and reads
-  // them at once, as long as they are small and headers lie so close that indexing has just brought
-  // all of them in. So the disk is not at rest meanwhile, and nothing is read twice. Leaves the
-  // other files to Read, and those that cannot be read; files that are not mapped are all indexed.
-  // `kept` is how many bytes of files may wait in memory to be read.
+  // Before anything else is done with the source: indexes its files, `indexers` at a time, and
+  // reads them at once, as long as they are small and headers lie so close that indexing has just
+  // brought all of them in. So the disk is not at rest meanwhile, and nothing is read twice. Leaves
+  // the other files to Read, and those that cannot be read; files that are not mapped are all
+  // indexed. `kept` is how many bytes of files may wait in memory to be read.
   void ReadAsIndexed(uint64_t kept, size_t indexers, const SharedWork& work);
 
   // Reads the rest of all of `parameters`, which are those that the choice takes. Once. Work is

@@ -122,7 +122,8 @@ def test_digest_rounds(options, folder):
     behind the other asked for at a time."""
     source = folder / "digest_8"
     harness.generate(options.gen, source, "--matrices", "48", "--rows", "1024", "--columns", "1024",
-                     "--dtype", "Float32", "--no-optimizer", "--cut", "rows", "--tp", "4", "--dp", "2")
+                     "--dtype", "Float32", "--no-optimizer", "--cut", "rows", "--tp", "4",
+                     "--dp", "2")
     command = [options.reshard, "digest", ".", "--strategy", source / "strategy", "--jobs", "2"]
     here = harness.run(command, cwd=source)
     place = folder / "src"
