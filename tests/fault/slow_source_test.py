@@ -91,6 +91,14 @@ def test_headers(options, folder):
     assert count <= 64, "headers that lie closely are not read in blocks"
 
 
+def check_rounds(what, log, most):
+    """Checks that the server whose requests `log` has answered in `most` rounds."""
+    requests = REQUEST.findall(log.read_text())
+    rounds = int(requests[-1][3]) + 1
+    print(f"{what}: {len(requests)} requests in {rounds} rounds")
+    assert rounds <= most, "one request waits for the other"
+
+
 def test_rounds(options, folder):
     """How often a conversion waits for an answer before it asks on: once or twice for headers, for
     the sample of replicas and where there is no room for more windows, whatever there is to read."""
@@ -111,10 +119,7 @@ def test_rounds(options, folder):
         done = harness.run(job.command(target))
         assert done.returncode == 0, done.stderr
     harness.check_finished(target, finished, "FUSE that answers in rounds")
-    requests = REQUEST.findall(log.read_text())
-    rounds = int(requests[-1][3]) + 1
-    print(f"{len(requests)} requests in {rounds} rounds")
-    assert rounds <= MOST_ROUNDS, "one request waits for the other"
+    check_rounds("conversion", log, MOST_ROUNDS)
 
 
 def test_digest_rounds(options, folder):
@@ -131,10 +136,7 @@ def test_digest_rounds(options, folder):
     with mounted(options.fault_fs, source, place, range(0), str(ROUND), str(log), "rounds"):
         there = harness.run(command, cwd=place)
     assert there.returncode == 0 and there.stdout == here.stdout, there.stderr
-    requests = REQUEST.findall(log.read_text())
-    rounds = int(requests[-1][3]) + 1
-    print(f"digest: {len(requests)} requests in {rounds} rounds")
-    assert rounds <= MOST_DIGEST_ROUNDS, "one request waits for the other"
+    check_rounds("digest", log, MOST_DIGEST_ROUNDS)
 
 
 def main():
