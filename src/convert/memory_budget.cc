@@ -10,6 +10,7 @@
 #include "src/base/checked.h"
 #include "src/base/status_macros.h"
 #include "src/io/window_cache.h"
+#include "src/os/file_pages.h"
 #include "src/os/staged_file.h"
 #include "src/os/system_call.h"
 
@@ -44,6 +45,13 @@ constexpr uint64_t kSourcePaths = 6;
 uint64_t InMiB(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
 uint64_t RoundDown(uint64_t bytes) { return bytes - bytes % StagedFile::kAlignment; }
+
+// Returns the bytes of a chunk for which there are so many: whole large pages where these fit, so
+// that what a chunk takes of a source mostly ends where one of its large pages does, too.
+uint64_t ChunkWithin(uint64_t bytes) {
+  const uint64_t chunk = RoundDown(std::min(bytes, kChunkBytes));
+  return chunk < kLargePageBytes ? chunk : chunk - chunk % kLargePageBytes;
+}
 
 struct LessRanks {
   bool operator()(std::span<const int64_t> a, std::span<const int64_t> b) const {
@@ -90,7 +98,8 @@ Needs NeedsOf(const WorkList& work) {
 uint64_t MorePlans(const Needs& needs, const WorkList& work, uint64_t spare) {
   const uint64_t plan = std::max<uint64_t>(work.largest_plan_bytes, 1);
   const auto sharing_by = [&needs](uint64_t count) { return (needs.sharing + count - 1) / count; };
-  const uint64_t usual = std::min(spare / 8, work.targets.size() * plan);
+  const uint64_t others = std::max<uint64_t>(work.targets.size(), 1) - 1;
+  const uint64_t usual = std::min(spare / 8, others * plan);
   const uint64_t passes = sharing_by(1 + spare / 2 / plan);
   if (passes == 0 || passes >= sharing_by(1 + usual / plan)) return usual;
   const uint64_t open = sharing_by(passes);
@@ -120,7 +129,7 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   // A window in use stays whole, and each lane uses one.
   budget.lanes = std::min<uint64_t>({lanes, quarter / (2 * kSmallestChunk + kOfLane),
                                      std::min(quarter, kMostWindows) / kWindowBytes});
-  budget.chunk_bytes = RoundDown(std::min(kChunkBytes, (quarter / budget.lanes - kOfLane) / 2));
+  budget.chunk_bytes = ChunkWithin((quarter / budget.lanes - kOfLane) / 2);
   // What is written counts from the moment that it is, before room is made for it.
   budget.write_back_bytes = std::min(quarter, kMostWriteBack) - budget.lanes * budget.chunk_bytes;
   budget.index_bytes = quarter / 2;
@@ -192,12 +201,15 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   const uint64_t more_plans = MorePlans(needs, work, left - needs.buffers());
   rest.plan_bytes = work.largest_plan_bytes + more_plans;
   const uint64_t third = (left - needs.buffers() - more_plans) / 3;
-  rest.window_bytes = std::min(needs.windows + third, kMostWindows);
+  const uint64_t windows = needs.windows + third;
   const uint64_t chunks = needs.chunks + third;
-  rest.lanes = std::clamp<uint64_t>(
-      std::min(chunks / (2 * kSmallestChunk + kOfLane), rest.window_bytes / kWindowBytes), 1,
-      budget.lanes);
-  rest.chunk_bytes = RoundDown(std::min(kChunkBytes, (chunks / rest.lanes - kOfLane) / 2));
+  rest.lanes = std::clamp<uint64_t>(std::min({chunks / (2 * kSmallestChunk + kOfLane),
+                                              windows / kWindowBytes, kMostWindows / kWindowBytes}),
+                                    1, budget.lanes);
+  rest.chunk_bytes = ChunkWithin((chunks / rest.lanes - kOfLane) / 2);
+  // What chunks leave is for windows.
+  rest.window_bytes =
+      std::min(windows + chunks - rest.lanes * (2 * rest.chunk_bytes + kOfLane), kMostWindows);
   const uint64_t pages = std::min(needs.write_back + third, kMostWriteBack);
   rest.write_back_bytes = pages - std::min(pages, rest.lanes * rest.chunk_bytes);
 

@@ -183,7 +183,7 @@ void FileWindows::PrefetchHeader(ByteRange range) {
   const Granules wanted = GranulesOf(range);
   Pin pin;  // until it is asked for: a window that goes takes its pages along
   Lock lock(cache_.mutex_);
-  if (cache_.ahead_ + kGranuleBytes > cache_.MostAhead(is_mapped_)) return;
+  if (cache_.ahead_ + kGranuleBytes > cache_.MostAhead()) return;
   const Place entry = PinEntry(range.offset / kWindowBytes);
   pin = Pin(this, entry);
   FindOwn(lock, *entry, wanted & ~entry->asked & ~entry->busy);
@@ -197,7 +197,7 @@ void FileWindows::AskAhead(ByteRange range, Granules Entry::*already, const Ask&
   while (range.length > 0) {
     const uint64_t length = std::min(range.length, kWindowBytes - range.offset % kWindowBytes);
     Lock lock(cache_.mutex_);
-    const uint64_t most = cache_.MostAhead(is_mapped_);
+    const uint64_t most = cache_.MostAhead();
     const uint64_t room = (most - std::min(most, cache_.ahead_)) / kGranuleBytes;
     if (room == 0) return;
     const Place entry = PinEntry(range.offset / kWindowBytes);

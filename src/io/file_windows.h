@@ -74,8 +74,8 @@ class FileWindows {
   // So nobody reads one in meanwhile. Errors: kChanged; kIo.
   Status Read(ByteRange range, std::span<std::byte> destination);
 
-  // Starts reading ahead what Hold will be asked for, as long as not half of the budget is read
-  // ahead; of files that threads read, three quarters.
+  // Starts reading ahead what Hold will be asked for, as long as not three quarters of the budget
+  // are read ahead.
   void Prefetch(ByteRange range);
   // The same for bytes that Read will be asked for: into the page cache.
   void PrefetchPages(ByteRange range);

@@ -55,7 +55,7 @@ uint64_t WindowCache::HeldForHeaders() const {
 
 uint64_t WindowCache::BytesAhead() const {
   const Lock lock(mutex_);
-  return MostAhead(true);
+  return MostAhead();
 }
 
 uint64_t WindowCache::Filled() const {

@@ -72,7 +72,7 @@ class WindowCache {
   uint64_t Buffered() const;
   // The bytes of all granules that were made present, as often as they were.
   uint64_t Filled() const;
-  // The most bytes of a mapped file that are read ahead and not used yet.
+  // The most bytes that are read ahead and not used yet.
   uint64_t BytesAhead() const;
   // Whether a file was opened of which windows are read ahead by threads: then it pays to ask for
   // as much ahead as there is room for.
@@ -130,9 +130,8 @@ class WindowCache {
   bool IsOver(uint64_t more) const {
     return held_ + more > budget_ + std::min(header_bytes_, header_budget_);
   }
-  // Of the budget, the most bytes that are read ahead and not used yet of files that are mapped, or
-  // are not.
-  uint64_t MostAhead(bool is_mapped) const { return is_mapped ? budget_ / 2 : budget_ / 4 * 3; }
+  // Of the budget, the most bytes that are read ahead and not used yet.
+  uint64_t MostAhead() const { return budget_ / 4 * 3; }
   // Whether there is a window to let go, and one for which nobody waits.
   bool AnyIdle() const { return AnyUsed() || !awaited_.empty(); }
   bool AnyUsed() const { return !idle_.empty() || header_bytes_ > header_budget_; }

@@ -242,8 +242,7 @@ TEST_P(SourcePages, APageThatStaysIsUnmapped) {
 }
 
 TEST_P(SourcePages, NoMoreThanAShareOfTheBudgetIsReadAhead) {
-  // Of a map, half; of what threads read, three quarters.
-  const uint64_t share = GetParam() == SourceAccess::kMap ? kBudget / 2 : kBudget / 4 * 3;
+  const uint64_t share = kBudget / 4 * 3;
   // Threads read ahead what is not mapped: they may be at it yet.
   const auto wait_for = [](uint64_t bytes) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
