@@ -433,6 +433,19 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
   return read;
 }
 
+bool WaitsForHeaders(const FileTable& table) {
+  constexpr uint64_t kOfSoMany = 8;
+  uint64_t values = 0;
+  uint64_t distant = 0;
+  for (const StoredArray& array : table.arrays()) {
+    values += array.framed.size();
+    distant += static_cast<uint64_t>(
+        std::count_if(array.framed.begin(), array.framed.end(),
+                      [](const ByteRange& v) { return v.length >= kReadAheadDistance; }));
+  }
+  return kOfSoMany * distant >= values;
+}
+
 Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
   return trailer ? std::optional(trailer->covered) : std::nullopt;

@@ -58,6 +58,10 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
                                        const MemoryCheck& memory,
                                        std::shared_ptr<const FileTable> like);
 
+// Whether who reads this table from a disk mostly waits for one header after the other: where of
+// eight Values one is too long for what is between its header and the next one to be read ahead.
+bool WaitsForHeaders(const FileTable& table);
+
 // Returns what the CRC-32 of the file's trailer is of, or nothing where it has no trailer. Reads
 // the last 17 bytes only. Errors: kCorrupt when the number is not one of 32 bits; those of `file`.
 Result<std::optional<ByteRange>> CoveredByTrailer(const FileBytes& file);

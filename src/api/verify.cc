@@ -240,7 +240,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     TargetComparison comparison(
         source->files(), options.target.folder,
         spec.encryption_key == nullptr ? options.source.key : spec.encryption_key, work.work());
-    const size_t indexers = source->Askers(work.work().workers);
+    const Indexers indexers(source->Askers(work.work().workers));
     for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
       target.IndexSources(file, indexers, options.run.stop);

@@ -113,7 +113,7 @@ class TargetPlanning {
       if (stop_.stop_requested()) return CancelledError("stopped while planning");
       const int64_t next_stage = target_.StageOf(ranks.front());
       const size_t room = Room() / 2;  // half for plans, half for the findings of those that wait
-      const size_t workers = std::clamp<size_t>(room, 1, Indexers());
+      const size_t workers = std::clamp<size_t>(room, 1, IndexersNow().workers);
       size_t count = 1;
       if (stage == next_stage && workers > 1) {
         count = OfStage(next_stage,
@@ -147,11 +147,10 @@ class TargetPlanning {
     return (budget_.kept_plan_bytes - std::min(budget_.kept_plan_bytes, kept_bytes_)) / plans;
   }
 
-  // How many threads may index files at a time: what each is at work on stays, whatever the budget.
-  // Where servers are asked, mostly they wait.
-  size_t Indexers() const {
+  // What each thread that indexes a file is at work on stays, whatever the budget.
+  Indexers IndexersNow() const {
     const uint64_t most = budget_.index_bytes / 2;
-    return std::clamp<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1, askers_);
+    return {askers_, std::max<uint64_t>(most / std::max<size_t>(source_.tables().largest(), 1), 1)};
   }
 
   // How many of `ranks`, from the first on, are of target stage `stage`.
@@ -164,10 +163,10 @@ class TargetPlanning {
   // Plans the first of `ranks`; the others are going to be. The files that these need are indexed
   // meanwhile: to plan keeps one thread busy, and no disk.
   Status PlanOne(std::span<const int64_t> ranks) {
-    target_.IndexSources(ranks, Indexers(), stop_);
+    target_.IndexSources(ranks, IndexersNow(), stop_);
     if (stop_.stop_requested()) return CancelledError("stopped while planning");
     std::optional<Result<PlanSums>> sums;
-    const size_t indexers = Indexers();
+    const Indexers indexers = IndexersNow();
     const auto work = [&](size_t task, const std::stop_token& stop) -> Status {
       if (task == 0) {
         sums = SumsOf(target_, ranks.front(), visit_, MostKept(1), findings_);
@@ -177,7 +176,7 @@ class TargetPlanning {
       return {};
     };
     const bool is_last = ranks.size() == 1;
-    RESHARD_RETURN_IF_ERROR(RunWorkers(2, is_last || indexers == 1 ? 1 : 2, work, stop_));
+    RESHARD_RETURN_IF_ERROR(RunWorkers(2, is_last || indexers.workers == 1 ? 1 : 2, work, stop_));
     Add(**std::move(sums));
     return CheckMemory(source_.tensors().memory());
   }
@@ -198,7 +197,7 @@ class TargetPlanning {
     };
     // To index encrypted files may take long, as tags are checked: the threads share each rank's.
     for (size_t i = 0; source_.files().key() != nullptr && i < ranks.size(); ++i) {
-      target_.IndexSources(ranks.subspan(i), workers, stop_);
+      target_.IndexSources(ranks.subspan(i), {workers, workers}, stop_);
     }
     static_cast<void>(RunWorkers(workers, ranks.size(), plan, stop_));
     for (size_t i = 0; i < ranks.size(); ++i) {

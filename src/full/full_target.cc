@@ -148,9 +148,9 @@ std::string FullTarget::PathOf(int64_t file) const {
   return std::string(family_ == FolderFamily::kUnified ? kParamNameMap : kHuggingFaceIndex);
 }
 
-void FullTarget::IndexSources(std::span<const int64_t> /*files*/, size_t workers,
+void FullTarget::IndexSources(std::span<const int64_t> /*files*/, const Indexers& indexers,
                               const std::stop_token& stop) const {
-  whole_.IndexSources(0, workers, stop);
+  whole_.IndexSources(0, indexers, stop);
 }
 
 Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) const {

@@ -55,7 +55,7 @@ class FullTarget final : public Target {
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
   int64_t RankOf(int64_t /*file*/) const override { return 0; }
-  void IndexSources(std::span<const int64_t> files, size_t workers,
+  void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                     const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t file, PlanFindings& findings) const override;
 

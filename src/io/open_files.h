@@ -59,6 +59,8 @@ struct OpenFile {
 
 // Threads that ask a server for small things side by side: mostly they wait.
 inline constexpr size_t kMostAsking = 16;
+// The same of a disk.
+inline constexpr size_t kMostWaiting = 8;
 // Returns how many threads are to read headers and other small pieces of files like the one at
 // `path`, which it opens for a moment: `workers`, or kMostAsking where that is more and the file
 // lies on a network or FUSE file system.

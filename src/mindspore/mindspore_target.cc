@@ -160,25 +160,44 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   return file;
 }
 
-void MindSporeTarget::IndexSources(std::span<const int64_t> ranks, size_t workers,
-                                   const std::stop_token& stop) const {
-  if (workers == 1) return;  // MakeFile does as much
+std::vector<RankLists::Source> MindSporeTarget::NewSources(std::span<const int64_t> ranks,
+                                                           size_t enough) const {
   std::vector<RankLists::Source> sources;
   std::set<RankLists::Source> seen;
-  for (const int64_t rank : ranks.first(std::min(ranks.size(), workers))) {
+  for (const int64_t rank : ranks.first(std::min(ranks.size(), enough))) {
     const auto stage = FindStage(rank);
     if (!stage.ok()) break;
     for (const RankLists::Source& needed : (*stage)->needed.SourcesOf(rank)) {
       const bool is_new = source().HasNewFile(needed.stage, needed.local);
       if (is_new && seen.insert(needed).second) sources.push_back(needed);
     }
-    if (sources.size() >= workers) break;
+    if (sources.size() >= enough) break;
   }
-  if (sources.size() < 2) return;
-  const auto index = [&](size_t task, const std::stop_token& /*stop*/) {
-    return source().TableIdOf(sources[task].stage, sources[task].local).status();
+  return sources;
+}
+
+void MindSporeTarget::IndexSources(std::span<const int64_t> ranks, const Indexers& indexers,
+                                   const std::stop_token& stop) const {
+  if (indexers.workers == 1) return;  // MakeFile does as much
+  const auto index = [&](std::span<const RankLists::Source> files, size_t threads) {
+    const auto index_one = [&](size_t task, const std::stop_token& /*stop*/) {
+      return source().TableIdOf(files[task].stage, files[task].local).status();
+    };
+    static_cast<void>(RunWorkers(threads, files.size(), index_one, stop));
   };
-  static_cast<void>(RunWorkers(workers, sources.size(), index, stop));
+  const std::vector<RankLists::Source> sources = NewSources(ranks, indexers.workers);
+  if (sources.size() < 2) return;
+  const std::span<const RankLists::Source> all = sources;
+  const size_t first = std::min(all.size(), indexers.workers);
+  index(all.first(first), indexers.workers);
+  // These tell whether the others are waited for.
+  const auto known = source().TableOf(all.front().stage, all.front().local);
+  const bool waits = known.ok() && *known && (*known)->IsWaitedFor();
+  if (waits && indexers.waiting > indexers.workers) {
+    index(NewSources(ranks, indexers.waiting), indexers.waiting);
+  } else {
+    index(all.subspan(first), indexers.workers);
+  }
 }
 
 Result<MindSporeTarget::Stage*> MindSporeTarget::FindStage(int64_t rank) const {

@@ -97,7 +97,7 @@ class MindSporeTarget final : public Target {
   std::string PathOf(int64_t file) const override;
   int64_t StageOf(int64_t file) const override { return rule_.TargetStage(file); }
   using Target::IndexSources;
-  void IndexSources(std::span<const int64_t> ranks, size_t workers,
+  void IndexSources(std::span<const int64_t> ranks, const Indexers& indexers,
                     const std::stop_token& stop) const override;
   Result<TargetFile> MakeFile(int64_t rank, PlanFindings& findings) const override;
 
@@ -139,6 +139,9 @@ class MindSporeTarget final : public Target {
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
   Result<Stage*> FindStage(int64_t rank) const;
+  // Returns the files that were never opened of those that `ranks` need: the first one, and of no
+  // more than `enough` ranks as many others as it takes to be as many files.
+  std::vector<RankLists::Source> NewSources(std::span<const int64_t> ranks, size_t enough) const;
   // Returns the table of each source stage (Source::TableIdOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
   Result<std::vector<uint64_t>> CommonTables(const Stage& stage, int64_t rank) const;

@@ -23,7 +23,6 @@ constexpr uint64_t kOfName = 320;
 
 // So many files are looked into side by side: mostly that waits for the disk.
 constexpr size_t kManyFiles = 64;
-constexpr size_t kThreadsLooking = 8;
 
 // All of `names` have layouts.
 void PutInOrderOf(const StrategyStage& layouts, std::vector<std::string>& names) {
@@ -76,7 +75,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     // What goes wrong here does so again below, where it is known whether it matters. The first
     // file's table is there before, as the others mostly have the same.
     if (look(0, {}).ok()) {
-      static_cast<void>(RunWorkers(kThreadsLooking, locals.size(), look, std::stop_token()));
+      static_cast<void>(RunWorkers(kMostWaiting, locals.size(), look, std::stop_token()));
     }
   }
   std::vector<std::string> names;

@@ -36,7 +36,7 @@ class EachFileTarget final : public Target {
   std::string PathOf(int64_t file) const override { return paths_[static_cast<size_t>(file)]; }
   int64_t StageOf(int64_t /*file*/) const override { return 0; }
   // MakeFile opens the one source file that there is.
-  void IndexSources(std::span<const int64_t> /*files*/, size_t /*workers*/,
+  void IndexSources(std::span<const int64_t> /*files*/, const Indexers& /*indexers*/,
                     const std::stop_token& /*stop*/) const override {}
   // Arrays are in the order of the bytes of their names in the source. Errors, besides: kMismatch
   // for a source file that is in the target's container already.

@@ -5,6 +5,7 @@
 #ifndef RESHARD_SRC_PLAN_TARGET_H_
 #define RESHARD_SRC_PLAN_TARGET_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "reshard/status.h"
 #include "src/base/status_macros.h"
+#include "src/io/open_files.h"
 #include "src/plan/make_plan.h"
 #include "src/plan/parameter_choice.h"
 #include "src/plan/plan_findings.h"
@@ -22,6 +24,17 @@
 #include "src/source/source.h"
 
 namespace reshard {
+
+// How many threads index files, the calling one included.
+struct Indexers {
+  explicit Indexers(size_t threads) : workers(threads), waiting(std::max(threads, kMostWaiting)) {}
+  Indexers(size_t threads, size_t most) : Indexers(std::min(threads, most)) {
+    waiting = std::min(waiting, most);
+  }
+
+  size_t workers;  // as long as they keep a disk busy
+  size_t waiting;  // where mostly they wait for it
+};
 
 class Target {
  public:
@@ -42,13 +55,12 @@ class Target {
   // Returns the rank that gets what a file holds: its number, where files are ranks'.
   virtual int64_t RankOf(int64_t file) const { return file; }
   // Opens and indexes the source files that the first of `files` needs and that were not yet,
-  // several at a time, for MakeFile to find them there; on at most `workers` threads, the calling
-  // one included. As long as they are fewer than threads, those of the next of `files`, too. What
-  // fails is tried again by MakeFile, which says so.
-  virtual void IndexSources(std::span<const int64_t> files, size_t workers,
+  // several at a time, for MakeFile to find them there. As long as they are fewer than workers,
+  // those of the next of `files`, too. What fails is tried again by MakeFile, which says so.
+  virtual void IndexSources(std::span<const int64_t> files, const Indexers& indexers,
                             const std::stop_token& stop) const = 0;
-  void IndexSources(int64_t file, size_t workers, const std::stop_token& stop) const {
-    IndexSources(std::span(&file, 1), workers, stop);
+  void IndexSources(int64_t file, const Indexers& indexers, const std::stop_token& stop) const {
+    IndexSources(std::span(&file, 1), indexers, stop);
   }
   // Returns what a file holds. What there is to say is added to `findings` now and when arrays are
   // asked for; this and `findings` must outlive what is returned. Errors, of both: kInvalidArgument

@@ -43,6 +43,10 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
 
 }  // namespace
 
+bool IndexedFile::IsWaitedFor() const {
+  return table_->container() != Container::kMindSpore || WaitsForHeaders(*table_);
+}
+
 FileBytes BytesOf(SourceReader& reader, std::string_view path) {
   return {path,
           reader.size(),

@@ -51,6 +51,8 @@ class IndexedFile {
   // The CRC-32 that the file states of itself, where it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
   bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
+  // Whether who indexes such a file from a disk keeps neither it nor a processor busy.
+  bool IsWaitedFor() const;
   // About the bytes of memory that all this takes, those of its table included.
   size_t memory() const { return sizeof(IndexedFile) + table_->memory(); }
 

@@ -417,7 +417,7 @@ Result<CheckpointContents> ContentsReader::Read(const std::vector<SourceTensor>&
 Result<std::vector<SourceTensor>> ListTensors(const Source& source, const ConversionRule& rule,
                                               const SharedWork& work, PlanFindings& findings) {
   const MindSporeTarget target(source, rule, "", UnmatchedPolicy::kCopy);
-  target.IndexSources(0, work.workers, work.stop);
+  target.IndexSources(0, Indexers(work.workers), work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
   for (const auto* names : {&selection.converted, &selection.copied}) {

@@ -1,6 +1,7 @@
 // What planning costs, counted: files looked at and memory held, whatever the number of ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 #include "reshard/checkpoint.h"
 #include "src/io/source_files.h"
@@ -63,8 +65,8 @@ class Opened {
   // Calls `before` before each file that is indexed, in the thread that does it.
   void SetBefore(std::function<Status()> before) { before_ = std::move(before); }
 
-  void IndexSources(int64_t rank, size_t workers) {
-    target_->IndexSources(rank, workers, std::stop_token());
+  void IndexSources(int64_t rank, const Indexers& indexers) {
+    target_->IndexSources(rank, indexers, std::stop_token());
   }
   TargetPlan Plan(int64_t rank) {
     auto plan = target_->Plan(rank, findings_);
@@ -117,18 +119,21 @@ TEST(PlanScaleTest, AFileIsIndexedOnceForAllRanks) {
   EXPECT_EQ(opened.indexed(), opened.source_ranks());
 }
 
-// A place where two threads meet.
+// A place where so many threads meet.
 class Meeting {
  public:
-  // Returns once another thread has come, too, or after a time in which it should have.
+  explicit Meeting(int threads) : threads_(threads) {}
+
+  // Returns once the others have come, too, or after a time in which they should have.
   bool Join() {
     std::unique_lock lock(mutex_);
     ++here_;
     came_.notify_all();
-    return came_.wait_for(lock, std::chrono::seconds(30), [this] { return here_ == 2; });
+    return came_.wait_for(lock, std::chrono::seconds(30), [this] { return here_ == threads_; });
   }
 
  private:
+  const int threads_;
   std::mutex mutex_;
   std::condition_variable came_;
   int here_ = 0;
@@ -136,18 +141,65 @@ class Meeting {
 
 TEST(PlanScaleTest, SourcesAreIndexedSeveralAtATime) {
   Opened opened(ModelOf(4, 1, 2), ModelOf(2, 1, 2));
-  Meeting meeting;
+  Meeting meeting(2);
   std::atomic<bool> met = true;
   opened.SetBefore([&] {
     if (!meeting.Join()) met = false;
     return Status();
   });
-  opened.IndexSources(0, 2);
+  opened.IndexSources(0, Indexers(2));
   EXPECT_TRUE(met);
   EXPECT_EQ(opened.indexed(), 2);
-  opened.IndexSources(0, 2);
+  opened.IndexSources(0, Indexers(2));
   opened.Plan(0);
   EXPECT_EQ(opened.indexed(), 2);
+}
+
+// Where headers lie far from each other, who reads them mostly waits for the disk.
+TEST(PlanScaleTest, MoreThreadsWaitForDistantHeaders) {
+  SampleModel source = ModelOf(8, 1, 1);
+  source.hidden = 1024;
+  Opened opened(source, ModelOf(1, 1, 1));
+  Meeting others(6);
+  std::atomic<int> asked = 0;
+  std::atomic<bool> met = true;
+  opened.SetBefore([&] {
+    // The first two tell what the others are like.
+    if (++asked > 2 && !others.Join()) met = false;
+    return Status();
+  });
+  opened.IndexSources(0, Indexers(2));
+  EXPECT_TRUE(met);
+  EXPECT_EQ(opened.indexed(), 8);
+}
+
+TEST(PlanScaleTest, FewThreadsReadCloseHeaders) {
+  SampleModel source = ModelOf(8, 1, 1);
+  source.hidden = 64;
+  source.ffn = 64;
+  Opened opened(source, ModelOf(1, 1, 1));
+  std::atomic<int> at_work = 0;
+  std::atomic<int> most = 0;
+  opened.SetBefore([&] {
+    most = std::max<int>(most, ++at_work);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    --at_work;
+    return Status();
+  });
+  opened.IndexSources(0, Indexers(2));
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(opened.indexed(), 8);
+}
+
+// Each holds a table of its own meanwhile.
+TEST(PlanScaleTest, NoMoreThreadsIndexThanThereIsMemoryFor) {
+  EXPECT_EQ(Indexers(2).waiting, kMostWaiting);
+  EXPECT_EQ(Indexers(16).waiting, 16U);
+  for (const size_t most : std::initializer_list<size_t>{1, 2, 5}) {
+    const Indexers indexers(2, most);
+    EXPECT_EQ(indexers.workers, std::min<size_t>(2, most));
+    EXPECT_EQ(indexers.waiting, most);
+  }
 }
 
 TEST(PlanScaleTest, SourcesThatCouldNotBeIndexedAreTriedAgain) {
@@ -157,7 +209,7 @@ TEST(PlanScaleTest, SourcesThatCouldNotBeIndexedAreTriedAgain) {
     ++asked;
     return IoError("no");
   });
-  opened.IndexSources(0, 2);
+  opened.IndexSources(0, Indexers(2));
   EXPECT_GE(asked, 1);
   opened.SetBefore([] { return Status(); });
   opened.Plan(0);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/io/window_cache.h"
+#include "src/os/file_pages.h"
 #include "src/os/memory_usage.h"
 #include "src/write/part_writer.h"
 #include "tests/support/says.h"
@@ -42,7 +43,10 @@ TEST(MemoryBudget, NeverExceedsTheLimit) {
         EXPECT_LE(budget->lanes, lanes);
         EXPECT_GE(budget->chunk_bytes, StagedFile::kAlignment);
         EXPECT_LE(budget->chunk_bytes, kChunkBytes);
-        EXPECT_EQ(budget->chunk_bytes % StagedFile::kAlignment, 0u);
+        EXPECT_EQ(
+            budget->chunk_bytes %
+                (budget->chunk_bytes < kLargePageBytes ? StagedFile::kAlignment : kLargePageBytes),
+            0u);
         EXPECT_GE(budget->window_bytes, budget->lanes * kWindowBytes);
         EXPECT_LE(budget->write_back_bytes, limit);  // no wrap
         EXPECT_LE(budget->planned_peak, limit) << limit << " " << held;
@@ -64,6 +68,34 @@ TEST(MemoryBudget, TheDefaultHasFullChunksForTwoLanes) {
   EXPECT_EQ(budget->chunk_bytes, kChunkBytes);
   EXPECT_EQ(budget->window_bytes, 64 * kMiB);
   EXPECT_GT(MaxGroup(*budget, plan), 32u);
+}
+
+// What chunks leave, so that they end where large pages do, is for windows.
+TEST(MemoryBudget, LimitedMemoryHasChunksOfWholeLargePages) {
+  const auto first = DivideMemory(64 * kMiB, 2);
+  ASSERT_TRUE(first.ok());
+  const auto budget = DivideRest(*first, LargePlan(), 4 * kMiB);
+  ASSERT_TRUE(budget.ok());
+  EXPECT_EQ(budget->lanes, 2u);
+  EXPECT_EQ(budget->chunk_bytes, kLargePageBytes);
+  EXPECT_GT(budget->window_bytes, 4 * kMiB + 2 * budget->lanes * budget->chunk_bytes);
+  EXPECT_GT(budget->planned_peak, budget->limit - 14 * kMiB);  // kernel and slack are left
+}
+
+// There is no other one to hold beside it.
+TEST(MemoryBudget, OneTargetHasOnePlan) {
+  const auto first = DivideMemory(64 * kMiB, 2);
+  ASSERT_TRUE(first.ok());
+  WorkList plan = LargePlan();
+  plan.largest_plan_bytes = 3 * kMiB;
+  const auto one = DivideRest(*first, plan, 4 * kMiB);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->plan_bytes, plan.largest_plan_bytes);
+  plan.targets.resize(2, plan.targets[0]);
+  const auto two = DivideRest(*first, plan, 4 * kMiB);
+  ASSERT_TRUE(two.ok());
+  EXPECT_GT(two->plan_bytes, plan.largest_plan_bytes);
+  EXPECT_GT(one->window_bytes, two->window_bytes);
 }
 
 TEST(MemoryBudget, TheDefaultIsAQuarterOfSmallHosts) {
