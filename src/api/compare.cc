@@ -40,6 +40,7 @@ Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
   const OpenedSource& source = *opened.source;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Digest128> digests,
                            DigestTensors(source.tensors(), opened.tensors, work));
+  report.parameters.reserve(digests.size());
   for (size_t i = 0; i < digests.size(); ++i) {
     const SourceTensor& tensor = opened.tensors[i];
     HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
@@ -54,6 +55,7 @@ Status DigestAllRanks(const SourceTensors& opened, const Reading& reading, const
   RESHARD_ASSIGN_OR_RETURN(const CheckpointContents contents,
                            opened.contents->Read(opened.tensors, work));
   if (!opened.choice.TakesAll()) report.bytes_read = reading.crc.bytes + contents.bytes;
+  report.parameters.reserve(contents.values.size());  // mostly one value each
   for (size_t i = 0; i < contents.values.size(); ++i) {
     for (const HeldValue& value : contents.values[i]) {
       AddDigest(opened.tensors[i], value, report);

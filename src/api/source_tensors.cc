@@ -84,8 +84,10 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       opened.tensors, ListTensors(source.tensors(), source.rule(), {indexers, stop, {}}, findings));
-  for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
-  RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
+  if (HasUnmatched(source.rule(), opened.tensors)) {
+    for (const SourceTensor& tensor : opened.tensors) findings.Add(tensor);
+    RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), findings));
+  }
   RESHARD_ASSIGN_OR_RETURN(
       const StrategyFindings of_strategy,
       CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),

@@ -2,22 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
-#include <system_error>
+
+#include "src/base/parse_number.h"
 
 namespace reshard {
 namespace {
-
-std::optional<uint64_t> ParseNumber(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 Result<WorkerShare> Checked(uint64_t index, uint64_t count, const std::string& from) {
   const WorkerShare shard{index, count};
@@ -31,7 +24,7 @@ Result<WorkerShare> Checked(uint64_t index, uint64_t count, const std::string& f
 Result<std::optional<uint64_t>> NumberOf(const Environment& environment, const char* name) {
   const auto text = environment(name);
   if (!text) return std::optional<uint64_t>();
-  const auto number = ParseNumber(*text);
+  const auto number = ParseNumber<uint64_t>(*text);
   if (number) return number;
   return InvalidArgumentError(
       fmt::format("`shard=auto`: {} is {}, not a number; give `shard=i/n`", name, *text));
@@ -156,7 +149,7 @@ bool IsOfAnotherJob(const Environment& environment) {
   const auto step = environment("PMI_JOBID");
   const auto job = environment("SLURM_JOB_ID");
   const size_t dot = step ? step->find('.') : std::string::npos;
-  return job && dot != std::string::npos && ParseNumber(step->substr(0, dot)) &&
+  return job && dot != std::string::npos && ParseNumber<uint64_t>(step->substr(0, dot)) &&
          step->substr(0, dot) != *job;
 }
 

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "reshard/options.h"
 #include "reshard/version.h"
+#include "src/base/parse_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 
@@ -37,14 +36,6 @@ bool TakeLine(std::string_view& text, std::string_view key, std::string& value) 
   value = text.substr(key.size(), end - key.size());
   text.remove_prefix(end + 1);
   return true;
-}
-
-// Returns the number that is all of `text`, or nothing.
-std::optional<uint64_t> ParseNumber(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 std::string_view OrNone(const std::string& digest) { return digest.empty() ? kNone : digest; }
@@ -180,12 +171,12 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   if (!TakeLine(text, kVersionKey, job.tool_version) ||
       !TakeLine(text, kManifestKey, job.manifest_name) || !TakeLine(text, kChecksumKey, checksum) ||
       (checksum != "yes" && checksum != "no") || !IsManifestName(job.manifest_name) ||
-      !TakeLine(text, kWorkersKey, workers) || !ParseNumber(workers) ||
+      !TakeLine(text, kWorkersKey, workers) || !ParseNumber<uint64_t>(workers) ||
       !TakeLine(text, kStrategiesKey, strategies) || !TakeStrategies(strategies, job)) {
     return CorruptError(fmt::format("{}: not written by reshard; remove its folder", Escape(path)));
   }
   job.checksum = checksum == "yes";
-  job.workers = *ParseNumber(workers);
+  job.workers = *ParseNumber<uint64_t>(workers);
   if (job.workers > kMaxWorkers) {
     return CorruptError(fmt::format("{}: expected at most {} shards, found {}; remove its folder",
                                     Escape(path), kMaxWorkers, job.workers));
@@ -232,7 +223,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
     const size_t blank = taken ? target.find(' ') : std::string::npos;
     const auto size = blank == std::string::npos
                           ? std::nullopt
-                          : ParseNumber(std::string_view{target}.substr(0, blank));
+                          : ParseNumber<uint64_t>(std::string_view{target}.substr(0, blank));
     if (!size || !CheckTargetPath(target.substr(blank + 1)).ok()) {
       return CorruptError(
           fmt::format("{}: expected \"target SIZE PATH\", found {}; remove its folder",

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/parse_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/rank_pattern.h"
@@ -21,7 +22,7 @@ namespace {
 std::optional<int64_t> RankOf(std::string_view folder) {
   constexpr std::string_view kPrefix = "rank_";
   if (!folder.starts_with(kPrefix)) return std::nullopt;
-  return ParseNumber(folder.substr(kPrefix.size()));
+  return ParseNumber<int64_t>(folder.substr(kPrefix.size()));
 }
 
 // Says what could be meant by a folder without rank folders.
@@ -249,10 +250,14 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   const std::string wanted = found.files.empty()
                                  ? fmt::format("{0}.ckpt or {0}.safetensors", stem)
                                  : stem.append(CheckpointExtension(found.files.front().path));
-  const std::string_view places = IsRankPattern(source) ? "places of the pattern" : "rank folders";
+  const auto places = [&](uint64_t count) {
+    const std::string_view plural = count == 1 ? "" : "s";
+    return IsRankPattern(source) ? fmt::format("{} place{} of the pattern", count, plural)
+                                 : fmt::format("{} rank folder{}", count, plural);
+  };
   if (found.files.empty()) {
-    return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {} {}: {}{}",
-                                     NameOfSource(source), wanted, empty.count(), places,
+    return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {}: {}{}",
+                                     NameOfSource(source), wanted, places(empty.count()),
                                      empty.ToWords("rank"),
                                      suffix.empty() ? "" : "; " + GreatestCommonStep(ranks)));
   }
@@ -261,15 +266,15 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
   if (empty.count() > 0) {
     found.warnings.push_back(
         {WarningCode::kEmptyRankFolders,
-         fmt::format("{}: no checkpoint ({}) in {} of {} {}: {}", NameOfSource(source), wanted,
-                     empty.count(), ranks.size(), places, empty.ToWords("rank"))});
+         fmt::format("{}: no checkpoint ({}) in {} of {}: {}", NameOfSource(source), wanted,
+                     empty.count(), places(ranks.size()), empty.ToWords("rank"))});
   }
   if (other.count() > 0) {
     found.warnings.push_back(
         {WarningCode::kOtherChoice,
          fmt::format("{}: MindSpore sorts by name, not by epoch and step, and would take other "
-                     "files in {} of {} {}: {}",
-                     NameOfSource(source), other.count(), ranks.size(), places, other.Joined())});
+                     "files in {} of {}: {}",
+                     NameOfSource(source), other.count(), places(ranks.size()), other.Joined())});
   }
   return found;
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "src/base/parse_number.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/paths.h"
@@ -60,7 +60,7 @@ std::optional<std::string_view> MatchRank(std::string_view pattern, std::string_
   if (name.size() <= literal || (name.size() - literal) % places != 0) return std::nullopt;
   const std::string_view digits =
       name.substr(pattern.find(kRankPlaceholder), (name.size() - literal) / places);
-  if (!ParseNumber(digits) || WithRank(pattern, digits) != name) return std::nullopt;
+  if (!ParseNumber<int64_t>(digits) || WithRank(pattern, digits) != name) return std::nullopt;
   return digits;
 }
 
@@ -95,7 +95,8 @@ Result<PatternPaths> MatchPattern(const std::string& pattern) {
     const std::string path = parts.rest.empty()
                                  ? entry.name
                                  : fmt::format("{}/{}", entry.name, WithRank(parts.rest, *digits));
-    const auto [place, added] = found.paths.emplace(ParseNumber(*digits).value_or(0), path);
+    const auto [place, added] =
+        found.paths.emplace(ParseNumber<int64_t>(*digits).value_or(0), path);
     if (!added) {
       return MismatchError(fmt::format("{}: {} and {} both name rank {}; remove one of them",
                                        Escape(pattern), Escape(place->second), Escape(path),
@@ -126,16 +127,6 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
 
 }  // namespace
 
-std::optional<int64_t> ParseNumber(std::string_view digits) {
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  int64_t number = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
-}
-
 std::string_view CheckpointExtension(std::string_view name) {
   for (const std::string_view extension : {kMindSporeExtension, kSafetensorsExtension}) {
     if (name.ends_with(extension)) return extension;
@@ -153,8 +144,8 @@ std::optional<TrainingStep> StepOf(std::string_view stem) {
   if (underscore == std::string_view::npos) return std::nullopt;
   const size_t dash = stem.rfind('-', underscore);
   if (dash == std::string_view::npos) return std::nullopt;
-  const auto epoch = ParseNumber(stem.substr(dash + 1, underscore - dash - 1));
-  const auto step = ParseNumber(stem.substr(underscore + 1));
+  const auto epoch = ParseNumber<int64_t>(stem.substr(dash + 1, underscore - dash - 1));
+  const auto step = ParseNumber<int64_t>(stem.substr(underscore + 1));
   if (!epoch || !step) return std::nullopt;
   return TrainingStep{*epoch, *step};
 }

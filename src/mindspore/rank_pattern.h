@@ -42,9 +42,6 @@ struct RankListing {
                              // that do not count here; empty where there is no such folder
 };
 
-// Returns the number that decimal digits, and nothing else, spell, if it fits 63 bits.
-std::optional<int64_t> ParseNumber(std::string_view digits);
-
 // Returns `name` without the extension, where it has it.
 std::string_view Stem(std::string_view name);
 

@@ -27,15 +27,20 @@ using StageSet = std::set<int64_t>;
 // Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
 // one of the rule's, ought to cut it.
 bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
-                 const PlanFindings::Parameter& parameter) {
-  if (parameter.kind != ArrayKind::kTensor || strategy.Contains(parameter.source_name) ||
-      ElementCount(parameter.full_shape).value_or(0) <= 1) {
+                 std::string_view source_name, ArrayKind kind, const Shape& full_shape) {
+  if (kind != ArrayKind::kTensor || strategy.Contains(source_name) ||
+      ElementCount(full_shape).value_or(0) <= 1) {
     return false;
   }
   // Of one device there is nothing to cut, unless the other strategy has the name and cuts it.
   return strategy.devices_per_stage() > 1 ||
-         (rule.Unmatched(parameter.source_name) &&
+         (rule.Unmatched(source_name) &&
           std::max(rule.source_devices(), rule.target_devices()) > 1);
+}
+
+bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
+                 const PlanFindings::Parameter& parameter) {
+  return IsUnmatched(rule, strategy, parameter.source_name, parameter.kind, parameter.full_shape);
 }
 
 Views UnmatchedOf(const ConversionRule& rule, const CheckedStrategy& strategy,
@@ -276,6 +281,18 @@ Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
   if (status.ok()) status = CheckUnmatchedBytes(rule, ranks, findings, bytes);
   if (status.ok() || way_out.empty()) return status;
   return MismatchError(fmt::format("{}; {}", status.message(), way_out));
+}
+
+bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors) {
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+    if (strategy == nullptr) continue;
+    if (std::any_of(tensors.begin(), tensors.end(), [&](const SourceTensor& tensor) {
+          return IsUnmatched(rule, *strategy, tensor.name, tensor.kind, tensor.full_shape);
+        })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings) {

@@ -13,6 +13,7 @@
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/plan/plan_findings.h"
+#include "src/source/placement.h"
 
 namespace reshard {
 
@@ -28,7 +29,11 @@ inline constexpr std::string_view kUnmatchedAllowed =
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
                   const PlanFindings& findings, uint64_t bytes, std::string_view way_out);
 
-// As above, where each parameter of a checkpoint that is only read has been noted once, in full.
+// Whether there is a tensor that is unmatched: where none is, CheckNames finds nothing.
+bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors);
+
+// As CheckNames, where each parameter of a checkpoint that is only read has been noted once, in
+// full.
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings);
 
 }  // namespace reshard

@@ -242,9 +242,9 @@ Result<std::optional<SourceTensor>> Source::FindReplica(std::string_view name,
   return parts > 1 ? found : none;
 }
 
-Result<SourceTensor> Source::DescribeFull(std::string_view name) const {
+Result<SourceTensor> Source::DescribeFull(std::string_view name, size_t& next) const {
   if (placement_.Places(name)) {
-    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, Describe(name, 0));
+    RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, Describe(name, 0, next));
     if (tensor.kind == ArrayKind::kTensor) return tensor;
   }
   return FindWhole(name, placement_.Stages(), 0);

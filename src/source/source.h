@@ -97,7 +97,12 @@ class Source {
                                  int64_t near) const;
   // Returns the tensor `name` as a target without layouts gets it: where it is placed, as Describe,
   // else as it stands in the file of the lowest rank. Errors: as theirs.
-  Result<SourceTensor> DescribeFull(std::string_view name) const;
+  Result<SourceTensor> DescribeFull(std::string_view name) const {
+    size_t next = 0;
+    return DescribeFull(name, next);
+  }
+  // As above, for one who asks in the order of a file, with FileTable::Find's `next`.
+  Result<SourceTensor> DescribeFull(std::string_view name, size_t& next) const;
   // Returns pieces that together hold `box`, each element once, near `near` if it can be. Of what
   // stands as it is the one piece that it is. Errors: kMismatch when arrays disagree in dtype or
   // shape, or when no file holds a part (names the ranks that would).

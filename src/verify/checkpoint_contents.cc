@@ -420,9 +420,11 @@ Result<std::vector<SourceTensor>> ListTensors(const Source& source, const Conver
   target.IndexSources(0, Indexers(work.workers), work.stop);
   RESHARD_ASSIGN_OR_RETURN(const MindSporeTarget::Selection selection, target.Select(0, findings));
   std::vector<SourceTensor> tensors;
+  tensors.reserve(selection.converted.size() + selection.copied.size());
+  size_t next = 0;
   for (const auto* names : {&selection.converted, &selection.copied}) {
     for (const std::string& name : *names) {
-      RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source.DescribeFull(name));
+      RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, source.DescribeFull(name, next));
       tensors.push_back(std::move(tensor));
     }
   }
