@@ -139,8 +139,8 @@ class MindSporeTarget final : public Target {
 
   // Returns the target stage of a rank. Errors: those of RankLists::Make.
   Result<Stage*> FindStage(int64_t rank) const;
-  // Returns the files that were never opened of those that `ranks` need: the first one, and of no
-  // more than `enough` ranks as many others as it takes to be as many files.
+  // Returns the files that were never opened of those that the first of `ranks` needs, and as long
+  // as they are fewer than `enough`, of those of the next ones, up to as many ranks.
   std::vector<RankLists::Source> NewSources(std::span<const int64_t> ranks, size_t enough) const;
   // Returns the table of each source stage (Source::TableIdOf), which all files that the rank
   // needs of that stage have in common; nothing where some do not or are not there.
