@@ -190,10 +190,13 @@ void MindSporeTarget::IndexSources(std::span<const int64_t> ranks, const Indexer
   const std::span<const RankLists::Source> all = sources;
   const size_t first = std::min(all.size(), indexers.workers);
   index(all.first(first), indexers.workers);
-  // These tell whether the others are waited for.
-  const auto known = source().TableOf(all.front().stage, all.front().local);
-  const bool waits = known.ok() && *known && (*known)->IsWaitedFor();
-  if (waits && indexers.waiting > indexers.workers) {
+  // These tell whether the others are waited for; one that could not be read tells nothing.
+  const auto are_waited_for = [&](const RankLists::Source& file) {
+    if (source().HasNewFile(file.stage, file.local)) return false;
+    const auto known = source().TableOf(file.stage, file.local);
+    return known.ok() && (*known)->IsWaitedFor();
+  };
+  if (indexers.waiting > indexers.workers && are_waited_for(all.front())) {
     index(NewSources(ranks, indexers.waiting), indexers.waiting);
   } else {
     index(all.subspan(first), indexers.workers);
