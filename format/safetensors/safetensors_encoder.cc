@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "format/safetensors/safetensors_types.h"
-#include "src/base/append_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 

@@ -1,12 +1,15 @@
-// Numbers as text, for what is written once for each of very many parameters: without the machinery
-// of a format string. Pure functions.
-#ifndef RESHARD_SRC_BASE_APPEND_NUMBER_H_
-#define RESHARD_SRC_BASE_APPEND_NUMBER_H_
+// Numbers as text, and out of it: for what is written once for each of very many parameters,
+// without the machinery of a format string. Pure functions.
+#ifndef RESHARD_SRC_BASE_NUMBER_TEXT_H_
+#define RESHARD_SRC_BASE_NUMBER_TEXT_H_
 
 #include <charconv>
 #include <concepts>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace reshard {
@@ -27,6 +30,16 @@ void AppendNumbers(std::string& out, const std::vector<Number>& numbers) {
   }
 }
 
+// Returns the number that decimal digits, and nothing else, spell, if `Number` can hold it.
+template <std::integral Number>
+std::optional<Number> ParseNumber(std::string_view digits) {
+  Number number = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, number);
+  if (digits.starts_with('-') || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
 }  // namespace reshard
 
-#endif  // RESHARD_SRC_BASE_APPEND_NUMBER_H_
+#endif  // RESHARD_SRC_BASE_NUMBER_TEXT_H_

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "src/base/parse_number.h"
+#include "src/base/number_text.h"
 
 namespace reshard {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "format/container/container.h"
-#include "src/base/append_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"

@@ -10,7 +10,7 @@
 
 #include "reshard/options.h"
 #include "reshard/version.h"
-#include "src/base/parse_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 

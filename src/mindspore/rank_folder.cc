@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/base/parse_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/rank_pattern.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "src/base/parse_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/paths.h"

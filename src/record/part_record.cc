@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "src/base/append_number.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/record_fields.h"
