@@ -87,6 +87,9 @@ struct ReplicaReport {
 struct ReplicaSample {
   uint64_t parameters = 0;    // sampled, in each stage
   uint64_t comparisons = 0;   // of a rank's part of a parameter with a replica of it
+  // Of these, parts of matrices that are equal and not one value throughout: evidence for the
+  // strategy. Without any it is unconfirmed.
+  uint64_t confirming = 0;
   uint64_t files = 0;         // sampled
   uint64_t files_opened = 0;  // of these, only for the sample
   uint64_t reads = 0;

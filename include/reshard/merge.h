@@ -42,6 +42,7 @@ struct MergeOptions {
   uint64_t memory_limit = 0;
   std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
   bool force = false;                             // replace `output`
+  bool partial = false;                           // as CheckChoice::partial
   RunOptions run;
 };
 

@@ -236,8 +236,8 @@ struct Selection {
   std::vector<std::string> exclude = {};
   Renames renames = {};              // from names in the source to the target's
   std::vector<CastRule> casts = {};  // the first whose pattern matches counts
-  // No value: as kCopy, but the call fails if names show that a strategy belongs to other files:
-  // they differ by a prefix, or it has no layout for over half of the bytes.
+  // No value: as kCopy, but the call fails if a strategy belongs to other files: names differ by one
+  // substitution, or ten matrices that it has no layout for differ between ranks.
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
@@ -255,6 +255,9 @@ struct CheckChoice {
   // A file of full tensors of the same model. Each written parameter has to have the same dtype and
   // full shape there. Empty: not checked.
   std::string reference = {};
+  // Take files that state that they are some of several, `-00001-of-00002` or a shard by
+  // DCP_SHARDING_INFO, without the others.
+  bool partial = false;
 };
 
 // How a call runs.

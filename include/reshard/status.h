@@ -99,6 +99,7 @@ enum class WarningCode {
   kWaiting = 29,             // for another process
   kKeyNotUsed = 30,          // a key was given, but a file is not encrypted
   kValuesLost = 31,          // casts made finite values infinite or NaN
+  kCountersDiffer = 32,      // ranks disagree in a step counter or a learning rate
 };
 
 // Returns the code's name in words, such as "missing ranks".

@@ -103,6 +103,8 @@ std::string_view v0_1::WarningCodeName(WarningCode code) {
       return "other conversion";
     case WarningCode::kWaiting:
       return "waiting";
+    case WarningCode::kCountersDiffer:
+      return "counters differ";
     case WarningCode::kValuesLost:
       return "values lost";
     case WarningCode::kKeyNotUsed:
