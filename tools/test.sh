@@ -39,12 +39,14 @@ longest_comparison=20m
 if [[ $mode == --complete ]]; then
   long_suites=complete
   random_cases=1000
+  honest_cases=2000
   format_cases=1000
   layout_pairs=1000
   longest_comparison=60m
 else
   long_suites=sample
   random_cases=120
+  honest_cases=300
   format_cases=200
   layout_pairs=100
 fi
@@ -272,7 +274,7 @@ run_all() {
     run_comparison newest build/venv-newest/bin/python tests/differential/clients.py build/formats
     rm -rf build/formats
     run_comparison sampled build/venv/bin/python tests/differential/sampled_test.py \
-      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$honest_cases"
     run_comparison merges build/venv/bin/python tests/differential/merges.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_comparison casts build/venv/bin/python tests/differential/casts.py \

@@ -6,7 +6,7 @@ import random
 import mindspore_side
 from cases import DTYPES
 from comparison import PREFIX, Comparison
-from layouts import shard
+from layouts import box, shard
 from writers import huggingface_folder, read_safetensors, write_safetensors
 
 import numpy as np
@@ -303,9 +303,7 @@ class FormatComparison(Comparison):
         # A shard that is copied as it stands is one certain rank's.
         if self.case.target and name not in self.case.target.names():
             return None
-        full = self.case.full[name]
-        places = np.arange(full.size).reshape(full.shape)
-        return shard(places, layout, rank % self.case.source.devices).tobytes()
+        return box(layout, rank % self.case.source.devices)
 
     def _without_redundancy(self):
         """One rank, at random, keeps each group of equal shards."""

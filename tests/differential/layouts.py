@@ -1,5 +1,6 @@
 """Layouts: what a rank holds of a full tensor, and random ones."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -88,20 +89,38 @@ def _opt_index(layout, rank, coordinates):
     return index
 
 
+@functools.lru_cache(maxsize=4096)
+def box(layout, rank):
+    """Returns, for each dimension, which of how many parts a local rank holds:
+    the same for all ranks that hold the same."""
+    coordinates = np.unravel_index(rank, layout.dev_matrix)
+    out = []
+    for axes in layout.axes():
+        index, parts = 0, 1
+        for axis in axes:
+            size = layout.dev_matrix[axis]
+            index, parts = index * size + int(coordinates[axis]), parts * size
+        out.append((index, parts))
+    if out:
+        index, parts = out[0]
+        more = layout.opt_parts()
+        out[0] = (index * more + _opt_index(layout, rank, coordinates),
+                  parts * more)
+    return tuple(out)
+
+
 def shard(tensor, layout, rank):
     """Returns the part of a full tensor that a local rank holds."""
     if tensor.ndim == 0:
         return tensor
-    coordinates = np.unravel_index(rank, layout.dev_matrix)
-    for dimension, axes in enumerate(layout.axes()):
-        for axis in axes:
-            parts = np.split(tensor, layout.dev_matrix[axis], axis=dimension)
-            tensor = parts[coordinates[axis]]
-    rows = np.split(tensor, layout.opt_parts(), axis=0)
-    return rows[_opt_index(layout, rank, coordinates)]
+    slices = []
+    for size, (index, parts) in zip(tensor.shape, box(layout, rank)):
+        assert size % parts == 0, (tensor.shape, layout)
+        slices.append(slice(size // parts * index, size // parts * (index + 1)))
+    return tensor[tuple(slices)]
 
 
-def _device_matrix(rng, devices):
+def device_matrix(rng, devices):
     """Returns a random ordered factorization, now and then with ones in it."""
     factors = []
     for prime in (2, 3, 5, 7):
@@ -140,7 +159,7 @@ def _mindspore_errs(layout):
             and split != sorted(split))
 
 
-def _with_opt_shards(rng, layout):
+def with_opt_shards(rng, layout):
     """Returns the layout with optimizer shards, or as it is if none fit."""
     free = layout.free_axes()
     if not free or not layout.tensor_map or _mindspore_errs(layout):
@@ -164,14 +183,14 @@ def _with_opt_shards(rng, layout):
 def random_layout(rng, devices, dimensions, flat_only):
     """Returns a layout that MindSpore converts from and to rightly."""
     if dimensions == 0:
-        return Layout(_device_matrix(rng, devices), ())
-    dev_matrix = _device_matrix(rng, devices)
+        return Layout(device_matrix(rng, devices), ())
+    dev_matrix = device_matrix(rng, devices)
     # MindSpore has no nested map for one dimension.
     nested = dimensions > 1 and not flat_only and rng.random() < 0.35
     layout = Layout(dev_matrix,
                     _tensor_map(rng, dev_matrix, dimensions, nested))
     if rng.random() < 0.4:
-        return _with_opt_shards(rng, layout)
+        return with_opt_shards(rng, layout)
     if rng.random() < 0.1:
         # A size without a step, or a step without a size, shards nothing.
         step, size = rng.choice(((0, 1), (1, 0), (2, 0)))

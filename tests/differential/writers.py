@@ -47,22 +47,30 @@ def checkpoint_value(name, dtype, dims, content):
     return _block(1, _block(1, name.encode()), tensor)
 
 
-def write_checkpoint(path, rows, limit=VALUE_LIMIT, crc=False):
-    """Writes rows of (name, dtype, dims, content bytes).
+def checkpoint_bytes(rows, limit=VALUE_LIMIT, crc=False):
+    """Returns the file of rows of (name, dtype, dims, content bytes).
 
     limit: the bytes of content from which a Value is cut; crc: adds the
     trailer that MindSpore writes with crc_check.
     """
+    values = [checkpoint_value(name, dtype, dims, content[begin:begin + limit])
+              for name, dtype, dims, content in rows
+              for begin in range(0, max(len(content), 1), limit)]
+    data = b"".join(values)
+    if crc:
+        data += b"crc_num" + zlib.crc32(data).to_bytes(10, "big")
+    return data
+
+
+def write_checkpoint(path, rows, limit=VALUE_LIMIT, crc=False):
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = 0
     with open(path, "wb") as file:
-        for name, dtype, dims, content in rows:
-            view = memoryview(content)
-            for begin in range(0, len(view), limit):
-                part = view[begin:begin + limit]
-                value = checkpoint_value(name, dtype, dims, part)
-                file.write(value)
-                digest = zlib.crc32(value, digest)
+        for row in rows:
+            # One at a time: some are larger than memory holds twice.
+            data = checkpoint_bytes([row], limit)
+            file.write(data)
+            digest = zlib.crc32(data, digest)
         if crc:
             file.write(b"crc_num" + digest.to_bytes(10, "big"))
 
@@ -131,6 +139,28 @@ def huggingface_folder(rows, limit):
     text = json.dumps(index, indent=2, sort_keys=True) + "\n"
     files["model.safetensors.index.json"] = text.encode()
     return files
+
+
+def unified_folder(rows, rest, parts):
+    """Returns the files of a unified folder by name: rows in `parts` files,
+    and rows that are in no map."""
+    files, places = {}, {}
+    for number in range(parts):
+        name = f"part{number}.safetensors"
+        files[name] = safetensors_bytes(rows[number::parts], {"format": "ms"})
+        places.update((row[0], name) for row in rows[number::parts])
+    index = {"metadata": {"total_size": sum(len(row[3]) for row in rows)},
+             "weight_map": places}
+    files["param_name_map.json"] = json.dumps(index, indent=4).encode()
+    if rest:
+        files["hyper_param.safetensors"] = safetensors_bytes(
+            rest, {"format": "ms"})
+    return files
+
+
+def group_info(ranks):
+    """Returns a group_info.pb: these ranks hold the same weights."""
+    return _block(2, _block(1, *map(_varint, ranks)))
 
 
 def read_safetensors(path):
