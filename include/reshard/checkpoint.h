@@ -203,6 +203,9 @@ class ShardedCheckpoint {
   // The files that the tensors are read from, by rank; those of a folder of whole tensors are
   // numbered as if they were ranks.
   const std::vector<RankFileSummary>& files() const;
+  // Whether threads of its own may be reading ahead, which files on servers have. A process that is
+  // forked has none of them and cannot use the checkpoint.
+  bool HasThreads() const;
 
   // Returns the boxes that the tensor is cut into, in row-major order, with the ranks that hold
   // them. Errors: kNotFound; those of opening a file.

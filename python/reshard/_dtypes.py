@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from . import _modules
+
 _NUMPY = {
     "Int8": "i1",
     "UInt8": "u1",
@@ -40,8 +42,6 @@ def to_numpy(name: str, item_bytes: int) -> np.dtype[Any]:
         return np.dtype(_NUMPY[name])
     if name in _ML_DTYPES:
         # On first use: importing reshard stays quick for those who need none of it.
-        import ml_dtypes
-
-        scalar: Any = getattr(ml_dtypes, _ML_DTYPES[name])
+        scalar: Any = getattr(_modules.load("ml_dtypes"), _ML_DTYPES[name])
         return cast("np.dtype[Any]", np.dtype(scalar))
     return np.dtype(np.uint8) if item_bytes == 1 else np.dtype((np.void, item_bytes))

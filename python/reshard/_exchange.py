@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _dtypes, _errors, _reshard
+from . import _dtypes, _errors, _modules, _reshard
 
 Framework = Literal["numpy", "torch", "mindspore"]
 
@@ -88,7 +88,7 @@ def capsule(
 
 def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
     """A torch.Tensor that has the array, which can be written to, for its memory."""
-    torch: Any = importlib.import_module("torch")
+    torch = _modules.load("torch")
     name = _TORCH.get(dtype_name)
     if name is None:
         return torch.from_numpy(array)
@@ -101,10 +101,10 @@ def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
 
     Nobody else refers to it: Parameters share the memory only of such tensors.
     """
-    mindspore: Any = importlib.import_module("mindspore")
+    mindspore = _modules.load("mindspore")
     if array.size and (dtype_name in _dtypes._NUMPY or dtype_name == "BFloat16"):
         return mindspore.Tensor.from_numpy(array)
-    types: Any = importlib.import_module("mindspore.train.serialization")
+    types = _modules.load("mindspore.train.serialization")
     kind = types.tensor_to_ms_type.get(dtype_name)
     if kind is None:
         raise _errors.UnsupportedError(

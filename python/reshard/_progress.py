@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import time
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
-from . import _errors
+from . import _errors, _modules
 
 # A call that ends sooner draws nothing.
 _BAR_AFTER_SECONDS = 0.5
@@ -83,7 +82,7 @@ class _Notebook:
     def __call__(self, progress: Progress) -> None:
         if progress.elapsed < self._after:
             return
-        display: Any = importlib.import_module("IPython.display")
+        display = _modules.load("IPython.display")
         bar = f'<progress value="{_percent(progress)}" max="100"></progress> {_words(progress)}'
         if self._shown is None:
             self._shown = display.display(display.HTML(bar), display_id=True)

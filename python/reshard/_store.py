@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, cast
@@ -72,9 +71,9 @@ class Store:
         }
         # What is no path is said by encode.
         encode(None if isinstance(self.path, dict) else self.path)
-        given = {name: value for name, value in keywords.items() if value is not None}
+        self._given = {name: value for name, value in keywords.items() if value is not None}
         try:
-            opened = _errors.call(WORDS, _reshard.Store.open_source, given)
+            opened = _errors.call(WORDS, _reshard.Store.open_source, self._given)
         except _errors.MismatchError as error:
             there = [] if self.strategy else _strategies_at(self.path)
             if not there:
@@ -87,7 +86,6 @@ class Store:
         self.step = opened.step()
         self._strategy: Strategy | None = None  # read when it is asked for
         self._maps: dict[int, NDArray[Any]] = {}
-        self._lock = threading.Lock()
 
     @property
     def closed(self) -> bool:
@@ -97,6 +95,12 @@ class Store:
         store = self._opened
         if store is None:
             raise ValueError("checkpoint is closed")
+        return self._again() if store.is_lost() else store
+
+    def _again(self) -> _reshard.Store:
+        """Opens the files anew: threads of the parent process were reading when it forked."""
+        store = _errors.call(WORDS, _reshard.Store.open_source, self._given)
+        self._opened = store
         return store
 
     def map(self, rank: int, private: bool) -> NDArray[Any]:
@@ -105,12 +109,11 @@ class Store:
         store = self.opened()
         if private:
             return _errors.call(WORDS, store.map, rank, True)
-        with self._lock:
-            mapped = self._maps.get(rank)
-            if mapped is None:
-                mapped = _errors.call(WORDS, store.map, rank, False)
-                self._maps[rank] = mapped
-            return mapped
+        # Without a lock, which a child could find held. Of two maps one is kept.
+        mapped = self._maps.get(rank)
+        if mapped is None:
+            mapped = self._maps.setdefault(rank, _errors.call(WORDS, store.map, rank, False))
+        return mapped
 
     def layouts(self) -> Strategy | None:
         if self._strategy is None and self.strategy is not None:
@@ -119,8 +122,7 @@ class Store:
 
     def close(self) -> None:
         self._opened = None
-        with self._lock:
-            self._maps.clear()
+        self._maps.clear()
 
     def stamp(self) -> _Stamp:
         stats = ((path, os.stat(path)) for path in self.files.values())

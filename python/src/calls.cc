@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/keywords.h"
 #include "python/src/module.h"
 #include "python/src/reports.h"
@@ -337,7 +338,11 @@ constexpr Keyword<ReportCall> kReport[] = {
 std::string PageOf(const ReportContent& content, const nb::object& words,
                    std::string_view run = {}) {
   return ReportPage(
-      content, [&](std::string_view message) { return TextOf(words(Text(message))); }, run);
+      content,
+      [&](std::string_view message) {
+        return TextOf(CallPython(words, nb::make_tuple(Text(message))));
+      },
+      run);
 }
 
 nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& watch,
@@ -391,7 +396,7 @@ nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
 // The share that the environment, a mapping, says.
 nb::tuple ShareOf(const nb::object& environment) {
   const WorkerShare share = Take(FindWorkerShare([&](const char* name) {
-    const nb::object value = environment.attr("get")(name);
+    const nb::object value = CallPython(environment.attr("get"), nb::make_tuple(name));
     return value.is_none() ? std::optional<std::string>() : TextOf(value);
   }));
   return nb::make_tuple(share.index, share.count);
@@ -423,7 +428,7 @@ void AddShortCall(nb::module_& module, const char* name, Call call, const Table&
         Options options;
         Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(table)});
         const auto report = [&] {
-          const nb::gil_scoped_release released;
+          const WithoutGil released;
           return Take(call(options));
         }();
         return ReportOf(report);
@@ -435,7 +440,7 @@ std::vector<int64_t> RanksFor(int64_t rank, const nb::bytes& src_strategy,
                               const nb::bytes& dst_strategy) {
   const std::string source = Bytes(src_strategy);
   const std::string target = Bytes(dst_strategy);
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   return Take(SourceRanks(rank, source, target));
 }
 
@@ -444,7 +449,7 @@ std::vector<std::pair<int64_t, std::vector<int64_t>>> RanksForAll(const nb::byte
   const std::string source = Bytes(src_strategy);
   const std::string target = Bytes(dst_strategy);
   std::vector<std::pair<int64_t, std::vector<int64_t>>> all;
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   Check(ForEachSourceRanks(source, target, [&](int64_t rank, const std::vector<int64_t>& ranks) {
     all.emplace_back(rank, ranks);
   }));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/module.h"
 
 namespace nb = nanobind;
@@ -62,9 +63,12 @@ struct Exported {
 
 template <typename Managed>
 void Delete(Managed* managed) {
-  // Consumers call from any thread.
-  const nb::gil_scoped_acquire held;
+  // Consumers call from any thread, also after Python has ended: then the array is nobody's to
+  // free.
+  if (Py_IsInitialized() == 0) return;
+  const PyGILState_STATE state = HoldAtExit(PyGILState_Ensure);
   delete static_cast<Exported<Managed>*>(managed->context);
+  PyGILState_Release(state);
 }
 
 // Of a capsule that nobody took: who takes one renames it.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/keywords.h"
 #include "python/src/module.h"
 #include "python/src/reports.h"
@@ -33,7 +34,7 @@ nb::dict InspectFile(const nb::bytes& path, const Key* key, const nb::object& ta
   const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
   std::optional<Checkpoint> checkpoint;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     checkpoint = Take(Checkpoint::Open(name, decryption));
   }
   return ReportOf(*checkpoint, takes);
@@ -45,7 +46,7 @@ class Folder {
   static Folder Open(const nb::bytes& path, const nb::bytes& suffix) {
     const std::string folder = Bytes(path);
     const std::string ending = Bytes(suffix);
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     return Folder(Take(ListRankFiles(folder, ending)));
   }
 
@@ -65,7 +66,7 @@ class Folder {
     const std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
     std::optional<Checkpoint> checkpoint;
     {
-      const nb::gil_scoped_release released;
+      const WithoutGil released;
       checkpoint = Take(Checkpoint::Open(listed_, place, decryption));
     }
     nb::dict report = ReportOf(*checkpoint, takes);
@@ -83,7 +84,7 @@ nb::dict InspectStrategy(const nb::bytes& path, const nb::object& takes) {
   const std::string name = Bytes(path);
   std::optional<Strategy> strategy;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     strategy = Take(ReadStrategy(name));
   }
   return ReportOf(*strategy, takes);

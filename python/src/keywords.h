@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/module.h"
 #include "reshard/status.h"
 
@@ -23,7 +24,7 @@ namespace reshard::python {
 // A str or an os.PathLike, as bytes.
 inline std::string TextOf(nanobind::handle value) {
   const nanobind::object encode = nanobind::module_::import_("reshard._paths").attr("encode");
-  return Bytes(nanobind::cast<nanobind::bytes>(encode(value)));
+  return Bytes(nanobind::cast<nanobind::bytes>(CallPython(encode, nanobind::make_tuple(value))));
 }
 
 inline void Set(std::string& field, nanobind::handle value) { field = TextOf(value); }
@@ -32,7 +33,8 @@ inline void Set(bool& field, nanobind::handle value) { field = nanobind::cast<bo
 template <std::integral Number>
 void Set(Number& field, nanobind::handle value) {
   if (!nanobind::try_cast(value, field)) {
-    const std::string text = nanobind::repr(value).c_str();
+    const nanobind::object builtin = nanobind::module_::import_("builtins").attr("repr");
+    const std::string text = TextOf(CallPython(builtin, nanobind::make_tuple(value)));
     throw StatusError(InvalidArgumentError("expected a whole number, found " + text));
   }
 }

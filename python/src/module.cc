@@ -1,10 +1,13 @@
 #include "python/src/module.h"
 
 #include <nanobind/nanobind.h>
+#include <pthread.h>
 
 #include <exception>
+#include <new>
 #include <string>
 
+#include "python/src/interpreter.h"
 #include "reshard/status.h"
 #include "reshard/version.h"
 
@@ -25,11 +28,16 @@ void RaiseStatusError(const std::exception_ptr& thrown, void* type) {
 }
 
 void AddModule(nb::module_& module) {
+#ifdef NDEBUG
+  // A daemon thread that is cut off at exit keeps what it was using.
+  nb::set_leak_warnings(false);
+#endif
   module.attr("__version__") = nb::str(kVersion.data(), kVersion.size());
   PyObject* type = PyErr_NewException("reshard._reshard.StatusError", nullptr, nullptr);
   if (type == nullptr) throw nb::python_error();
   module.attr("StatusError") = nb::steal(type);
   nb::register_exception_translator(RaiseStatusError, type);
+  if (pthread_atfork(nullptr, nullptr, [] { ++fork_count; }) != 0) throw std::bad_alloc();
   AddCalls(module);
   AddDlpack(module);
   AddInspection(module);
@@ -40,4 +48,17 @@ void AddModule(nb::module_& module) {
 }  // namespace
 }  // namespace reshard::python
 
+// What nanobind calls PyInit__reshard.
+#define PyInit__reshard InitInMain
 NB_MODULE(_reshard, module) { reshard::python::AddModule(module); }
+#undef PyInit__reshard
+
+extern "C" NB_EXPORT PyObject* PyInit__reshard() {
+  // What the module has is the process's: another interpreter would take it over.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError,
+                    "reshard can be imported in the main interpreter only, not in subinterpreters");
+    return nullptr;
+  }
+  return InitInMain();
+}

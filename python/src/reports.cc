@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/module.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
@@ -533,7 +534,8 @@ nb::object ReportOf(const std::vector<Warning>& warnings) { return Of(warnings);
 nb::dict ReportOf(const Checkpoint& checkpoint, const nb::object& takes) {
   nb::list parameters;
   for (const StoredArray& array : checkpoint.parameters()) {
-    if (nb::cast<bool>(takes(Text(array.name)))) parameters.append(Of(array));
+    if (nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(array.name)))))
+      parameters.append(Of(array));
   }
   return Fields()
       .Add("path", checkpoint.path())
@@ -546,7 +548,8 @@ nb::dict ReportOf(const Checkpoint& checkpoint, const nb::object& takes) {
 nb::dict ReportOf(const Strategy& strategy, const nb::object& takes) {
   nb::list parameters;
   for (const StrategyParameter& parameter : strategy.parameters) {
-    if (nb::cast<bool>(takes(Text(parameter.name)))) parameters.append(Of(parameter));
+    if (nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(parameter.name)))))
+      parameters.append(Of(parameter));
   }
   return Fields()
       .Add("path", strategy.path)

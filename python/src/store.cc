@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/keywords.h"
 #include "python/src/module.h"
 #include "python/src/reports.h"
@@ -54,7 +56,7 @@ class File {
   static File Open(const nb::bytes& path, const nb::bytes& key) {
     const std::string name = Bytes(path);
     std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     return File(std::make_shared<Checkpoint>(Take(Checkpoint::Open(name, decryption))));
   }
 
@@ -124,7 +126,7 @@ class Store {
   static Store OpenSource(const nb::dict& keywords) {
     OpenOptions options;
     Fill<OpenOptions>(options, keywords, {std::span<const Keyword<OpenOptions>>(kOpen)});
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     return Store(Take(ShardedCheckpoint::Open(options, options.io)));
   }
 
@@ -134,14 +136,30 @@ class Store {
     const std::string strategy_path = Bytes(strategy);
     const std::string ending = Bytes(suffix);
     std::shared_ptr<const EncryptionKey> decryption = KeyOf(key);
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     return Store(Take(ShardedCheckpoint::Open(folder, strategy_path, ending, decryption)));
+  }
+
+  Store(Store&&) = default;
+  Store& operator=(Store&&) = delete;
+  ~Store() {
+    // Destroying it would wait for threads that are not in this process.
+    if (opened_ && IsLost()) static_cast<void>(opened_.release());
+  }
+
+  // Whether a thread of the parent process was at it when that forked. The thread is not here, so
+  // locks that it held stay held. Asked before each use.
+  bool IsLost() {
+    if (opened_->forks == fork_count) return false;
+    if (opened_->users != 0 || checkpoint().HasThreads()) return true;
+    opened_->forks = fork_count;
+    return false;
   }
 
   // (name, dtype, bytes of an item, shape, bytes, stage, in_strategy) of each tensor.
   nb::list Tensors() const {
     nb::list tensors;
-    for (const LogicalTensor& tensor : checkpoint_.tensors()) {
+    for (const LogicalTensor& tensor : checkpoint().tensors()) {
       tensors.append(nb::make_tuple(Text(tensor.name), Text(DTypeName(tensor.dtype)),
                                     ItemBytes(tensor.dtype), nb::tuple(nb::cast(tensor.shape)),
                                     tensor.bytes, tensor.stage, tensor.in_strategy));
@@ -152,7 +170,7 @@ class Store {
   // (name, kind, bytes) of each text and MapTensor.
   nb::list Others() const {
     nb::list others;
-    for (const TensorInfo& other : checkpoint_.others()) {
+    for (const TensorInfo& other : checkpoint().others()) {
       others.append(nb::make_tuple(Text(other.name), KindName(other.kind), other.bytes));
     }
     return others;
@@ -162,8 +180,8 @@ class Store {
   nb::list ReadOther(size_t other) const {
     std::vector<StoredPart> found;
     {
-      const nb::gil_scoped_release released;
-      found = Take(checkpoint_.ReadOther(checkpoint_.others().at(other).name));
+      const Use use(*opened_);
+      found = Take(checkpoint().ReadOther(checkpoint().others().at(other).name));
     }
     nb::list parts;
     for (const StoredPart& part : found) {
@@ -173,20 +191,20 @@ class Store {
     return parts;
   }
 
-  nb::object Step() const { return Text(checkpoint_.step()); }
+  nb::object Step() const { return Text(checkpoint().step()); }
 
   nb::list Warnings() const {
     nb::list warnings;
-    for (const Warning& warning : checkpoint_.warnings()) warnings.append(Text(warning.message));
+    for (const Warning& warning : checkpoint().warnings()) warnings.append(Text(warning.message));
     return warnings;
   }
 
-  nb::object WarningsWithCodes() const { return ReportOf(checkpoint_.warnings()); }
+  nb::object WarningsWithCodes() const { return ReportOf(checkpoint().warnings()); }
 
   // (rank, path) of each file.
   nb::list Files() const {
     nb::list files;
-    for (const RankFileSummary& file : checkpoint_.files()) {
+    for (const RankFileSummary& file : checkpoint().files()) {
       const nb::bytes path(file.path.data(), file.path.size());
       files.append(nb::make_tuple(file.rank, path));
     }
@@ -197,8 +215,8 @@ class Store {
   nb::list Shards(size_t tensor) const {
     std::vector<Shard> found;
     {
-      const nb::gil_scoped_release released;
-      found = Take(checkpoint_.Shards(checkpoint_.tensors().at(tensor).name));
+      const Use use(*opened_);
+      found = Take(checkpoint().Shards(checkpoint().tensors().at(tensor).name));
     }
     nb::list shards;
     for (const Shard& shard : found) {
@@ -212,8 +230,8 @@ class Store {
   void Read(size_t tensor, Dims begin, Dims extent, const Destination& out) const {
     const Box box{std::move(begin), std::move(extent)};
     const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(out.data()), out.size());
-    const nb::gil_scoped_release released;
-    Check(checkpoint_.Read(checkpoint_.tensors().at(tensor).name, box, bytes));
+    const Use use(*opened_);
+    Check(checkpoint().Read(checkpoint().tensors().at(tensor).name, box, bytes));
   }
 
   // Each request is (tensor, begin, extent, out). With `watch` None it can be neither watched nor
@@ -224,16 +242,17 @@ class Store {
     for (const nb::handle request : requests) {
       const Destination& out = destinations.emplace_back(nb::cast<Destination>(request[3]));
       const auto tensor = nb::cast<size_t>(request[0]);
-      reads.push_back({checkpoint_.tensors().at(tensor).name,
+      reads.push_back({checkpoint().tensors().at(tensor).name,
                        {nb::cast<Dims>(request[1]), nb::cast<Dims>(request[2])},
                        {reinterpret_cast<std::byte*>(out.data()), out.size()}});
     }
     if (watch.is_none()) {
-      const nb::gil_scoped_release released;
-      return Check(checkpoint_.Read(reads, {.jobs = jobs}));
+      const Use use(*opened_);
+      return Check(checkpoint().Read(reads, {.jobs = jobs}));
     }
     RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<bool> {
-      if (const Status status = checkpoint_.Read(reads, run); !status.ok()) return status;
+      const User user(*opened_);
+      if (const Status status = checkpoint().Read(reads, run); !status.ok()) return status;
       return true;
     });
   }
@@ -243,8 +262,8 @@ class Store {
     std::vector<LocatedPart> found;
     {
       const Box box{std::move(begin), std::move(extent)};
-      const nb::gil_scoped_release released;
-      found = Take(checkpoint_.Locate(checkpoint_.tensors().at(tensor).name, box));
+      const Use use(*opened_);
+      found = Take(checkpoint().Locate(checkpoint().tensors().at(tensor).name, box));
     }
     nb::list parts;
     for (const LocatedPart& part : found) {
@@ -263,8 +282,8 @@ class Store {
   nb::object Map(int64_t rank, bool is_private) const {
     MappedFile file;
     {
-      const nb::gil_scoped_release released;
-      file = Take(checkpoint_.Map(rank, is_private ? MapKind::kPrivate : MapKind::kReadOnly));
+      const Use use(*opened_);
+      file = Take(checkpoint().Map(rank, is_private ? MapKind::kPrivate : MapKind::kReadOnly));
     }
     auto owner = std::make_unique<std::shared_ptr<std::byte>>(file.data);
     const nb::capsule capsule(owner.get(), [](void* held) noexcept {
@@ -277,9 +296,38 @@ class Store {
   }
 
  private:
-  explicit Store(ShardedCheckpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
+  struct Opened {
+    ShardedCheckpoint checkpoint;
+    std::atomic<int> users = 0;  // threads that are at it
+    uint64_t forks = fork_count;
+  };
 
-  ShardedCheckpoint checkpoint_;
+  // A thread at the checkpoint.
+  class User {
+   public:
+    explicit User(Opened& opened) : opened_(opened) { ++opened_.users; }
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    ~User() { --opened_.users; }
+
+   private:
+    Opened& opened_;
+  };
+
+  // One that gives up the GIL for that.
+  struct Use {
+    explicit Use(Opened& opened) : user(opened) {}
+
+    const WithoutGil released;
+    const User user;
+  };
+
+  explicit Store(ShardedCheckpoint checkpoint)
+      : opened_(std::make_unique<Opened>(std::move(checkpoint))) {}
+
+  const ShardedCheckpoint& checkpoint() const { return opened_->checkpoint; }
+
+  std::unique_ptr<Opened> opened_;
 };
 
 }  // namespace
@@ -304,6 +352,7 @@ void AddStore(nb::module_& module) {
   nb::class_<Store>(module, "Store")
       .def_static("open", &Store::Open, "path"_a, "strategy"_a, "suffix"_a, "key"_a)
       .def_static("open_source", &Store::OpenSource, "keywords"_a)
+      .def("is_lost", &Store::IsLost)
       .def("tensors", &Store::Tensors)
       .def("others", &Store::Others)
       .def("read_other", &Store::ReadOther, "other"_a)

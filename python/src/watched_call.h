@@ -7,12 +7,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
+#include "python/src/interpreter.h"
 #include "python/src/module.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -22,48 +24,60 @@ namespace reshard::python {
 // Runs `call`, which takes RunOptions, in a thread of its own. The calling thread, which alone
 // touches Python, waits without the GIL. Every 100 ms and at the end it looks for signals and calls
 // `watch(phase, done bytes, total bytes, done files, total files)`. What that or a signal's handler
-// raises stops the call and is raised once it has ended. Called with the GIL held.
+// raises stops the call and is raised once it has ended. If one of them forks, the call goes on in
+// the parent, and in the child it ends with kCancelled. Called with the GIL held.
 template <typename Call>
 auto RunWatched(int jobs, const nanobind::object& watch, const Call& call) {
-  using Outcome = decltype(call(std::declval<const RunOptions&>()));
-  std::mutex mutex;
-  std::condition_variable ended;
-  Progress latest;
-  std::optional<Outcome> outcome;  // guarded by `mutex`, as is `latest`
+  struct Run {
+    std::mutex mutex;
+    std::condition_variable ended;
+    Progress latest;  // guarded by `mutex`, as is `outcome`
+    std::optional<decltype(call(std::declval<const RunOptions&>()))> outcome;
+    std::jthread worker;
+  };
+  const uint64_t forks = fork_count;
+  auto run = std::make_unique<Run>();
   std::exception_ptr raised;
-  {
-    std::jthread worker([&](const std::stop_token& stop) {
-      const RunOptions run{jobs, stop, [&](const Progress& progress) {
-                             const std::lock_guard lock(mutex);
-                             latest = progress;
-                           }};
-      Outcome result = call(run);
-      const std::lock_guard lock(mutex);
-      outcome.emplace(std::move(result));
-      ended.notify_one();
-    });
-    for (bool done = false; !done;) {
-      Progress now;
-      {
-        const nanobind::gil_scoped_release released;
-        std::unique_lock lock(mutex);
-        ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return outcome.has_value(); });
-        done = outcome.has_value();
-        now = latest;
-      }
-      if (raised) continue;
-      try {
-        if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
-        watch(Text(PhaseName(now.phase)), now.done_bytes, now.total_bytes, now.done_files,
-              now.total_files);
-      } catch (...) {
-        raised = std::current_exception();
-        worker.request_stop();
-      }
+  run->worker = std::jthread([&call, jobs, &run = *run](const std::stop_token& stop) {
+    const RunOptions options{jobs, stop, [&run](const Progress& progress) {
+                               const std::lock_guard lock(run.mutex);
+                               run.latest = progress;
+                             }};
+    auto result = call(options);
+    const std::lock_guard lock(run.mutex);
+    run.outcome.emplace(std::move(result));
+    run.ended.notify_one();
+  });
+  for (bool done = false; !done;) {
+    Progress now;
+    {
+      const WithoutGil released;
+      std::unique_lock lock(run->mutex);
+      run->ended.wait_for(lock, std::chrono::milliseconds(100),
+                          [&run] { return run->outcome.has_value(); });
+      done = run->outcome.has_value();
+      now = run->latest;
     }
+    if (raised) continue;
+    try {
+      if (HoldAtExit(PyErr_CheckSignals) != 0) throw nanobind::python_error();
+      CallPython(watch, nanobind::make_tuple(Text(PhaseName(now.phase)), now.done_bytes,
+                                             now.total_bytes, now.done_files, now.total_files));
+    } catch (...) {
+      raised = std::current_exception();
+    }
+    if (fork_count != forks) {
+      // The worker is not in this process. Its locks may be held, so the state is left as it is.
+      static_cast<void>(run.release());
+      if (raised) std::rethrow_exception(raised);
+      throw StatusError(CancelledError(
+          "the process was forked while this call ran; it goes on in the parent, not here"));
+    }
+    if (raised) run->worker.request_stop();
   }
+  run->worker.join();
   if (raised) std::rethrow_exception(raised);
-  return Take(*std::move(outcome));
+  return Take(*std::move(run->outcome));
 }
 
 }  // namespace reshard::python

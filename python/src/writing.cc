@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "python/src/interpreter.h"
 #include "python/src/module.h"
 #include "reshard/checkpoint.h"
 #include "reshard/encryption.h"
@@ -56,7 +57,7 @@ void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors,
     write.shape = nb::cast<Shape>(array[2]);
     write.bytes = std::as_bytes(std::span(bytes.data(), bytes.size()));
   }
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   static_cast<void>(Take(WriteCheckpoint(writes, options)));
 }
 

@@ -483,6 +483,8 @@ std::string ShardedCheckpoint::step() const {
   return step ? fmt::format("{}_{}", step->epoch, step->step) : std::string();
 }
 
+bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasReadFiles(); }
+
 Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::string& suffix) {
   return CatchOutOfMemory([&]() -> Result<RankFiles> {
     RankFiles files;

@@ -33,13 +33,14 @@ ShardGrid::ShardGrid(int64_t devices, std::vector<int64_t> cuts, std::vector<Dig
 ShardGrid ShardGrid::Whole(size_t dims) { return {1, std::vector<int64_t>(dims, 1), {}, 0}; }
 
 SharedGrid WholeGrid(size_t dims) {
-  static const auto kGrids = [] {
+  // Never destroyed: threads may read until the process has ended.
+  static const auto& kGrids = *new std::array<SharedGrid, kMaxDims + 1>([] {
     std::array<SharedGrid, kMaxDims + 1> grids;
     for (size_t d = 0; d < grids.size(); ++d) {
       grids[d] = std::make_shared<const ShardGrid>(ShardGrid::Whole(d));
     }
     return grids;
-  }();
+  }());
   if (dims < kGrids.size()) return kGrids[dims];
   return std::make_shared<const ShardGrid>(ShardGrid::Whole(dims));
 }

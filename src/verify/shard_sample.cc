@@ -79,13 +79,13 @@ void FindEqualRanks(const StageSample& stage, ShardSample& sample) {
         return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
                                             [](const auto* x, const auto* y) { return *x < *y; });
       });
-  static const std::vector<std::string> kNothing;
+  const std::vector<std::string> nothing;
   for (const SampledRank& rank : stage.ranks()) {
     if (!rank.read) continue;
     std::vector<const std::vector<std::string>*> held;
     for (const size_t p : cut) {
       const SampledShard& shard = rank.shards[p];
-      held.push_back(shard.held && !shard.constant && !shard.other_type ? &shard.bytes : &kNothing);
+      held.push_back(shard.held && !shard.constant && !shard.other_type ? &shard.bytes : &nothing);
     }
     const auto [place, is_new] = first.try_emplace(held, &rank);
     if (is_new) continue;

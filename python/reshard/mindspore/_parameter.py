@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import _dtypes, _errors, _exchange
+from .. import _dtypes, _errors, _exchange, _modules
 
 Framework = Literal["auto", "mindspore", "numpy"]
 
@@ -179,9 +179,8 @@ def framework_of(framework: Framework) -> types.ModuleType | None:
     if framework == "numpy":
         return None
     if _exchange.is_installed("mindspore"):
-        import mindspore
-
-        return mindspore  # type: ignore[no-any-return]
+        mindspore: types.ModuleType = _modules.load("mindspore")
+        return mindspore
     if framework == "mindspore":
         raise _errors.UnsupportedError("framework='mindspore': mindspore is not installed")
     return None

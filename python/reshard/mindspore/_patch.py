@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import _errors
+from .. import _errors, _modules
 
 # Without those that callbacks of MindSpore hold and call in threads, and those that ask its
 # communication for the rank: these by name only.
@@ -105,7 +105,7 @@ def patch(*names: str) -> Patched:
 
     if _parameter.framework_of("auto") is None:
         raise _errors.UnsupportedError("patch: mindspore is not installed")
-    spaces = [importlib.import_module(space) for space in _SPACES]
+    spaces = [_modules.load(space) for space in _SPACES]
     for name in names or DEFAULT:
         known = _replaced.setdefault(name, [])
         ours = {id(mine) for _, mine in known}
