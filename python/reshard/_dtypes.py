@@ -32,6 +32,7 @@ _ML_DTYPES = {
     "Float8E5M2": "float8_e5m2",
     "Float8E4M3FNUZ": "float8_e4m3fnuz",
     "Float8E5M2FNUZ": "float8_e5m2fnuz",
+    "Float8E8M0": "float8_e8m0fnu",  # not in all versions
 }
 
 
@@ -42,6 +43,7 @@ def to_numpy(name: str, item_bytes: int) -> np.dtype[Any]:
         return np.dtype(_NUMPY[name])
     if name in _ML_DTYPES:
         # On first use: importing reshard stays quick for those who need none of it.
-        scalar: Any = getattr(_modules.load("ml_dtypes"), _ML_DTYPES[name])
-        return cast("np.dtype[Any]", np.dtype(scalar))
+        scalar: Any = getattr(_modules.load("ml_dtypes"), _ML_DTYPES[name], None)
+        if scalar is not None:
+            return cast("np.dtype[Any]", np.dtype(scalar))
     return np.dtype(np.uint8) if item_bytes == 1 else np.dtype((np.void, item_bytes))

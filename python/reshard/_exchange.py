@@ -23,6 +23,7 @@ _CODES = {
     "Float8E4M3FNUZ": 11,
     "Float8E5M2": 12,
     "Float8E5M2FNUZ": 13,
+    "Float8E8M0": 14,
 }
 # And by NumPy's kinds.
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -33,6 +34,7 @@ _TORCH = {
     "Float8E4M3FNUZ": "float8_e4m3fnuz",
     "Float8E5M2": "float8_e5m2",
     "Float8E5M2FNUZ": "float8_e5m2fnuz",
+    "Float8E8M0": "float8_e8m0fnu",
 }
 
 
@@ -92,8 +94,14 @@ def to_torch(array: NDArray[Any], dtype_name: str) -> Any:
     name = _TORCH.get(dtype_name)
     if name is None:
         return torch.from_numpy(array)
+    kind = getattr(torch, name, None)
+    if kind is None:
+        raise _errors.UnsupportedError(
+            f"{dtype_name}: this torch has no such element type; as a NumPy array it can be read:"
+            " framework='numpy', or t[...]"
+        )
     same_size = np.int16 if array.itemsize == 2 else np.uint8
-    return torch.from_numpy(array.view(same_size)).view(getattr(torch, name))
+    return torch.from_numpy(array.view(same_size)).view(kind)
 
 
 def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
@@ -114,5 +122,5 @@ def to_mindspore(array: NDArray[Any], dtype_name: str) -> Any:
     if array.size == 0:
         zero = mindspore.common.initializer.Zero()
         return mindspore.Tensor(shape=array.shape, dtype=kind, init=zero).init_data()
-    convert = mindspore.common.tensor.Tensor.convert_bytes_to_tensor
-    return convert(array.tobytes(), array.shape, kind)
+    convert = mindspore.Tensor.convert_bytes_to_tensor
+    return mindspore.Tensor(convert(array.tobytes(), array.shape, kind))

@@ -121,11 +121,12 @@ def _of_list(index: Any, axis: int, size: int, stride: int) -> Axis:
         given = np.flatnonzero(given)
     if given.dtype.kind not in "iu":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    given = given.astype(np.int64)  # a type of few bits has no room for the size
     outside = (given < -size) | (given >= size)
     if outside.any():
         first = given[outside][0]
         raise IndexError(f"index {first} is out of bounds for axis {axis} with size {size}")
-    at = np.where(given < 0, given + size, given).astype(np.int64)
+    at = np.where(given < 0, given + size, given)
     if at.size == 0:
         return Axis([Run(0, 0, slice(None), slice(None))], 0)
     order = np.argsort(at, kind="stable")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Union, cast
+from typing import Any, Literal, Union
 
 from numpy.typing import NDArray
 
 from . import _errors, _keys, _reshard
+from ._guards import is_mapping
 from ._inspect import read_strategy
 from ._paths import StrPath, encode
 from ._reports import Strategy
@@ -24,9 +26,11 @@ WORDS = {
     "source.suffix": "suffix",
 }
 
-_Stamp = tuple[tuple[bytes, int, int], ...]
-# What another process opens the same files with.
-Recipe = tuple[Any, Union[str, None], dict[str, Any], _Stamp]
+# (path, bytes, mtime, digest) of each file; a digest is only there where the file is small and all
+# of it was read.
+_Stamp = tuple[tuple[bytes, int, int, bytes], ...]
+# What another process opens the same files with: as `again` takes it.
+Recipe = tuple[Any, Union[str, None], dict[str, Any], _Stamp, bytes]
 
 Source = Union[StrPath, Mapping[int, StrPath]]  # a path, or the file of each rank
 Io = Literal["auto", "map", "pread"]
@@ -85,6 +89,16 @@ class Store:
         self.files = dict(opened.files())
         self.step = opened.step()
         self._strategy: Strategy | None = None  # read when it is asked for
+        # Who changes one of these says by it that the tensors are others.
+        self._described = self._descriptions()
+        # From now on the working folder may be another one.
+        self._weights = [os.path.abspath(path) for path in self.files.values()]
+        self._places: dict[str, Any] = {
+            "path": _absolute(self.path),
+            "strategy": _absolute(self.strategy),
+            "group_info": tuple(map(_absolute, infos)),
+            "key_file": _absolute(self.how["key_file"]),
+        }
         self._maps: dict[int, NDArray[Any]] = {}
 
     @property
@@ -99,7 +113,12 @@ class Store:
 
     def _again(self) -> _reshard.Store:
         """Opens the files anew: threads of the parent process were reading when it forked."""
-        store = _errors.call(WORDS, _reshard.Store.open_source, self._given)
+        names = ("path", "strategy", "group_info")
+        given = {name: value for name, value in self._places.items() if name in names and value}
+        store = _errors.call(WORDS, _reshard.Store.open_source, {**self._given, **given})
+        same = all(_times(path) == (size, mtime) for path, size, mtime in self._described)
+        if not same or store.tensors() != self.tensors:
+            raise _errors.ChangedError(f"{self.path}: other files than when it was opened")
         self._opened = store
         return store
 
@@ -124,23 +143,31 @@ class Store:
         self._opened = None
         self._maps.clear()
 
+    def _descriptions(self) -> list[tuple[bytes, int, int]]:
+        """The files that say which tensors there are and where, strategies, groups and indexes,
+        with their sizes and times."""
+        found = [os.fsencode(info) for info in self.how["group_info"]]
+        if self.strategy is not None:
+            found += _files_of(self.strategy, (b".ckpt", b".json"))
+        elif isinstance(self.path, str) and os.path.isdir(self.path):
+            found += _files_of(self.path, (b".index.json", b"param_name_map.json"))
+        return [(os.path.abspath(path), *_times(path)) for path in found]
+
     def stamp(self) -> _Stamp:
-        stats = ((path, os.stat(path)) for path in self.files.values())
-        return tuple((os.path.abspath(path), s.st_size, s.st_mtime_ns) for path, s in stats)
+        """As the files were when they were opened, as far as that is known."""
+        weights = [(path, *_times(path), b"") for path in self._weights]
+        return (*weights, *((*entry, _digest(entry[0])) for entry in self._described))
+
+    def contents(self) -> bytes:
+        """A digest of what all tensors are."""
+        return hashlib.blake2b(repr(self.tensors).encode("utf-8", "replace")).digest()
 
     def recipe(self) -> Recipe:
         """The arguments with which `again` opens it in another process."""
         self.opened()
-        how = dict(self.how)
-        how["group_info"] = tuple(map(_absolute, self.how["group_info"] or ()))
-        how["key_file"] = _absolute(self.how["key_file"])
-        path: Any = self.path
-        if isinstance(path, dict):
-            files = cast("dict[int, str]", path)
-            path = {rank: os.path.abspath(name) for rank, name in files.items()}
-        else:
-            path = os.path.abspath(path)
-        return path, _absolute(self.strategy), how, self.stamp()
+        how = {**self.how, **{name: self._places[name] for name in ("group_info", "key_file")}}
+        path, strategy = self._places["path"], self._places["strategy"]
+        return path, strategy, how, self.stamp(), self.contents()
 
 
 def _strategies_at(path: str | dict[int, str]) -> list[str]:
@@ -155,7 +182,36 @@ def _strategies_at(path: str | dict[int, str]) -> list[str]:
     ]
 
 
+def _files_of(path: str, ends: tuple[bytes, ...]) -> list[bytes]:
+    """The file at `path`, or those in the folder there whose names end so."""
+    name = os.fsencode(path)
+    if not os.path.isdir(name):
+        return [name]
+    return [os.path.join(name, each) for each in sorted(os.listdir(name)) if each.endswith(ends)]
+
+
+def _times(path: bytes) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def _digest(path: bytes) -> bytes:
+    """Of a file that is rewritten within a tick of the clock: its times do not tell."""
+    with open(path, "rb") as file:
+        return hashlib.blake2b(file.read(), digest_size=16).digest()
+
+
+def _is_as_stamped(entry: tuple[bytes, int, int, bytes]) -> bool:
+    path, size, mtime, digest = entry
+    try:
+        return _times(path) == (size, mtime) and (not digest or _digest(path) == digest)
+    except OSError:
+        return False
+
+
 def _absolute(path: Any) -> Any:
+    if is_mapping(path):
+        return {rank: os.path.abspath(name) for rank, name in path.items()}
     return None if path is None else os.path.abspath(path)
 
 
@@ -163,13 +219,22 @@ def _absolute(path: Any) -> Any:
 _reopened: weakref.WeakValueDictionary[tuple[Any, ...], Store] = weakref.WeakValueDictionary()
 
 
-def again(path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp) -> Store:
+def again(
+    path: Any, strategy: str | None, how: dict[str, Any], stamp: _Stamp, contents: bytes
+) -> Store:
     """Opens what `recipe` says, once in a process; ChangedError if the files are others."""
-    key = (repr(path), strategy, tuple(how.values()), stamp)
+    key = (repr(path), strategy, tuple(how.values()), stamp, contents)
     store = _reopened.get(key)
     if store is None or store.closed:
+        for entry in stamp:
+            if not _is_as_stamped(entry):
+                raise changed(path, f"{os.fsdecode(entry[0])} is another file")
         store = Store(path, strategy, **how)
-        if store.stamp() != stamp:
-            raise _errors.ChangedError(f"{path}: other files than when the checkpoint was pickled")
+        if store.stamp() != stamp or store.contents() != contents:
+            raise changed(path, "it has other files or tensors")
         _reopened[key] = store
     return store
+
+
+def changed(path: Any, how: str) -> _errors.ChangedError:
+    return _errors.ChangedError(f"{path}: {how} than when it was pickled; open it anew")

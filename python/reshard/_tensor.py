@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -14,7 +16,7 @@ from . import _dtypes, _errors, _exchange, _index, _jobs, _memory
 from ._inspect import read_strategy
 from ._paths import StrPath
 from ._reports import Layout, Strategy
-from ._store import WORDS, Recipe, Store, again
+from ._store import WORDS, Recipe, Store, again, changed
 
 _Box = tuple[tuple[int, ...], tuple[int, ...]]  # offsets, sizes
 Request = tuple[int, list[int], list[int], NDArray[Any]]
@@ -142,6 +144,7 @@ class Tensor:
     def shard(self, i: int, n: int, axis: int = 0) -> Tensor:
         """Returns part `i` of `n` equal ones along an axis, as a tensor that is read when it is
         indexed."""
+        i, n, axis = map(operator.index, (i, n, axis))  # NumPy's integers of few bits overflow
         if not -self.ndim <= axis < self.ndim:
             raise _errors.InvalidArgumentError(
                 f"{self.name!r}: axis: expected one of {self.ndim}, found {axis}"
@@ -172,6 +175,7 @@ class Tensor:
         if self._is_slice:
             raise _errors.InvalidArgumentError(f"{self.name!r}: it is a slice of the tensor already")
         read = strategy if isinstance(strategy, Strategy) else read_strategy(strategy)
+        rank = operator.index(rank)
         stage, local = divmod(rank, read.devices_per_stage)
         if not 0 <= stage < read.stages:
             raise _errors.InvalidArgumentError(
@@ -398,7 +402,16 @@ class Tensor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         box = (self.offsets, self.shape) if self._is_slice else None
-        return _tensor_again, (self._store.recipe(), self._number, box)
+        recipe = self._store.recipe()
+        return _tensor_again, (recipe, self._number, box, self._described(), self._places())
+
+    def _described(self) -> tuple[str, str, tuple[int, ...]]:
+        return self.name, self.dtype_name, self.full_shape
+
+    def _places(self) -> bytes:
+        """A digest of where its bytes are, but for the names of files."""
+        pieces = [(p.offsets, p.sizes, p.rank, p.content) for p in self.locate()]
+        return hashlib.blake2b(repr(pieces).encode(), digest_size=16).digest()
 
     def __repr__(self) -> str:
         closed = self._store.closed
@@ -425,5 +438,14 @@ def _batches(blocks: list[_index.Block], item_bytes: int) -> Iterator[list[_inde
         yield some
 
 
-def _tensor_again(recipe: Recipe, number: int, box: _Box | None) -> Tensor:
-    return Tensor(again(*recipe), number, box)
+def _tensor_again(
+    recipe: Recipe,
+    number: int,
+    box: _Box | None,
+    described: tuple[str, str, tuple[int, ...]],
+    places: bytes,
+) -> Tensor:
+    tensor = Tensor(again(*recipe), number, box)
+    if tensor._described() != described or tensor._places() != places:
+        raise changed(recipe[0], f"{described[0]!r} is another tensor")
+    return tensor

@@ -28,6 +28,8 @@ TYPES = {
     "Float8E4M3FN": (10, ml_dtypes.float8_e4m3fn),
     "Float8E5M2": (12, ml_dtypes.float8_e5m2),
 }
+if hasattr(ml_dtypes, "float8_e8m0fnu"):
+    TYPES["Float8E8M0"] = (14, ml_dtypes.float8_e8m0fnu)
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +126,12 @@ def test_numpy_takes_a_capsule(typed):
     tensor = reshard.open(typed)["Float32"]
     array = np.from_dlpack(tensor)
     assert array.dtype == np.float32 and array.tobytes() == tensor[...].tobytes()
+
+
+@pytest.mark.parametrize("name", ("BFloat16", "Float8E4M3FN"))
+def test_numpy_has_no_such_type_for_a_capsule(typed, name):
+    with pytest.raises((RuntimeError, BufferError), match="dtype"):
+        np.from_dlpack(reshard.open(typed)[name])
 
 
 @pytest.mark.parametrize("keywords", [{"copy": False}, {"stream": 1}, {"dl_device": (2, 0)}])

@@ -67,6 +67,7 @@ def test_a_program_ends_while_a_thread_is_at_a_call(work, folder, tmp_path):
         full = reshard.open('whole/rank_0/checkpoint_0.ckpt')
         numbers = itertools.count()
         begun = threading.Semaphore(0)
+        ending = []  # what threads raise from then on is Python's, which takes no work any more
         name = 'lm_head.weight'
 
         def target():
@@ -83,12 +84,14 @@ def test_a_program_ends_while_a_thread_is_at_a_call(work, folder, tmp_path):
                     {AT_WORK[work]}
                     begun.release()
             except BaseException:
-                traceback.print_exc()
-                os._exit(1)
+                if not ending:
+                    traceback.print_exc()
+                    os._exit(1)
 
         for _ in range(3):
             threading.Thread(target=run, daemon=True).start()
         begun.acquire()
+        ending.append(True)
         sys.exit(7)
     """
     for _ in range(3):
@@ -160,13 +163,18 @@ def test_a_child_reads_what_threads_were_reading_when_it_was_forked(kind, folder
     checkpoint = reshard.open(**OPENED[kind])
     names = list(checkpoint)[:10]
     expected = {name: checkpoint[name][...].tobytes() for name in names}
-    pieces = checkpoint[names[0]].locate()
+
+    def located():
+        pieces = checkpoint[names[0]].locate()
+        return [piece._replace(path=os.path.abspath(piece.path)) for piece in pieces]
+
+    pieces = located()
 
     def child():
         for name in names:
             assert checkpoint[name][...].tobytes() == expected[name]
         assert set(checkpoint.read(names)) == set(names)
-        assert checkpoint[names[0]].locate() == pieces
+        assert located() == pieces
         # One of its own, read by threads.
         again = reshard.open(**OPENED[kind])
         assert set(again.read(jobs=2)) == set(checkpoint)

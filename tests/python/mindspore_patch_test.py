@@ -92,6 +92,18 @@ assert mindspore.train.build_searched_strategy(None) == "the other of MindSpore"
 with ours.patch("rank_list_for_transform") as count:
     assert count == 4 and held(0) == [0]
 assert held(0) == "MindSpore's"
+
+# What an inner one replaced goes back at its end, and nothing else.
+with ours.patch("rank_list_for_transform"):
+    with ours.patch("rank_list_for_transform", "load_checkpoint") as count:
+        assert count == 3 and mindspore.load_checkpoint is not held
+    assert mindspore.load_checkpoint("x") == "MindSpore's" and held(0) == [0]
+    with ours.patch("load_checkpoint"):
+        ours.unpatch()
+    assert held(0) == "MindSpore's"
+    ours.patch("rank_list_for_transform")
+    assert held(0) == [0]
+assert held(0) == "MindSpore's" and ours.unpatch() == 0
 try:
     ours.patch("load")
 except ValueError as error:

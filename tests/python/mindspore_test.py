@@ -1,5 +1,6 @@
 """reshard.mindspore without MindSpore: golden cases byte for byte, Parameters, CRCs, keys."""
 
+import io
 import json
 import os
 import pathlib
@@ -432,3 +433,156 @@ def test_a_checkpoint_of_a_rank_that_holds_the_same(samples, tmp_path, monkeypat
     assert ms.get_ckpt_path_with_strategy(wanted, strategy) == str(tmp_path / "rank_4" / "net.ckpt")
     monkeypatch.setenv("RANK_ID", "1")
     assert ms.get_ckpt_path_with_strategy(wanted, strategy) is None
+
+
+def parameter(name, *values):
+    return Parameter(np.array(values, np.float32), name)
+
+
+def header_of(path):
+    content = pathlib.Path(path).read_bytes()
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+
+
+def test_a_list_of_parameters_is_saved(tmp_path):
+    # As trainable_params() returns it.
+    saved = [parameter("conv1.w", 1), parameter("conv2.w", 2, 3), parameter("fc.b", 4)]
+    file = tmp_path / "list.ckpt"
+    ms.save_checkpoint(saved, file, choice_func=lambda name: name.startswith("conv"))
+    found = ms.load_checkpoint(file)
+    assert {name: list(value.asnumpy()) for name, value in found.items()} == {
+        "conv1.w": [1],
+        "conv2.w": [2, 3],
+    }
+    ms.save_checkpoint(saved, tmp_path / "all.safetensors", format="safetensors")
+    assert {"conv1.w", "conv2.w", "fc.b"} < set(header_of(tmp_path / "all.safetensors"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    (
+        (parameter("w", 1),),  # a tuple
+        [Tensor(np.ones(3, np.float32))],
+        [np.ones(3, np.float32)],
+        [parameter("w", 1), {"name": "v", "data": parameter("v", 1)}],
+        [{"name": "v", "data": parameter("v", 1)}, parameter("w", 1)],
+        [parameter("w", 1), 3],
+        [{"name": 12, "data": parameter("w", 1)}],
+        [{"name": None, "data": parameter("w", 1)}],
+        {12: parameter("w", 1)},
+        {"w": 3},
+    ),
+    ids=str,
+)
+def test_what_is_no_object_to_save_is_a_type_error(wrong, tmp_path):
+    with pytest.raises(TypeError, match="save_obj"):
+        ms.save_checkpoint(wrong, tmp_path / "w.ckpt")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "options, kind",
+    (
+        ({"integrated_save": 1}, TypeError),
+        ({"integrated_save": None}, TypeError),
+        ({"append_dict": {3: 1}}, TypeError),
+        ({"append_dict": {"a": None}}, TypeError),
+        ({"crc_check": 1}, ValueError),
+        ({"enc_mode": 3}, ValueError),
+        ({"remove_redundancy": 1}, ValueError),
+        ({"format": "safetensors", "enc_mode": "AES-CBC"}, ValueError),
+        ({"choice_func": 3}, TypeError),
+        ({"choice_func": lambda name: 1 / 0}, ZeroDivisionError),
+    ),
+    ids=str,
+)
+def test_options_of_saving_fail_with_mindspores_class(options, kind, tmp_path):
+    with pytest.raises(kind):
+        ms.save_checkpoint({"w": parameter("w", 1)}, tmp_path / "w", **options)
+    assert not os.listdir(tmp_path)
+
+
+def test_what_choice_func_returns_is_no_name(tmp_path):
+    for saved in ({"w": parameter("w", 1)}, [parameter("w", 1)]):
+        ms.save_checkpoint(saved, tmp_path / "w.ckpt", choice_func=lambda name: "other")
+        assert list(ms.load_checkpoint(tmp_path / "w.ckpt")) == ["w"]
+
+
+def test_a_name_that_ends_in_the_format_is_taken_as_it_is(tmp_path):
+    ms.save_checkpoint({"w": parameter("w", 1)}, tmp_path / "netckpt")
+    assert os.listdir(tmp_path) == ["netckpt"] and list(ms.load_checkpoint(tmp_path / "netckpt"))
+
+
+def test_a_safetensors_file_loads_in_another_thread(tmp_path):
+    file = tmp_path / "w.safetensors"
+    ms.save_checkpoint({"w": parameter("w", 1, 2)}, file, format="safetensors")
+    for name in (file, str(file)):
+        assert list(ms.load_checkpoint_async(name).result()["w"].asnumpy()) == [1, 2]
+    with pytest.raises(ValueError, match="no such file"):
+        ms.load_checkpoint_async(tmp_path / "no.safetensors").result()
+    with pytest.raises(TypeError):
+        ms.load_checkpoint_async(None)
+
+
+def test_a_file_in_memory_loads(tmp_path):
+    file = tmp_path / "w.safetensors"
+    ms.save_checkpoint(
+        {"w": parameter("w", 1, 2), "v": parameter("v", 3)}, file, format="safetensors"
+    )
+    held = io.BytesIO(file.read_bytes())
+    found = ms.load_checkpoint(held, format="safetensors", choice_func=lambda name: name == "w")
+    assert list(found) == ["w"] and list(found["w"].asnumpy()) == [1, 2]
+    assert held.getvalue() == file.read_bytes() and held.tell() == 0
+    net = Net(parameter("w", 0, 0))
+    ms.load_checkpoint(held, net, format="safetensors", framework="numpy")
+    assert list(net.get_parameters()[0].asnumpy()) == [1, 2]
+    for garbage in (b"", b"garbage", file.read_bytes()[:-1]):
+        with pytest.raises(ValueError):
+            ms.load_checkpoint(io.BytesIO(garbage), format="safetensors")
+    with pytest.raises(TypeError, match="safetensors"):
+        ms.load_checkpoint(held)
+    with pytest.raises(TypeError):
+        ms.load_checkpoint(file.read_bytes(), format="safetensors")
+
+
+def test_what_choice_func_raises_is_a_value_error_of_a_ckpt_file(tmp_path):
+    saved = {"w": parameter("w", 1)}
+    ms.save_checkpoint(saved, tmp_path / "w.ckpt")
+    ms.save_checkpoint(saved, tmp_path / "w.safetensors", format="safetensors")
+    for choose in (lambda name: 1 / 0, 3):
+        with pytest.raises(ValueError, match=r"choice_func\('w'\)") as found:
+            ms.load_checkpoint(tmp_path / "w.ckpt", choice_func=choose)
+        assert isinstance(found.value.__cause__, (ZeroDivisionError, TypeError))
+        with pytest.raises(ValueError):
+            ms.load_segmented_checkpoints(tmp_path, choice_func=choose)
+        with pytest.raises((ZeroDivisionError, TypeError)):
+            ms.load_checkpoint(
+                tmp_path / "w.safetensors", format="safetensors", choice_func=choose
+            )
+    # With a prefix it is not asked.
+    assert ms.load_checkpoint(tmp_path / "w.ckpt", choice_func=3, specify_prefix="w")
+
+
+def test_keys_belong_to_ckpt_files(tmp_path):
+    file = tmp_path / "w.safetensors"
+    ms.save_checkpoint({"w": parameter("w", 1)}, file, format="safetensors")
+    for options in ({"dec_key": b"0123456789abcdef"}, {"dec_mode": "AES-CBC"}):
+        with pytest.raises(ValueError, match="only .ckpt files"):
+            ms.load_checkpoint(file, format="safetensors", **options)
+
+
+def test_int4_loads_with_and_without_mindspore(tmp_path):
+    content = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    for format in ("ckpt", "safetensors"):
+        file = tmp_path / f"q.{format}"
+        ms.save_checkpoint({"q": Tensor._of(content, "Int4")}, file, format=format)
+        found = ms.load_checkpoint(file, format=format, framework="numpy")["q"]
+        assert str(found.dtype) == "Int4" and found.get_bytes() == content.tobytes()
+        if not reshard._exchange.is_installed("mindspore"):
+            continue
+        real = ms.load_checkpoint(file, format=format, framework="mindspore")["q"]
+        assert (str(real.dtype), real.name, tuple(real.shape)) == ("Int4", "q", (2, 3))
+        assert real.get_bytes() == content.tobytes()
+        assert reshard.open(file)["q"].mindspore().get_bytes() == content.tobytes()
+        ms.save_checkpoint([real], tmp_path / f"again.{format}", format=format)
+        assert (tmp_path / f"again.{format}").read_bytes() == file.read_bytes()

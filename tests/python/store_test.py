@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import json
 import multiprocessing
 import operator
 import os
@@ -16,6 +17,7 @@ import threading
 import numpy as np
 import pytest
 import reshard
+import reshard.mindspore
 
 GOLDEN_FILES = pathlib.Path(__file__).parents[1] / "golden" / "data" / "apis" / "files"
 
@@ -822,3 +824,135 @@ def test_closing_meanwhile_lets_reads_end(samples):
     opened.close()
     thread.join(timeout=100)
     assert not thread.is_alive() and all(found)
+
+
+SMALL = [np.dtype(name) for name in ("i1", "u1", "i2", "u2", "u4", "u8", ">i2")]
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+@pytest.mark.parametrize("rows", (100, 300, 70000))
+def test_indexes_of_small_types_are_those_of_numpy(dtype, rows, tmp_path):
+    array = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    reshard.mindspore.save_checkpoint({"w": array}, tmp_path / "w.ckpt")
+    tensor = reshard.open(tmp_path / "w.ckpt")["w"]
+    last = min(rows - 1, np.iinfo(dtype).max)
+    indexes = [np.array([1, 0, last], dtype), np.array([], dtype), np.array(last, dtype)]
+    indexes += [dtype.type(last), np.s_[dtype.type(1) : dtype.type(50) : dtype.type(7)]]
+    indexes += [(np.array([1, 2], dtype), dtype.type(1)), (dtype.type(3), np.array([1], dtype))]
+    if dtype.kind == "i":
+        indexes += [np.array([-1, 5, -7], dtype), dtype.type(-2)]
+    for index in indexes:
+        found, expected = tensor[index], array[index]
+        assert np.array_equal(found, expected) and found.shape == expected.shape, repr(index)
+    if np.iinfo(dtype).max >= rows:
+        with pytest.raises(IndexError, match=f"index {rows} is out of bounds"):
+            tensor[np.array([0, rows], dtype)]
+    part = tensor.shard(dtype.type(3), dtype.type(4), axis=dtype.type(0))
+    assert part.offsets == (rows // 4 * 3, 0) and np.array_equal(part[...], array[rows // 4 * 3 :])
+
+
+def write_strategy(folder, cuts):
+    reshard.make_strategy(
+        {"devices": 4, "parameters": [{"parameter": name, "cuts": cuts} for name in "ab"]},
+        folder / "s.ckpt",
+        force=True,
+    )
+
+
+def replace_index(folder):
+    # Of equal size and with equal times: what it says has changed.
+    index = folder / "model.safetensors.index.json"
+    times = os.stat(index).st_atime_ns, os.stat(index).st_mtime_ns
+    index.write_text(index.read_text().replace('"a"', '"c"'))
+    os.utime(index, ns=times)
+
+
+def add_index(folder):
+    index = {"weight_map": {"b": "x.safetensors"}}
+    (folder / "new.index.json").write_text(json.dumps(index))
+
+
+def replace_strategy(folder):
+    write_strategy(folder, [1, 4])
+
+
+def remove_strategy(folder):
+    (folder / "s.ckpt").unlink()
+
+
+def replace_weights(folder):
+    for file in folder.glob("*.safetensors"):
+        content = file.read_bytes()
+        file.unlink()
+        file.write_bytes(content)
+
+
+def group(folder):
+    (folder / "group_info.pb").write_bytes(b"\x12\x02\x08\x00\x12\x02\x08\x01")
+
+
+def folder_with_index(folder):
+    tensors = {name: np.full((4, 4), value, np.float32) for value, name in enumerate("abc")}
+    reshard.mindspore.save_checkpoint(tensors, folder / "x.safetensors", format="safetensors")
+    index = {"weight_map": {"a": "x.safetensors", "b": "x.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return {"path": folder}
+
+
+def folder_with_file(folder):
+    tensors = {name: np.full((4, 4), value, np.float32) for value, name in enumerate("abc")}
+    reshard.mindspore.save_checkpoint(tensors, folder / "x.safetensors", format="safetensors")
+    return {"path": folder}
+
+
+def folder_with_ranks(folder):
+    for rank in range(4):
+        (folder / f"rank_{rank}").mkdir()
+        part = {name: np.full((4, 4), rank, np.float32) for name in "ab"}
+        reshard.mindspore.save_checkpoint(part, folder / f"rank_{rank}" / "n-1_1.ckpt")
+    write_strategy(folder, [4, 1])
+    group(folder)
+    return {"path": folder, "strategy": folder / "s.ckpt"}
+
+
+def newer_checkpoint(folder):
+    for rank in range(4):
+        file = folder / f"rank_{rank}" / "n-1_1.ckpt"
+        (file.parent / "n-1_2.ckpt").write_bytes(file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "make, change",
+    (
+        (folder_with_index, replace_index),
+        (folder_with_index, replace_weights),
+        (folder_with_file, add_index),
+        (folder_with_ranks, replace_strategy),
+        (folder_with_ranks, remove_strategy),
+        (folder_with_ranks, newer_checkpoint),
+    ),
+    ids=lambda function: function.__name__,
+)
+def test_nothing_pickled_comes_back_as_another_tensor(make, change, tmp_path):
+    opened = reshard.open(**make(tmp_path))
+    pickled = [pickle.dumps(each) for each in (opened, opened["b"], opened["b"].shard(1, 2))]
+    assert [pickle.loads(each)["b"].name for each in pickled[:1]] == ["b"]
+    for each in pickled[1:]:
+        assert pickle.loads(each).name == "b"
+    reshard._store._reopened.clear()
+    change(tmp_path)
+    for each in pickled:
+        with pytest.raises(reshard.ChangedError, match="than when it was pickled"):
+            pickle.loads(each)
+    # What was changed after it was opened is not vouched for either.
+    if change in (replace_strategy, add_index):
+        with pytest.raises(reshard.ChangedError):
+            pickle.loads(pickle.dumps(opened["b"]))
+
+
+def test_pickling_goes_by_the_folder_that_it_was_opened_in(tmp_path, monkeypatch):
+    folder_with_ranks(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    opened = reshard.open(".", "s.ckpt")
+    monkeypatch.chdir("/")
+    assert pickle.loads(pickle.dumps(opened))["a"].shape == (16, 4)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import io
 import os
 import re
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -49,13 +51,9 @@ def _prefixes(name: str, value: Prefix) -> tuple[str, ...]:
 def _check_file(file: Any, format: str) -> str:
     call = "load_checkpoint"
     path = _check.path(call, "ckpt_file_name", file)
-    if format not in _FORMATS:
+    if not path.endswith(format):
         raise _errors.InvalidArgumentError(
-            f"{call}: format: expected 'ckpt' or 'safetensors', found {format!r}"
-        )
-    if not path.endswith("." + format):
-        raise _errors.InvalidArgumentError(
-            f"{call}: ckpt_file_name: expected a name that ends in .{format}, as format={format!r}"
+            f"{call}: ckpt_file_name: expected a name that ends in {format}, as format={format!r}"
             f" has it, found {path}"
         )
     if not os.path.isfile(path):
@@ -68,11 +66,16 @@ def _check_key(path: str, key: bytes | None, mode: str, format: str) -> bytes:
     if key is not None:
         _check.instance(call, "dec_key", key, bytes, ValueError)
     _check.instance(call, "dec_mode", mode, str, ValueError)
+    if format == "safetensors" and (key is not None or mode != "AES-GCM"):
+        raise _errors.InvalidArgumentError(
+            f"{call}: dec_key and dec_mode: only .ckpt files are encrypted; leave them out with"
+            " format='safetensors'"
+        )
     with open(path, "rb") as file:
         found = _MODES.get(file.read(4))
     if key is None or found is None:
         return key or b""
-    if format != "ckpt" or mode != found:
+    if mode != found:
         raise _errors.MismatchError(
             f"{call}: {path}: dec_mode: expected {found}, which the file is encrypted in,"
             f" found {mode!r}"
@@ -152,7 +155,7 @@ def _reads(
 
 
 def load_checkpoint(
-    ckpt_file_name: StrPath,
+    ckpt_file_name: StrPath | io.BytesIO,
     net: Any = None,
     strict_load: bool = False,
     filter_prefix: Prefix = None,
@@ -168,7 +171,8 @@ def load_checkpoint(
     verify: bool = True,
     jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Returns the Parameters of a file by name, in its order; texts as str.
+    """Returns the Parameters of a file by name, in its order; texts as str. A file of
+    format="safetensors" may be in a BytesIO.
 
     With MindSpore they are its own and share the memory that the file was read into; without they
     are light ones (`framework`). A CRC that the file states is checked, whatever `crc_check` says;
@@ -179,13 +183,53 @@ def load_checkpoint(
     filtered = _prefixes("filter_prefix", filter_prefix)
     _check.instance(call, "crc_check", crc_check, bool, ValueError)
     _check.instance(call, "remove_redundancy", remove_redundancy, bool, ValueError)
+    if format not in _FORMATS:
+        raise _errors.InvalidArgumentError(
+            f"{call}: format: expected 'ckpt' or 'safetensors', found {format!r}"
+        )
+    if isinstance(ckpt_file_name, io.BytesIO):
+        if format == "ckpt":
+            raise TypeError(
+                f"{call}: ckpt_file_name: a BytesIO holds a file of format='safetensors'; expected"
+                " the name of a .ckpt file"
+            )
+        with tempfile.TemporaryDirectory(prefix="reshard-") as folder:
+            held = os.path.join(folder, "BytesIO.safetensors")
+            with open(held, "wb") as written:
+                written.write(ckpt_file_name.getbuffer())
+            return load_checkpoint(
+                held,
+                net,
+                strict_load,
+                filter_prefix,
+                dec_key,
+                dec_mode,
+                specify_prefix,
+                choice_func,
+                crc_check,
+                remove_redundancy,
+                format,
+                framework=framework,
+                verify=verify,
+                jobs=jobs,
+            )
     path = _check_file(ckpt_file_name, format)
     key = _check_key(path, dec_key, dec_mode, format)
 
     def chosen(name: str) -> bool:
         if specified or filtered:
             return (not specified or name.startswith(specified)) and not name.startswith(filtered)
-        return choice_func is None or bool(choice_func(name))
+        if choice_func is None:
+            return True
+        try:
+            return bool(choice_func(name))
+        except Exception as error:
+            # As MindSpore has it, of .ckpt files alone.
+            if format != "ckpt":
+                raise
+            raise _errors.InvalidArgumentError(
+                f"{call}: {path}: choice_func({name!r}) raised {error!r}"
+            ) from error
 
     mindspore = _parameter.framework_of(framework)
     file = _errors.call({}, _reshard.File.open, encode(path), key)
@@ -259,11 +303,14 @@ def load_checkpoint_async(
     specify_prefix: Prefix = None,
     choice_func: Callable[[str], Any] | None = None,
 ) -> ParamDictFuture:
-    """load_checkpoint in a thread. What it raises, `result()` of the object returned raises."""
+    """load_checkpoint in a thread, of a .safetensors file as of a .ckpt file. What it raises,
+    `result()` of the object returned raises."""
+    path = _check.path("load_checkpoint_async", "ckpt_file_name", ckpt_file_name)
+    format = "safetensors" if path.endswith(".safetensors") else "ckpt"
     executor = concurrent.futures.ThreadPoolExecutor(max_workers=1)
     future = executor.submit(
         load_checkpoint,
-        ckpt_file_name,
+        path,
         net,
         strict_load,
         filter_prefix,
@@ -271,6 +318,7 @@ def load_checkpoint_async(
         dec_mode,
         specify_prefix,
         choice_func,
+        format=format,
     )
     return ParamDictFuture(executor, future)
 

@@ -47,17 +47,35 @@ _Function = Callable[..., Any]
 # MindSpore's functions by name, each with ours, which is in its place. One name may have two.
 _replaced: dict[str, list[tuple[_Function, _Function]]] = {}
 # (namespace, name in it, MindSpore's function), in the order of replacement.
-_bindings: list[tuple[dict[str, Any], str, _Function]] = []
+_Binding = tuple[dict[str, Any], str, _Function]
+_bindings: list[_Binding] = []
 
 
 class Patched(int):
-    """The number of bindings that patch() replaced; as a context manager it calls unpatch()."""
+    """The number of bindings that patch() replaced; as a context manager it puts these back."""
+
+    bindings: list[_Binding]
 
     def __enter__(self) -> Patched:
         return self
 
     def __exit__(self, *error: object) -> None:
-        unpatch()
+        _put_back(self.bindings)
+
+
+def _put_back(bindings: list[_Binding]) -> int:
+    """Puts MindSpore's functions back where they still are replaced. Returns their number."""
+    count = 0
+    for namespace, key, theirs in reversed(bindings):
+        for place, (known, name, _) in enumerate(_bindings):
+            if known is namespace and name == key:
+                del _bindings[place]
+                namespace[key] = theirs
+                count += 1
+                break
+    if not _bindings:
+        _replaced.clear()
+    return count
 
 
 def _ours(name: str) -> _Function:
@@ -92,8 +110,8 @@ def patch(*names: str) -> Patched:
 
     Without names: all but load_checkpoint, load_checkpoint_async, load_param_into_net,
     save_checkpoint, load_distributed_checkpoint, get_ckpt_path_with_strategy and
-    async_ckpt_thread_status. Returns how many bindings it replaced; in a `with` statement they are
-    put back at its end. What holds a function otherwise, such as a functools.partial or a default
+    async_ckpt_thread_status. Returns how many bindings it replaced; in a `with` statement these
+    are put back at its end. What holds a function otherwise, such as a functools.partial or a default
     argument, keeps MindSpore's, and so do processes that are spawned.
     """
     for name in names:
@@ -118,7 +136,7 @@ def patch(*names: str) -> Patched:
     wanted = {
         id(pair[0]): pair for name in names or DEFAULT for pair in _replaced.get(name, [])
     }
-    count = 0
+    replaced: list[_Binding] = []
     for module in list(sys.modules.values()):
         if not isinstance(module, types.ModuleType) or module.__name__.startswith("reshard."):
             continue
@@ -127,20 +145,16 @@ def patch(*names: str) -> Patched:
             found = wanted.get(id(value))
             if found is not None:
                 namespace[key] = found[1]
-                _bindings.append((namespace, key, found[0]))
-                count += 1
-    return Patched(count)
+                replaced.append((namespace, key, found[0]))
+    _bindings.extend(replaced)
+    patched = Patched(len(replaced))
+    patched.bindings = replaced
+    return patched
 
 
 def unpatch() -> int:
     """Puts MindSpore's functions back where patch() took them out. Returns the number of bindings."""
-    count = 0
-    while _bindings:
-        namespace, key, theirs = _bindings.pop()
-        namespace[key] = theirs
-        count += 1
-    _replaced.clear()
-    return count
+    return _put_back(list(_bindings))
 
 
 def original(name: str, mindspore: types.ModuleType) -> _Function:

@@ -37,17 +37,30 @@ def _is_parameter(value: Any) -> bool:
     )
 
 
-def _entries(save_obj: Any, choose: Callable[[str], Any] | None) -> Iterator[_Entry]:
-    pairs: Iterable[tuple[str, Any]]
-    if isinstance(save_obj, dict):
-        pairs = save_obj.items()
-    elif isinstance(save_obj, list):
-        for item in save_obj:
+def _pairs_of_list(items: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Of Parameters, as trainable_params() returns them, or of dicts."""
+    for item in items:
+        if isinstance(items[0], dict):
             if not isinstance(item, dict) or not {"name", "data"} <= item.keys():
                 raise TypeError(
                     f"{_CALL}: save_obj: expected dicts with 'name' and 'data', found {item!r:.80}"
                 )
-        pairs = [(item["name"], item["data"]) for item in save_obj]
+            yield item["name"], item["data"]
+        elif _is_parameter(item) and isinstance(getattr(item, "name", None), str):
+            yield item.name, item
+        else:
+            raise TypeError(
+                f"{_CALL}: save_obj: expected Parameters, as the first one is, or dicts with 'name'"
+                f" and 'data', found {type(item).__name__}"
+            )
+
+
+def _entries(save_obj: Any, choose: Callable[[str], Any] | None) -> Iterator[_Entry]:
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(save_obj, dict):
+        pairs = save_obj.items()
+    elif isinstance(save_obj, list):
+        pairs = _pairs_of_list(save_obj)
     elif hasattr(save_obj, "get_parameters"):
         pairs = [(parameter.name, parameter) for parameter in save_obj.get_parameters()]
     else:
@@ -55,18 +68,26 @@ def _entries(save_obj: Any, choose: Callable[[str], Any] | None) -> Iterator[_En
             f"{_CALL}: save_obj: expected a net, a list or a dict, found {type(save_obj).__name__}"
         )
     for name, value in pairs:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{_CALL}: save_obj: expected a str for each name, found {type(name).__name__}"
+                f" ({name!r:.80})"
+            )
         if not isinstance(value, str) and not _is_parameter(value):
             raise TypeError(
                 f"{_CALL}: save_obj: expected a Parameter, an array or a str as {name!r}, found"
                 f" {type(value).__name__}"
             )
-        chosen = choose is None or choose(name)
-        if chosen:
-            yield _entry(chosen if isinstance(chosen, str) else name, value)
+        if choose is None or choose(name):
+            yield _entry(name, value)
 
 
 def _appended(append_dict: dict[str, Any]) -> Iterator[_Entry]:
     for name, value in append_dict.items():
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{_CALL}: append_dict: expected a str for each name, found {type(name).__name__}"
+            )
         if isinstance(value, bool):
             value = np.array(value)
         elif isinstance(value, int):
@@ -81,10 +102,8 @@ def _appended(append_dict: dict[str, Any]) -> Iterator[_Entry]:
         yield _entry(name, value)
 
 
-def _check_options(
-    async_save: Any, append_dict: Any, enc_key: Any, enc_mode: Any, crc_check: Any, format: str
-) -> None:
-    _check.instance(_CALL, "crc_check", crc_check, bool, ValueError)
+def _check_options(integrated_save: Any, async_save: Any, append_dict: Any) -> None:
+    _check.instance(_CALL, "integrated_save", integrated_save, bool, TypeError)
     if not isinstance(async_save, (bool, str)):
         raise TypeError(
             f"{_CALL}: async_save: expected bool or str, found {type(async_save).__name__}"
@@ -95,9 +114,19 @@ def _check_options(
         )
     if append_dict is not None:
         _check.instance(_CALL, "append_dict", append_dict, dict, TypeError)
+
+
+def _check_encryption(enc_key: Any, enc_mode: Any, crc_check: Any, format: str) -> None:
     if enc_key is not None:
         _check.instance(_CALL, "enc_key", enc_key, bytes, ValueError)
-        _check.instance(_CALL, "enc_mode", enc_mode, str, ValueError)
+    _check.instance(_CALL, "enc_mode", enc_mode, str, ValueError)
+    _check.instance(_CALL, "crc_check", crc_check, bool, ValueError)
+    if format == "safetensors" and enc_mode != "AES-GCM":
+        raise _errors.InvalidArgumentError(
+            f"{_CALL}: enc_mode: only .ckpt files are encrypted; leave it out with"
+            f" format='safetensors', found {enc_mode!r}"
+        )
+    if enc_key is not None:
         lengths = (16,) if enc_mode == "SM4-CBC" else (16, 24, 32)
         if format == "safetensors" or len(enc_key) not in lengths:
             raise _errors.InvalidArgumentError(
@@ -129,8 +158,10 @@ def save_checkpoint(
 ) -> None:
     """Writes Parameters, or arrays, into a file, which appears whole or not at all.
 
-    `save_obj` is a dict of them by name, a list of dicts with "name" and "data", or a net. The file
-    is written when the call returns, whatever `async_save` says. With `enc_key` it is encrypted, and
+    `save_obj` is a dict of them by name, a list of Parameters, as trainable_params() returns it, or
+    of dicts with "name" and "data", or a net. Those that `choice_func` is false for are left out.
+    With format="safetensors", the header states `remove_redundancy`, True or False. The file is
+    written when the call returns, whatever `async_save` says. With `enc_key` it is encrypted, and
     no file holds the plain bytes. A Cell is MindSpore's own function's to save.
     """
     path = _check.path(_CALL, "ckpt_file_name", ckpt_file_name)
@@ -138,7 +169,11 @@ def save_checkpoint(
         raise _errors.InvalidArgumentError(
             f"{_CALL}: format: expected 'ckpt' or 'safetensors', found {format!r}"
         )
-    _check_options(async_save, append_dict, enc_key, enc_mode, crc_check, format)
+    _check_options(integrated_save, async_save, append_dict)
+    _check_encryption(enc_key, enc_mode, crc_check, format)
+    remove_redundancy = kwargs.get("remove_redundancy")
+    if remove_redundancy is not None:
+        _check.instance(_CALL, "remove_redundancy", remove_redundancy, bool, ValueError)
     mindspore = _parameter.framework_of("auto")
     if mindspore is not None and isinstance(save_obj, mindspore.nn.Cell):
         from . import _patch
@@ -157,12 +192,13 @@ def save_checkpoint(
             **kwargs,
         )
         return
-    if kwargs:
-        warnings.warn(f"{_CALL}: without effect: {', '.join(kwargs)}", stacklevel=2)
+    unused = [name for name in kwargs if name != "remove_redundancy"]
+    if unused:
+        warnings.warn(f"{_CALL}: without effect: {', '.join(unused)}", stacklevel=2)
     entries = [*_entries(save_obj, choice_func), *_appended(append_dict or {})]
     if os.path.isdir(path):
         raise IsADirectoryError(f"{_CALL}: ckpt_file_name: {path} is a folder")
-    if not path.endswith("." + format):
+    if not path.endswith(format):
         path += "." + format
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
