@@ -244,6 +244,7 @@ class ShardedCheckpoint {
 
 struct RankFiles {
   std::vector<RankFileSummary> files = {};  // by rank
+  std::string step = {};  // "EPOCH_STEP" of the files; empty if their names have none
   std::vector<Warning> warnings = {};
 
   struct Indexed;

@@ -109,6 +109,7 @@ struct ConvertReport {
   std::optional<ParameterTotals> totals;
   // If the source is one stage of a pipeline alone: the number of that stage.
   std::optional<int64_t> stage_alone;
+  std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none
   uint64_t parameters = 0;            // distinct names in the files written
   uint64_t left_out = 0;              // parameters, by include and exclude
   uint64_t renamed = 0;               // of `parameters`
@@ -170,8 +171,9 @@ struct PlanReport {
   std::vector<TargetFileSummary> targets;  // by rank
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;
-  std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next one
+  std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next two
   std::optional<int64_t> stage_alone;
+  std::string step;
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;

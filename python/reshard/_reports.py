@@ -212,6 +212,7 @@ class ConvertReport(Report):
     largest: tuple[Parameter, ...]
     source_parameters: ParameterTotals | None
     stage_alone: int | None
+    step: str | None
     source_ranks: tuple[int, ...]
     bytes_read: int
     bytes_written: int
@@ -260,6 +261,7 @@ class PlanReport(Report):
     largest: tuple[Parameter, ...]
     source_parameters: ParameterTotals | None
     stage_alone: int | None
+    step: str | None
     bytes_read: int
     bytes_written: int
     runs: Runs

@@ -87,6 +87,10 @@ class Fields {
   nb::dict dict_;
 };
 
+std::optional<std::string_view> OrNone(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 std::string_view TypeName(const TensorInfo& tensor) {
   return tensor.kind == ArrayKind::kMapTensor ? "map" : DTypeName(tensor.dtype);
 }
@@ -368,6 +372,7 @@ nb::dict ReportOf(const ConvertReport& report) {
       .Add("largest", report.largest)
       .Add("source_parameters", report.totals)
       .Add("stage_alone", report.stage_alone)
+      .Add("step", OrNone(report.step))
       .Add("source_ranks", report.source_ranks)
       .Add("bytes_read", report.bytes_read)
       .Add("bytes_written", report.bytes_written)
@@ -467,6 +472,7 @@ nb::dict ReportOf(const PlanReport& report) {
       .Add("largest", report.largest)
       .Add("source_parameters", report.totals)
       .Add("stage_alone", report.stage_alone)
+      .Add("step", OrNone(report.step))
       .Add("bytes_read", report.bytes_read)
       .Add("bytes_written", report.bytes_written)
       .Add("runs", runs)

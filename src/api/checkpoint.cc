@@ -478,10 +478,7 @@ Result<std::vector<StoredPart>> ShardedCheckpoint::ReadOther(std::string_view na
   });
 }
 
-std::string ShardedCheckpoint::step() const {
-  const std::optional<TrainingStep>& step = state_->source->step();
-  return step ? fmt::format("{}_{}", step->epoch, step->step) : std::string();
-}
+std::string ShardedCheckpoint::step() const { return StepText(state_->source->step()); }
 
 bool ShardedCheckpoint::HasThreads() const { return state_->source->files().HasReadFiles(); }
 
@@ -500,6 +497,7 @@ Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::stri
       }
     }
     RESHARD_ASSIGN_OR_RETURN(RankFolder found, FindRankFiles(folder, {suffix}));
+    files.step = StepText(found.files.front().step);
     for (RankFile& file : found.files) files.files.push_back({file.rank, std::move(file.path)});
     files.warnings = std::move(found.warnings);
     return files;

@@ -222,10 +222,6 @@ Result<std::vector<ParameterGrids>> MakeDeviceGrids(const OpenedSource& source,
   return grids;
 }
 
-std::string StepText(const std::optional<TrainingStep>& step) {
-  return step ? fmt::format("{}_{}", step->epoch, step->step) : "";
-}
-
 SideSums SourceSums(const OpenedSource& source) {
   const ConversionRule& rule = source.rule();
   // The files of a folder count as ranks do.

@@ -428,6 +428,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.warnings = source.warnings();
   told.notes = source.notes();
   told.source_is_whole = source.is_whole_folder();
+  told.step = StepText(source.step());
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
   if (!reference.empty()) {
     RESHARD_RETURN_IF_ERROR(
@@ -464,6 +465,7 @@ PlanReport ReportOf(ConversionPlan plan) {
   report.left_out = told.left_out;
   report.renamed = told.renamed;
   report.source_is_whole = told.source_is_whole;
+  report.step = std::move(told.step);
   report.bytes_read = work.bytes_read;
   report.bytes_written = work.bytes_written;
   report.runs = work.runs;

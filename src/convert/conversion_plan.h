@@ -40,6 +40,7 @@ struct ConversionFindings {
   std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;
   std::optional<int64_t> stage_alone;
+  std::string step;
   uint64_t parameters = 0;
   uint64_t left_out = 0;
   uint64_t renamed = 0;

@@ -255,6 +255,7 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   report.left_out = findings.left_out;
   report.renamed = findings.renamed;
   report.source_is_whole = findings.source_is_whole;
+  report.step = findings.step;
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {

@@ -328,7 +328,7 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   }
   if (known->source_name == tensor.name) return known;
   return MismatchError(
-      fmt::format("the parameters {} and {} would both be written as {}; regive one of them "
+      fmt::format("the parameters {} and {} would both be written as {}; rename one of them "
                   "differently, or leave it out with `exclude`",
                   Quote(known->source_name), Quote(tensor.name), Quote(target_name)));
 }

@@ -151,7 +151,11 @@ std::optional<TrainingStep> StepOf(std::string_view stem) {
 }
 
 std::string StepName(const std::optional<TrainingStep>& step) {
-  return step ? fmt::format("-{}_{}", step->epoch, step->step) : "no step";
+  return step ? '-' + StepText(step) : "no step";
+}
+
+std::string StepText(const std::optional<TrainingStep>& step) {
+  return step ? fmt::format("{}_{}", step->epoch, step->step) : "";
 }
 
 std::string PathIn(const std::string& folder, const std::string& name) {

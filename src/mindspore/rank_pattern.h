@@ -51,6 +51,9 @@ std::optional<TrainingStep> StepOf(std::string_view stem);
 // Returns "-1_100", or "no step".
 std::string StepName(const std::optional<TrainingStep>& step);
 
+// Returns "1_100", or nothing.
+std::string StepText(const std::optional<TrainingStep>& step);
+
 // Returns folder/name; `name` where the folder is empty.
 std::string PathIn(const std::string& folder, const std::string& name);
 

@@ -375,7 +375,7 @@ Result<StrategyConversionReport> WriteRenamed(const StrategyConversionOptions& o
         old_names.emplace(std::pair(parameter.stage, name), parameter.name);
     if (!is_new && other->second != parameter.name) {
       return InvalidArgumentError(fmt::format(
-          "{}: the parameters {} and {} would both be called {}; regive one of them differently",
+          "{}: the parameters {} and {} would both be called {}; rename one of them differently",
           Escape(options.input), Quote(other->second), Quote(parameter.name), Quote(name)));
     }
     parameter.name = std::move(name);

@@ -139,5 +139,32 @@ TEST_F(UnknownWordsTest, OptionsBeforeTheCommand) {
   EXPECT_EQ(Describe({"--forse", "convert"}), "no such option: --forse; did you mean --force?");
 }
 
+TEST_F(UnknownWordsTest, MoreArgumentsThanThereAreNamesFor) {
+  const struct {
+    std::vector<std::string> words;
+    std::string said;
+  } rows[] = {
+      {{"convert", "a"}, ""},
+      {{"convert", "a", "b"}, "expected SRC, found 2 arguments: a, b"},
+      {{"convert", "ckpt/rank_0/a.ckpt", "ckpt/rank_1/a.ckpt", "ckpt/rank_10/a.ckpt", "out"},
+       "expected SRC, found 4 arguments: ckpt/rank_0/a.ckpt, ckpt/rank_1/a.ckpt, "
+       "ckpt/rank_10/a.ckpt and 1 more; if the shell expanded a pattern, give it quoted and with "
+       "{rank}: 'ckpt/rank_{rank}/a.ckpt'"},
+      {{"convert", "rank_19", "rank_1"},
+       "expected SRC, found 2 arguments: rank_19, rank_1; if the shell expanded a pattern, give it "
+       "quoted and with {rank}: 'rank_{rank}'"},
+      {{"strategy", "show", "x"}, "expected no argument, found 1 argument: x"},
+  };
+  for (const auto& row : rows) {
+    std::string said;
+    try {
+      app_.parse(std::vector<std::string>(row.words.rbegin(), row.words.rend()));
+    } catch (const CLI::ExtrasError&) {
+      said = DescribeExtraArguments(app_).value_or("");
+    }
+    EXPECT_EQ(said, row.said);
+  }
+}
+
 }  // namespace
 }  // namespace reshard

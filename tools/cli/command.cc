@@ -69,6 +69,7 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
 
 int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
+  if (json_) AlsoPrintErrorDocument(full_name_);
   UsedPaths used = Paths();
   for (const char* name : {"--key-file", "--encrypt-key-file"}) {
     const CLI::Option* const option = FindOption(app_, name);

@@ -335,7 +335,8 @@ std::string StageAloneText(int64_t stage) {
 }
 
 void AddSourceSummary(const std::optional<ParameterTotals>& totals,
-                      const std::optional<int64_t>& stage_alone, nlohmann::ordered_json& document) {
+                      const std::optional<int64_t>& stage_alone, const std::string& step,
+                      nlohmann::ordered_json& document) {
   document["source_parameters"] = nullptr;
   if (totals) {
     document["source_parameters"] = {{"weights", totals->weights},
@@ -343,6 +344,8 @@ void AddSourceSummary(const std::optional<ParameterTotals>& totals,
   }
   document["stage_alone"] = nullptr;
   if (stage_alone) document["stage_alone"] = *stage_alone;
+  document["step"] = nullptr;
+  if (!step.empty()) document["step"] = step;
 }
 
 }  // namespace reshard

@@ -104,9 +104,10 @@ std::string TotalsText(const ParameterTotals& totals);
 // Returns "stage 0 of 2 or more, alone: load all parts together".
 std::string StageAloneText(int64_t stage);
 
-// Adds "source_parameters" and "stage_alone", null for nothing.
+// Adds "source_parameters", "stage_alone" and "step", null for nothing.
 void AddSourceSummary(const std::optional<ParameterTotals>& totals,
-                      const std::optional<int64_t>& stage_alone, nlohmann::ordered_json& document);
+                      const std::optional<int64_t>& stage_alone, const std::string& step,
+                      nlohmann::ordered_json& document);
 
 }  // namespace reshard
 

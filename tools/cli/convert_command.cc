@@ -166,7 +166,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report.totals, report.stage_alone, document);
+  AddSourceSummary(report.totals, report.stage_alone, report.step, document);
   document["source_ranks"] = report.source_ranks;
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
@@ -222,6 +222,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
     PrintWords(text);
   }
+  if (!report.step.empty()) PrintWords("step taken: " + report.step);
   if (report.totals) PrintWords(TotalsText(*report.totals));
   if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
   if (report.shard) PrintWords(ShardText(*report.shard));

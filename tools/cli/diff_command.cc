@@ -91,6 +91,21 @@ std::string_view RelationName(ParameterRelation relation) {
   return "";
 }
 
+// What the column RELATION says.
+std::string RelationText(const ParameterDiff& diff) {
+  if (diff.relation != ParameterRelation::kOtherType) {
+    return std::string(RelationName(diff.relation));
+  }
+  if (diff.a->kind == diff.b->kind && diff.a->dtype == diff.b->dtype) return "other shape";
+  return diff.a->shape == diff.b->shape ? "other dtype" : "other dtype, shape";
+}
+
+// How the summary calls so many parameters.
+std::string_view RelationOfMany(ParameterRelation relation) {
+  return relation == ParameterRelation::kOtherType ? "of another dtype or shape"
+                                                   : RelationName(relation);
+}
+
 std::string TypeText(const std::optional<TensorInfo>& type) {
   if (!type) return "-";
   return fmt::format("{} {}", TypeName(type->kind, type->dtype),
@@ -289,7 +304,7 @@ void DiffCommand::PrintSummary(const DiffReport& report, double seconds) const {
     const uint64_t count = report.Count(relation);
     if (count == 0 && relation != ParameterRelation::kEqual) continue;
     if (!counts.empty()) counts += ", ";
-    counts += fmt::format("{} {}", count, RelationName(relation));
+    counts += fmt::format("{} {}", count, RelationOfMany(relation));
   }
   PrintWords(
       fmt::format("{}: {}; {} compared, {} read in {} ({}){}",
@@ -333,8 +348,7 @@ void DiffCommand::PrintText(const DiffReport& report) const {
   ParameterTable table(std::move(columns));
   for (const ParameterDiff& diff : report.parameters) {
     if (diff.relation == ParameterRelation::kEqual && !verbose()) continue;
-    std::vector<std::string> cells = {std::string(RelationName(diff.relation)), TypeText(diff.a),
-                                      TypeText(diff.b)};
+    std::vector<std::string> cells = {RelationText(diff), TypeText(diff.a), TypeText(diff.b)};
     if (options_.values) {
       cells.push_back(diff.values ? ValuesText(*diff.values, diff.a->shape) : "-");
     }

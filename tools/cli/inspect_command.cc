@@ -493,7 +493,7 @@ void InspectCommand::InspectFolder(const std::string& path) {
   }
   PrintWarnings(ranks->warnings);
   warnings_.insert(warnings_.end(), ranks->warnings.begin(), ranks->warnings.end());
-  BeginFolder(path, ranks->files.size());
+  BeginFolder(path, ranks->files.size(), ranks->step);
   for (size_t place = 0; place < ranks->files.size(); ++place) {
     if (cancelled_) break;
     const RankFileSummary& file = ranks->files[place];
@@ -515,17 +515,18 @@ void InspectCommand::InspectFiles(const std::string& path, const Status& not_ran
     const bool of_ranks = !suffix_.empty() || strategy.status().code() == StatusCode::kNotFound;
     return Report(path, of_ranks ? not_ranks : strategy.status());
   }
-  BeginFolder(path, files.size());
+  BeginFolder(path, files.size(), "");
   for (const std::string& file : files) {
     if (!cancelled_) InspectFile(file);
   }
   EndFolder();
 }
 
-void InspectCommand::BeginFolder(const std::string& path, uint64_t files) {
+void InspectCommand::BeginFolder(const std::string& path, uint64_t files, const std::string& step) {
   if (long_ || values_ || json()) return;
   folder_.emplace();
-  PrintData(fmt::format("{}: {}\n", PrintableName(path), FormatCount(files, "file")));
+  PrintData(fmt::format("{}: {}{}\n", PrintableName(path), FormatCount(files, "file"),
+                        step.empty() ? "" : ", step " + step));
 }
 
 void InspectCommand::EndFolder() {

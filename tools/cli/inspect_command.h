@@ -89,7 +89,7 @@ class InspectCommand : public Command {
   void InspectFolder(const std::string& path);
   // A folder without rank folders. `not_ranks` says so.
   void InspectFiles(const std::string& path, const Status& not_ranks);
-  void BeginFolder(const std::string& path, uint64_t files);
+  void BeginFolder(const std::string& path, uint64_t files, const std::string& step);
   void EndFolder();
   Status CheckOptions() const;
   // Of the full tensors of a sharded checkpoint: what they hold, which ranks hold one of them, or

@@ -61,13 +61,14 @@ void SpellAsOptions(std::vector<std::string>& words) {
   words.emplace_back("--help");
 }
 
-// Whether the words ask a command for JSON lines that has them. Parsing may have failed before it
-// came to that one.
-bool AsksForJsonLines(const CLI::App& app, const std::vector<std::string>& words) {
+// Whether the words have `option` and the command knows it. Parsing may have failed before it came
+// to that one.
+bool AsksFor(const std::string& option, const CLI::App& app,
+             const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands()[0];
-  return FindOption(*command, "--json-lines") != nullptr &&
-         std::find(words.begin(), words.end(), "--json-lines") != words.end();
+  return FindOption(*command, option) != nullptr &&
+         std::find(words.begin(), words.end(), option) != words.end();
 }
 
 // Answers --help and --version, and a command that is missing by help; anything else that ends
@@ -76,8 +77,15 @@ int AnswerParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& words) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
     const std::string command = CommandInQuestion(app);
-    if (AsksForJsonLines(app, words)) AlsoPrintJsonLines(command.substr(app.get_name().size() + 1));
-    const std::optional<std::string> unknown = DescribeUnknownWord(app, words);
+    if (AsksFor("--json-lines", app, words)) {
+      AlsoPrintJsonLines(command.substr(app.get_name().size() + 1));
+    } else if (AsksFor("--json", app, words)) {
+      AlsoPrintErrorDocument(command.substr(app.get_name().size() + 1));
+    }
+    std::optional<std::string> unknown = DescribeUnknownWord(app, words);
+    if (!unknown && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+      unknown = DescribeExtraArguments(app);
+    }
     if (!unknown && LacksCommand(app)) {
       PrintData(app.help());
       return ExitCode(StatusCode::kInvalidArgument);

@@ -38,6 +38,8 @@ constexpr std::string_view kYellow = "\x1b[1;33m";
 // What the command line asked for, once, before there was anything to say.
 struct Extras {
   std::string json_lines_command;  // empty: no JSON lines
+  std::string document_command;    // empty: errors are in no JSON document
+  bool data_printed = false;
   std::string log_path;
   std::FILE* log = nullptr;  // open until the process ends
   bool log_failed = false;
@@ -175,9 +177,16 @@ nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings) {
   return list;
 }
 
-void PrintData(std::string_view data) { std::fwrite(data.data(), 1, data.size(), stdout); }
+void PrintData(std::string_view data) {
+  AskedFor().data_printed = true;
+  std::fwrite(data.data(), 1, data.size(), stdout);
+}
 
 void AlsoPrintJsonLines(std::string command) { AskedFor().json_lines_command = std::move(command); }
+
+void AlsoPrintErrorDocument(std::string command) {
+  AskedFor().document_command = std::move(command);
+}
 
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json line = JsonHead(AskedFor().json_lines_command);
@@ -228,8 +237,14 @@ int Fail(const Status& status) {
   const std::string_view code = StatusCodeName(status.code());
   const std::string message = InOptionWords(status.message());
   Say("error", kRed, fmt::format("{}: {}", code, message));
+  const nlohmann::ordered_json error = {
+      {"code", code}, {"exit_code", exit_code}, {"message", message}};
   if (!AskedFor().json_lines_command.empty()) {
-    PrintJsonLine("error", {{"code", code}, {"exit_code", exit_code}, {"message", message}});
+    PrintJsonLine("error", error);
+  } else if (!AskedFor().document_command.empty() && !AskedFor().data_printed) {
+    nlohmann::ordered_json document = JsonHead(AskedFor().document_command);
+    document["error"] = error;
+    PrintData(ToJsonText(document) + '\n');
   }
   return exit_code;
 }

@@ -53,6 +53,10 @@ void PrintData(std::string_view data);
 // From now on each warning and error of the command goes to stdout as well, as a line of JSON.
 void AlsoPrintJsonLines(std::string command);
 
+// From now on an error goes to stdout as well, as the command's one JSON document, unless data has
+// been printed before it.
+void AlsoPrintErrorDocument(std::string command);
+
 // Writes an object of that message_type with `fields` to stdout as one line, and flushes it. Only
 // after AlsoPrintJsonLines.
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields);

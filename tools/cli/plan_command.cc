@@ -181,7 +181,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report.totals, report.stage_alone, document);
+  AddSourceSummary(report.totals, report.stage_alone, report.step, document);
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["runs"] = {{"count", report.runs},
@@ -206,6 +206,7 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   const std::vector<int64_t> ranks = SourceRanksOf(report);
   totals.AddRow({report.source_is_whole ? "source files" : "source ranks",
                  report.source_is_whole ? fmt::format("{}", ranks.size()) : FormatRanks(ranks)});
+  if (!report.step.empty()) totals.AddRow({"step taken", report.step});
   if (report.totals) totals.AddRow({"whole source", TotalsText(*report.totals)});
   if (report.stage_alone) totals.AddRow({"stage alone", StageAloneText(*report.stage_alone)});
   const std::string choice = ChoiceText(report.left_out, report.renamed);

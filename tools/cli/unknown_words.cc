@@ -1,6 +1,7 @@
 #include "tools/cli/unknown_words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -131,6 +132,29 @@ std::string NoSuch(std::string_view what, const std::string& typed, const std::s
   return meant.empty() ? text : fmt::format("{}; did you mean {}?", text, meant);
 }
 
+// Returns the pattern with {rank} that `names` are one file or folder of each, or nothing.
+std::string PatternOf(const std::vector<std::string>& names) {
+  if (names.size() < 2) return "";
+  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  const auto differ =
+      std::mismatch(names[0].begin(), names[0].end(), names[1].begin(), names[1].end());
+  auto begin = static_cast<size_t>(differ.first - names[0].begin());
+  while (begin > 0 && is_digit(names[0][begin - 1])) --begin;
+  size_t end = begin;
+  while (end < names[0].size() && is_digit(names[0][end])) ++end;
+  const std::string before = names[0].substr(0, begin);
+  const std::string behind = names[0].substr(end);
+  for (const std::string& name : names) {
+    if (name.size() <= before.size() + behind.size() || !name.starts_with(before) ||
+        !name.ends_with(behind)) {
+      return "";
+    }
+    const auto* const first = name.data() + before.size();
+    if (!std::all_of(first, name.data() + name.size() - behind.size(), is_digit)) return "";
+  }
+  return before + "{rank}" + behind;
+}
+
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -192,6 +216,33 @@ std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
   }
   if (early.empty()) return std::nullopt;
   return NoSuch("option", early, OptionMeant(*command, early));
+}
+
+std::optional<std::string> DescribeExtraArguments(const CLI::App& root) {
+  const std::vector<std::string> extra = root.remaining(true);
+  if (extra.empty()) return std::nullopt;
+  const CLI::App* command = &root;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands()[0];
+  std::vector<std::string> wanted;
+  std::vector<std::string> typed;
+  for (const CLI::Option* option : command->get_options()) {
+    if (!option->get_positional()) continue;
+    wanted.push_back(option->get_name(true));
+    typed.insert(typed.end(), option->results().begin(), option->results().end());
+  }
+  typed.insert(typed.end(), extra.begin(), extra.end());
+  std::string text =
+      fmt::format("expected {}, found {}: {}",
+                  wanted.empty() ? "no argument" : fmt::format("{}", fmt::join(wanted, " ")),
+                  FormatCount(typed.size(), "argument"), PrintableNames(typed, typed.size()));
+  // The last one may be another argument of the command.
+  std::string pattern = PatternOf(typed);
+  if (pattern.empty()) pattern = PatternOf({typed.begin(), typed.end() - 1});
+  if (!pattern.empty()) {
+    text += fmt::format("; if the shell expanded a pattern, give it quoted and with {{rank}}: '{}'",
+                        PrintableName(pattern));
+  }
+  return text;
 }
 
 }  // namespace reshard

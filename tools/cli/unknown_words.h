@@ -28,6 +28,10 @@ std::string NearestName(std::string_view typed, const std::vector<std::string>& 
 std::optional<std::string> DescribeUnknownWord(const CLI::App& root,
                                                const std::vector<std::string>& words);
 
+// Returns what to say if more arguments were typed than the command takes, or nothing. A shell that
+// expands a pattern makes many of one. `root` is as the parser left it.
+std::optional<std::string> DescribeExtraArguments(const CLI::App& root);
+
 }  // namespace reshard
 
 #endif  // RESHARD_TOOLS_CLI_UNKNOWN_WORDS_H_
