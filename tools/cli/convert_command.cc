@@ -222,9 +222,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
     PrintWords(text);
   }
-  if (!report.step.empty()) PrintWords("step taken: " + report.step);
   if (report.totals) PrintWords(TotalsText(*report.totals));
   if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
+  if (!report.step.empty()) PrintWords("step taken: " + report.step);
   if (report.shard) PrintWords(ShardText(*report.shard));
   if (report.replicas && report.replicas->shards == 0) {
     PrintWords("replicas compared first: none, no two source ranks hold the same shard");

@@ -134,8 +134,8 @@ std::string NoSuch(std::string_view what, const std::string& typed, const std::s
 
 // Returns the pattern with {rank} that `names` are one file or folder of each, or nothing.
 std::string PatternOf(const std::vector<std::string>& names) {
-  if (names.size() < 2) return "";
   const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  if (names.size() < 2 || std::all_of(names[0].begin(), names[0].end(), is_digit)) return "";
   const auto differ =
       std::mismatch(names[0].begin(), names[0].end(), names[1].begin(), names[1].end());
   auto begin = static_cast<size_t>(differ.first - names[0].begin());
