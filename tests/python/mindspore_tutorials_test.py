@@ -1,7 +1,10 @@
-"""Scripts as MindSpore's tutorials have them, by `python -m reshard.mindspore` without MindSpore.
+"""Scripts as MindSpore's tutorials have them, by `python -m reshard.mindspore` without MindSpore, and
+what the program makes of the same scenarios.
 tests/differential/tutorial_scripts.py runs the same with it."""
 
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +13,8 @@ import pytest
 
 import reshard.mindspore as ms
 from tutorials import runs
+
+PROGRAMS = pathlib.Path(os.environ["RESHARD_BIN"])
 
 
 def run(script_run, folder):
@@ -39,6 +44,98 @@ def test_a_script_writes_mindspores_bytes(script_run, tmp_path):
     expected = list(script_run.expected())
     assert expected
     for path, file in expected:
+        assert (tmp_path / path).read_bytes() == file.read_bytes(), path
+
+
+def reshard(folder, *arguments):
+    """Runs the program as a reader of the tutorials would."""
+    command = [PROGRAMS / "reshard", *arguments, "-q"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+OF_SOURCE, OF_TARGET = (
+    ["--src-strategy", "src_strategy.ckpt"],
+    ["--dst-strategy", "dst_strategy.ckpt"],
+)
+CONVERT = ["convert", "src_checkpoints", "made"]
+# The scenarios of the scripts as commands: (golden case, commands).
+COMMANDS = {
+    "retrain": ("case_025", [[*CONVERT, *OF_SOURCE, *OF_TARGET]]),
+    "infer on one card": ("case_028", [[*CONVERT, *OF_SOURCE]]),
+    "integrated save": ("case_008", [[*CONVERT, *OF_TARGET]]),
+    "to a pipeline": ("case_017", [[*CONVERT, *OF_SOURCE, *OF_TARGET]]),
+    "by rank": (
+        "case_006",
+        [[*CONVERT, *OF_SOURCE, *OF_TARGET, "--rank", str(rank)] for rank in range(4)],
+    ),
+    "by shards": (
+        "case_006",
+        [[*CONVERT, *OF_SOURCE, *OF_TARGET, "--shard", f"{n}/4"] for n in range(4)],
+    ),
+    "pipeline": ("case_012", [[*CONVERT, "--src-strategy", "src_strategies", *OF_TARGET]]),
+    "merged pipeline": (
+        "case_000",
+        [
+            ["strategy", "merge", "src_strategies", "src_strategy.ckpt"],
+            [*CONVERT, *OF_SOURCE, *OF_TARGET],
+        ],
+    ),
+    "node folders": (
+        "case_025",
+        [["convert", "node{rank}/ckpt.ckpt", "made", *OF_SOURCE, *OF_TARGET]],
+    ),
+}
+
+
+@pytest.mark.parametrize("scenario", COMMANDS)
+def test_the_program_writes_mindspores_bytes(scenario, tmp_path):
+    golden, commands = COMMANDS[scenario]
+    script_run = next(each for each in runs.RUNS if each.golden == golden)
+    script_run.prepare(tmp_path)
+    if scenario == "node folders":
+        for rank in (tmp_path / "src_checkpoints").iterdir():
+            node = tmp_path / rank.name.replace("rank_", "node")
+            node.mkdir()
+            next(rank.iterdir()).rename(node / "ckpt.ckpt")
+    for command in commands:
+        reshard(tmp_path, *command)
+    expected = list(script_run.expected())
+    assert expected
+    for path, file in expected:
+        made = tmp_path / path.replace("dst_checkpoints", "made")
+        assert made.read_bytes() == file.read_bytes(), path
+    reshard(tmp_path, "verify", "made")
+
+
+def test_the_program_joins_slices_as_the_script_does(tmp_path):
+    [merge] = of("merge_slices.py")
+    run(merge, tmp_path)
+    files = [f"node{rank}/CKP_1-4_32.ckpt" for rank in range(runs.RANKS)]
+    reshard(tmp_path, "merge", *files, "joined.ckpt", "--strategy", "strategy_train.ckpt")
+    joined, made = (ms.load_checkpoint(tmp_path / name) for name in ("joined.ckpt", "made.ckpt"))
+    assert sorted(joined) == sorted(made)
+    for name, parameter in joined.items():
+        assert parameter.get_bytes() == made[name].get_bytes()
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_ranks_that_mpirun_starts_convert_each_its_own(tmp_path):
+    [script_run] = of("convert_rank.py")
+    script_run.prepare(tmp_path)
+    script, arguments = runs.SCRIPTS / script_run.script, script_run.calls[0]
+    clean = {name: value for name, value in os.environ.items() if "RANK" not in name}
+    launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
+    python = [sys.executable, "-B", "-m", "reshard.mindspore"]
+    done = subprocess.run(
+        [*launcher, *python, script, *arguments],
+        cwd=tmp_path,
+        env=clean,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for path, file in script_run.expected():
         assert (tmp_path / path).read_bytes() == file.read_bytes(), path
 
 

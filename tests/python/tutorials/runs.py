@@ -110,12 +110,17 @@ def _write_net(folder):
 RUNS = (
     Run("convert_folder.py", [FOLDERS + STRATEGIES], "case_025"),
     Run("convert_folder.py", [FOLDERS + STRATEGIES[:1]], "case_028"),
+    # Full tensors, as integrated_save=True has them, to ranks; ranks to a pipeline.
+    Run("convert_folder.py", [FOLDERS + STRATEGIES[1:]], "case_008"),
+    Run("convert_folder.py", [FOLDERS + STRATEGIES], "case_017"),
     Run("convert_rank.py", [FOLDERS + STRATEGIES] * 4, "case_006", ranks=True),
     Run("convert_all_ranks.py",
         [["src_checkpoints", "4", "src_strategy.ckpt", "dst_strategy.ckpt"]], "case_044",
         out="src_checkpoints/rank_{0}/dst_checkpoint{0}.ckpt"),
     Run("convert_pipeline.py", [FOLDERS + STRATEGIES + ["--src_strategy_dir=src_strategies"]],
         "case_012"),
+    Run("convert_pipeline.py", [FOLDERS + STRATEGIES + ["--src_strategy_dir=src_strategies"]],
+        "case_000"),
     Run("convert_stages.py",
         [["src_checkpoints", "dst_checkpoints", "dst_strategy.ckpt",
           "src_strategies/src_strategy_0.ckpt", "src_strategies/src_strategy_1.ckpt"]],
