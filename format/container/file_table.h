@@ -185,6 +185,8 @@ struct TableOfFile {
   std::optional<StatedCrc> crc;  // not checked
   // Whether metadata says of the file if redundancy was removed from its set.
   bool states_redundancy = false;
+  // The metadata DCP_SHARDING_INFO, not parsed; empty where there is none.
+  std::string sharding_info = {};
 };
 
 }  // namespace reshard

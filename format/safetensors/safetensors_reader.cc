@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "format/safetensors/safetensors_types.h"
+#include "format/safetensors/sharding_info.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/byte_stream.h"
@@ -116,6 +117,7 @@ class HeaderTokens {
   bool HasMetadata(std::string_view key) const { return metadata_keys_.contains(key); }
   // The CRC-32 of the contents, where metadata has one.
   std::optional<StatedCrc> TakeCrc() { return std::exchange(crc_, std::nullopt); }
+  std::string TakeShardingInfo() { return std::exchange(sharding_info_, {}); }
 
   // What nlohmann's parser calls.
   bool null() {
@@ -341,6 +343,10 @@ class HeaderTokens {
     }
     if (value == kInt4Mark) int4_.insert(metadata_key_);
     if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
+    if (metadata_key_ == kShardingInfo) {
+      sharding_info_ = value;
+      metadata_bytes_ += value.size();
+    }
     metadata_bytes_ += 2 * sizeof(std::string) + 2 * metadata_key_.size() + kOfNode;
     return CheckHeld();
   }
@@ -481,6 +487,7 @@ class HeaderTokens {
   size_t depth_ = 0;  // of arrays and objects that are ignored
   bool has_metadata_ = false;
   std::string metadata_key_;
+  std::string sharding_info_;  // metadata
   std::set<std::string, std::less<>> metadata_keys_;
   std::set<std::string, std::less<>> int4_;
   std::optional<StatedCrc> crc_;
@@ -544,9 +551,11 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
   }
   const bool states_redundancy = tokens.HasMetadata(kRemoveRedundancy);
   std::optional<StatedCrc> crc = tokens.TakeCrc();
+  std::string sharding_info = tokens.TakeShardingInfo();
   Result<std::shared_ptr<const FileTable>> table = std::move(tokens).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  return TableOfFile{*std::move(table), std::move(crc), states_redundancy};
+  return TableOfFile{*std::move(table), std::move(crc), states_redundancy,
+                     std::move(sharding_info)};
 }
 
 Result<bool> MayStateCrc(const FileBytes& file) {

@@ -5,11 +5,11 @@ An option is a keyword of its call here and a line of a table in python/src/call
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Literal, TypeVar, Union, cast
 
 from . import _errors, _jobs, _reshard
@@ -71,6 +71,7 @@ _WORDS = {
     "ranks": "rank",
     "renames": "rename",
     "source.files": "source",
+    "source.files=RANK=FILE": "source={RANK: FILE}",
     "source.strategy": "src_strategy",
     "target.strategy": "dst_strategy",
 }
@@ -225,7 +226,7 @@ def _run(
         keywords.update(_io(keywords.pop("io")))
     watch = Watch(progress, cancel)
     words = _words_of(given)
-    drawn = (partial(_errors.in_words, words=words),) if draws else ()
+    drawn = (functools.partial(_errors.in_words, words=words),) if draws else ()
     try:
         found = _errors.call(words, function, keywords, jobs, watch, *drawn)
     finally:
@@ -266,6 +267,7 @@ def convert(
     reference: StrPath | None = None,
     expect_parameters: str | None = None,
     check_replicas: CheckReplicas | Literal[True] | None = None,
+    partial: bool | None = None,
     encrypt: Encryption | None = None,
     encrypt_key_file: StrPath | None = None,
     encrypt_key_env: str | None = None,
@@ -425,6 +427,7 @@ def plan(
     reference: StrPath | None = None,
     expect_parameters: str | None = None,
     check_replicas: CheckReplicas | Literal[True] | None = None,
+    partial: bool | None = None,
     encrypt: Encryption | None = None,
     encrypt_key_file: StrPath | None = None,
     encrypt_key_env: str | None = None,
@@ -538,6 +541,7 @@ def merge(
     *,
     strategy: StrPath | None = None,
     segments: bool | None = None,
+    partial: bool | None = None,
     force: bool | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,

@@ -184,6 +184,7 @@ class Replicas(Result):
 class ReplicaSample(Result):
     parameters: int
     comparisons: int
+    confirming: int
     files: int
     files_opened: int
     reads: int
@@ -279,6 +280,7 @@ class PlanReport(Report):
         lines = [
             f"files: {len(self.targets)}, out of {len(self.sources)} of the source",
             f"parameters: {self.parameters}, left out: {self.left_out}, renamed: {self.renamed}",
+            *self._strategy(),
             f"bytes: {size_in_words(self.bytes_read)} read, {size_in_words(self.bytes_written)}"
             f" written; runs: {self.runs.count}, of {size_in_words(self.runs.mean)} on average",
             f"memory: about {size_in_words(self.memory_bytes)} of at most"
@@ -288,6 +290,13 @@ class PlanReport(Report):
             *(f"note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+    def _strategy(self) -> list[str]:
+        if self.sample is None or self.sample.parameters == 0:
+            return []
+        if self.sample.confirming == 0:
+            return ["source strategy: not confirmed, no replica of a matrix was compared"]
+        return [f"source strategy: confirmed by replicas, {self.sample.confirming}"]
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,7 @@ constexpr Keyword<Options> kConvert[] = {
     {"dtype_overflow",
      [](Options& o, nb::handle v) { o.checks.refuse_overflow = OneOf<bool>(kOverflow, v); }},
     {"reference", [](Options& o, nb::handle v) { Set(o.checks.reference, v); }},
+    {"partial", [](Options& o, nb::handle v) { Set(o.checks.partial, v); }},
     {"expect_parameters",
      [](Options& o, nb::handle v) { o.checks.parameters = Take(ParseParameterCount(TextOf(v))); }},
     {"shard",
@@ -252,6 +253,7 @@ constexpr Keyword<MergeOptions> kMerge[] = {
        o.kind = nb::cast<bool>(v) ? MergeKind::kSegments : MergeKind::kSlices;
      }},
     {"force", [](MergeOptions& o, nb::handle v) { Set(o.force, v); }},
+    {"partial", [](MergeOptions& o, nb::handle v) { Set(o.partial, v); }},
     {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
 };
 

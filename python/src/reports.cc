@@ -182,6 +182,7 @@ nb::object Of(const ReplicaSample& sample) {
   return Fields()
       .Add("parameters", sample.parameters)
       .Add("comparisons", sample.comparisons)
+      .Add("confirming", sample.confirming)
       .Add("files", sample.files)
       .Add("files_opened", sample.files_opened)
       .Add("reads", sample.reads)

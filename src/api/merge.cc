@@ -18,6 +18,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/stated_places.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/job/target_check.h"
@@ -127,6 +128,19 @@ Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
   return {};
 }
 
+// Refuses files that state another place than that which the merge takes them for.
+Status CheckPlaces(const MergeOptions& options, const OpenedFiles& opened) {
+  if (options.partial) return {};
+  std::vector<FileWithOffsets> files;
+  for (const TableHandle& table : opened.tables) {
+    files.push_back({opened.files.path(table->file()), &*table, table->sharding_info()});
+  }
+  const TakenAs as = options.kind == MergeKind::kSegments ? TakenAs::kWhole
+                     : options.strategy.empty()           ? TakenAs::kSlices
+                                                          : TakenAs::kPlaced;
+  return CheckSavedOffsets(files, as);
+}
+
 Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
   const MergeFiles files{opened.tables,
                          opened.files,
@@ -218,11 +232,13 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     MergeReport report;
     RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
+    if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(report.sources));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
     OpenedFiles opened(budget, options.run.stop, options.key);
     RESHARD_RETURN_IF_ERROR(
         CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
+    RESHARD_RETURN_IF_ERROR(CheckPlaces(options, opened));
     RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));

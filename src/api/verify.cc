@@ -121,17 +121,15 @@ Status CheckNamesOf(const OpenedSource& source, const Target& target, bool is_fo
                     const std::vector<int64_t>& files, PlanFindings& findings,
                     const std::stop_token& stop) {
   std::vector<int64_t> firsts;
-  uint64_t bytes = 0;
   for (const int64_t file : files) {
     const bool is_like_last =
         !is_folder && !firsts.empty() && target.StageOf(firsts.back()) == target.StageOf(file);
     if (is_like_last) continue;
     if (stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, target.Plan(file, findings));
+    RESHARD_RETURN_IF_ERROR(target.Plan(file, findings).status());
     firsts.push_back(file);
-    bytes += plan.size;
   }
-  return CheckNames(source.rule(), RanksOf(target, firsts), findings, bytes, kUnmatchedAllowed);
+  return CheckNames(source.rule(), RanksOf(target, firsts), findings, kUnmatchedAllowed);
 }
 
 // Returns the rank folders in the target that the conversion would not have made.

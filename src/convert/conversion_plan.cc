@@ -434,9 +434,13 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     RESHARD_RETURN_IF_ERROR(
         CheckReference(reference, source.tensors().files().key(), findings, told.warnings));
   }
+  const std::vector<int64_t> target_ranks = RanksOf(target, ranks);
   if (!selection.unmatched) {
-    RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), RanksOf(target, ranks), findings,
-                                       plan.work.bytes_read, kUnmatchedAllowed));
+    RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), target_ranks, findings, kUnmatchedAllowed));
+    plan.unmatched_matrices = UnmatchedMatrices(source.rule(), target_ranks, findings);
+  }
+  for (Warning& warning : TakeCopies(source.rule(), target_ranks, findings)) {
+    told.warnings.push_back(std::move(warning));
   }
   for (Warning& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
   return plan;

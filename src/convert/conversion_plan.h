@@ -63,6 +63,8 @@ class KeptPlans {
 struct ConversionPlan {
   WorkList work;
   ConversionFindings findings;
+  // Where unmatched names are checked (UnmatchedMatrices).
+  std::vector<std::string> unmatched_matrices;
   std::shared_ptr<KeptPlans> kept = std::make_shared<KeptPlans>();
 };
 

@@ -1,12 +1,15 @@
 #include "reshard/convert.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,7 @@
 #include "src/convert/option_checks.h"
 #include "src/convert/published_set.h"
 #include "src/convert/source_checks.h"
+#include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
 #include "src/convert/timeline_recorder.h"
 #include "src/convert/work_list.h"
@@ -48,10 +52,36 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   return budget;
 }
 
+// Opens the source. Files that state another place than that which they are taken for are refused.
+Result<std::unique_ptr<OpenedSource>> OpenStated(const ConvertOptions& options,
+                                                 const MemoryBudget& budget) {
+  RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource(options, budget));
+  RESHARD_RETURN_IF_ERROR(CheckRanksOfNames(*source, options.source));
+  if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*source));
+  return source;
+}
+
+// Says that nothing confirms the source strategy, and what its reader can look at.
+std::string Unconfirmed(const OpenedSource& source, std::string_view why,
+                        const ConversionFindings& findings) {
+  constexpr size_t kMostShapes = 3;
+  std::vector<std::string> shapes;
+  for (const TensorInfo& parameter : findings.largest_shapes) {
+    if (shapes.size() == kMostShapes) break;
+    if (parameter.shape.size() < 2) continue;
+    shapes.push_back(fmt::format("{} {}", Quote(parameter.name), ToString(parameter.shape)));
+  }
+  return fmt::format(
+      "{}: {}, so the strategy is unconfirmed. Compare the largest full shapes with the model's: "
+      "{}; `checks.reference` compares all with a file",
+      Escape(source.rule().source()->path()), why, fmt::join(shapes, ", "));
+}
+
 // Checks that the source is what it is taken for and the source strategy its own, before anything
 // is written.
 Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
+  if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
   RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
                            CheckTotals(source, checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> files;
@@ -62,6 +92,7 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
       StrategyFindings findings,
       CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
                     {.replicas = checks.replicas,
+                     .unmatched = plan.unmatched_matrices,
                      .spent = checks.parameters ? SampleLimits{0, 0} : spent,
                      .workers = Workers(run.jobs),
                      .stop = run.stop}));
@@ -69,6 +100,9 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
     plan.findings.warnings.push_back(std::move(warning));
   }
   plan.findings.sample = findings.sample;
+  if (!findings.unconfirmed.empty()) {
+    plan.findings.notes.push_back(Unconfirmed(source, findings.unconfirmed, plan.findings));
+  }
   return {};
 }
 
@@ -394,7 +428,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
     timeline.Begin("plan");
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
     RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
                              MakeTarget(*source, options.target, options.selection));
     const Target& target = made.files();
@@ -418,7 +452,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     CheckChoice checks = options.checks;
     if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(options, first));
+    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
     RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
                              MakeTarget(*source, options.target, options.selection));
     const Target& target = made.files();

@@ -236,12 +236,21 @@ Result<IndexedFile> OpenedSource::MakeTable(FileId file,
                                             const std::shared_ptr<const FileTable>& like) {
   RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_, like));
   if (table.states_redundancy()) states_redundancy_ = true;
+  if (!table.sharding_info().empty()) {
+    const std::lock_guard lock(mutex_);
+    saved_offsets_.insert_or_assign(file, table.sharding_info());
+  }
   if (!new_names_.empty()) {
     RESHARD_ASSIGN_OR_RETURN(table, WithNames(std::move(table), new_names_, files_.path(file)));
   }
   if (!folder_) return table;
   const auto number = folder_numbers_.find(file);
   return folder_->Choose(std::move(table), number->second, files_.path(file));
+}
+
+std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
+  const std::lock_guard lock(mutex_);
+  return saved_offsets_;
 }
 
 Status OpenedSource::AddFolderFile(const std::string& path, const std::string& name,
@@ -263,6 +272,8 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
   if (folder.index.empty()) {
     const bool is_file = folder.lone == spec.path;
     folder_ = std::make_unique<FolderTables>(WeightMap(), 0, std::string());
+    WarnOfOthers(is_file ? "" : PathIn(spec.path, folder.lone), folder,
+                 [&](const std::string& name) { return name == folder.lone; });
     return AddFolderFile(is_file ? spec.path : PathIn(spec.path, folder.lone),
                          std::filesystem::path(folder.lone).filename().string(), {});
   }
@@ -292,13 +303,25 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
       RESHARD_RETURN_IF_ERROR(AddFolderFile(beside, std::string(kHyperParamFile), {}));
     }
   }
-  if (!folder.lone.empty() && !is_mapped(folder.lone)) {
-    warnings_.push_back({WarningCode::kFilesNotRead,
-                         fmt::format("{}: left out, because {} beside it does not name it",
-                                     Escape(PathIn(spec.path, folder.lone)), folder.index)});
-  }
+  WarnOfOthers(index, folder, [&](const std::string& name) {
+    return is_mapped(name) || (rest && name == kHyperParamFile);
+  });
   folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index);
   return {};
+}
+
+void OpenedSource::WarnOfOthers(const std::string& taken, const FullFolder& folder,
+                                const std::function<bool(const std::string&)>& is_read) {
+  std::vector<std::string> others;
+  for (const std::string& name : folder.files) {
+    if (!is_read(name)) others.push_back(Escape(name));
+  }
+  if (others.empty()) return;
+  warnings_.push_back(
+      {WarningCode::kFilesNotRead,
+       fmt::format("{}: {} checkpoints beside it, left out: {}", Escape(taken),
+                   folder.index.empty() ? "is read without the" : "does not name these",
+                   FirstOf(others))});
 }
 
 size_t OpenedSource::Askers(size_t workers) const {

@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -101,6 +103,8 @@ class OpenedSource {
   bool each_alone() const { return each_alone_; }
   // Whether a file that was opened states whether redundancy was removed from the set.
   bool states_redundancy() const { return states_redundancy_; }
+  // The metadata DCP_SHARDING_INFO of each file that was opened and has it.
+  std::map<FileId, std::string> SavedOffsetsOfFiles() const;
   bool is_whole_folder() const { return folder_ != nullptr; }
   // The index of a folder of whole tensors, where there is one; its rank means nothing.
   const std::optional<File>& index() const { return index_; }
@@ -128,6 +132,9 @@ class OpenedSource {
   Container ContainerOfContent(FileId first);
   // Chooses the files of a folder of whole tensors, or one such file.
   Status ChooseFolder(const SourceSpec& spec, const FullFolder& folder);
+  // Says which checkpoints of the folder are left out; `taken` is the index, or the one file.
+  void WarnOfOthers(const std::string& taken, const FullFolder& folder,
+                    const std::function<bool(const std::string&)>& is_read);
   // `told_by`: the index that names the file, if one does.
   Status AddFolderFile(const std::string& path, const std::string& name,
                        const std::string& told_by);
@@ -155,6 +162,8 @@ class OpenedSource {
   std::vector<File> chosen_;
   bool each_alone_ = false;
   std::atomic<bool> states_redundancy_ = false;
+  mutable std::mutex mutex_;
+  std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
   std::optional<File> index_;
   std::optional<TrainingStep> step_;
   std::vector<Warning> warnings_;

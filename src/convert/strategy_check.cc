@@ -14,6 +14,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/source/shard_grid.h"
 #include "src/verify/shard_sample.h"
 
@@ -86,7 +87,7 @@ Result<ShardSample> Sample(OpenedSource& source, const Source& shards,
   SharedWork work;
   work.workers = std::max<size_t>(options.workers, 1);
   work.stop = options.stop;
-  return SampleShards(shards, strategy, choice, stages, limits, work);
+  return SampleShards(shards, strategy, {choice, options.unmatched}, stages, limits, work);
 }
 
 // Checks the files of `source`, which `placement` has placed by `strategy`, as CheckStagesOfFiles.
@@ -189,9 +190,14 @@ bool IsWrongStrategy(const ShardSample& sample) {
          !RankToBlame(sample.differences);
 }
 
-// Parameters that nothing cuts may be each rank's own, as moving averages are.
+// Parameters that nothing cuts may be each rank's own, as moving averages are. Matrices, most of
+// which differ under a strategy that cuts nothing, are parts.
 bool OnlyOwnValues(const ShardSample& sample) {
-  if (!sample.any_cut && sample.differences.size() * 2 > sample.counts.comparisons) return false;
+  const bool any_matrix = std::any_of(sample.differences.begin(), sample.differences.end(),
+                                      [](const auto& difference) { return difference.matrix; });
+  if (!sample.any_cut && any_matrix && sample.differences.size() * 2 > sample.counts.comparisons) {
+    return false;
+  }
   return std::none_of(sample.differences.begin(), sample.differences.end(),
                       [](const SampledDifference& difference) { return difference.cut; });
 }
@@ -238,6 +244,41 @@ std::string OwnValuesWarning(const std::vector<SampledDifference>& differences) 
       names.size(), FirstOf({names.begin(), names.end()}));
 }
 
+// Fails if so many unmatched matrices differ between ranks that they are shards.
+Status CheckUnmatched(const ConversionRule& rule, const ShardSample& sample,
+                      const StrategyCheckOptions& options) {
+  constexpr size_t kMany = 10;  // fewer may be each rank's own
+  if (sample.unmatched_differ.size() < kMany) return {};
+  std::vector<std::string> names;
+  for (const std::string& name : sample.unmatched_differ) names.push_back(Quote(name));
+  const bool of_source = !rule.source()->Contains(*sample.unmatched_differ.begin());
+  const CheckedStrategy& strategy = of_source ? *rule.source() : *rule.target();
+  return MismatchError(fmt::format(
+      "{}: has no layout for {} matrices of the files, and of a sample of these {} differ between "
+      "ranks, as shards do: {}; each would be {}. Give a strategy with the names of the files; {}",
+      Escape(strategy.path()), options.unmatched.size(), names.size(), FirstOf(names),
+      of_source ? "taken from one source rank as if it had the full tensor"
+                : "written as it stands, not cut",
+      kUnmatchedAllowed));
+}
+
+// Says which values ranks have of what training counts.
+std::string CountersWarning(const ShardSample& sample) {
+  FirstFew counters;
+  for (const auto& [name, values] : sample.counters) {
+    FirstFew list;
+    for (const CounterValue& value : values) {
+      NumberRanges ranks;
+      for (const int64_t rank : value.ranks) ranks.Add(rank);
+      list.Add(fmt::format("{} in {}", value.value, ranks.ToWords("rank")));
+    }
+    counters.Add(fmt::format("{} is {}", Quote(name), list.Joined()));
+  }
+  return fmt::format(
+      "ranks disagree in what training counts: {}; are all files of one step of one run?",
+      counters.Joined("; "));
+}
+
 }  // namespace
 
 Status CheckStagesOfFiles(const OpenedSource& source, const ParameterChoice& choice) {
@@ -257,6 +298,11 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
       const ShardSample sample,
       Sample(source, source.tensors(), source.rule().source(), choice, stages, options));
   findings.sample = sample.counts;
+  if (sample.any_cut && sample.counts.confirming == 0) {
+    findings.unconfirmed = sample.any_matrix_has_replicas
+                               ? "no matrix could be compared with a replica"
+                               : "no matrix has a replica";
+  }
   if (!sample.differences.empty() && options.replicas == CheckReplicas::kSample) {
     if (OnlyOwnValues(sample)) {
       if (!options.only_wrong_strategy) {
@@ -266,6 +312,10 @@ Result<StrategyFindings> CheckStrategy(OpenedSource& source, const ParameterChoi
     } else if (!options.only_wrong_strategy || IsWrongStrategy(sample)) {
       return Refusal(source, choice, sample, options);
     }
+  }
+  RESHARD_RETURN_IF_ERROR(CheckUnmatched(source.rule(), sample, options));
+  if (!sample.counters.empty()) {
+    findings.warnings.push_back({WarningCode::kCountersDiffer, CountersWarning(sample)});
   }
   if (!sample.equal.empty()) {
     findings.warnings.push_back(

@@ -25,6 +25,8 @@ struct StrategyCheckOptions {
   // Of replicas that differ, refuse only what a wrong strategy explains better than one damaged
   // rank does: for who compares all of them anyway.
   bool only_wrong_strategy = false;
+  // Refused if many of them differ between ranks (UnmatchedMatrices).
+  std::span<const std::string> unmatched = {};
   SampleLimits spent = {0, 0};  // of SampleLimitsFor, by what was looked at before
   size_t workers = 2;
   std::stop_token stop = {};
@@ -33,6 +35,8 @@ struct StrategyCheckOptions {
 struct StrategyFindings {
   std::vector<Warning> warnings;
   std::optional<ReplicaSample> sample;  // where there was one
+  // Why nothing was found that confirms a strategy which cuts something; else empty.
+  std::string unconfirmed;
 };
 
 // Checks the parameters of `choice` in these source stages, once their files that are needed were

@@ -19,7 +19,8 @@ namespace {
 // Returns the table of `builder` in the place of that of `read`.
 IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
   return {read.file(), read.file_size(),
-          TableOfFile{std::move(builder).Finish(), read.crc(), read.states_redundancy()}};
+          TableOfFile{std::move(builder).Finish(), read.crc(), read.states_redundancy(),
+                      read.sharding_info()}};
 }
 
 StoredArray Renamed(const StoredArray& array, std::string_view name) {

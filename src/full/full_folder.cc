@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kIndexExtension = ".safetensors.index.json";
 constexpr std::string_view kFileExtension = ".safetensors";
+constexpr std::string_view kCkptExtension = ".ckpt";
 
 }  // namespace
 
@@ -21,6 +22,7 @@ Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
   std::vector<std::string> indexes;
   std::vector<std::string> files;
+  std::vector<std::string> checkpoints;
   bool has_map = false;
   bool has_folders = false;
   for (const DirectoryEntry& entry : entries) {
@@ -29,13 +31,16 @@ Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
     if (entry.name == kParamNameMap) has_map = true;
     if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
     if (entry.name.ends_with(kFileExtension)) files.push_back(entry.name);
+    if (entry.name.ends_with(kFileExtension) || entry.name.ends_with(kCkptExtension)) {
+      checkpoints.push_back(entry.name);
+    }
   }
   if (has_map) {
-    return std::optional(FullFolder{FolderFamily::kUnified, std::string(kParamNameMap), {}});
+    return std::optional(
+        FullFolder{FolderFamily::kUnified, std::string(kParamNameMap), {}, std::move(checkpoints)});
   }
   const bool has_model = std::find(files.begin(), files.end(), kHuggingFaceFile) != files.end();
   FullFolder folder{FolderFamily::kHuggingFace, {}, {}};
-  if (has_model) folder.lone = kHuggingFaceFile;
   if (!indexes.empty()) {
     const auto own = std::find(indexes.begin(), indexes.end(), kHuggingFaceIndex);
     if (own == indexes.end() && indexes.size() > 1) {
@@ -43,10 +48,12 @@ Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
                                        indexes.size(), FirstOf(indexes), kHuggingFaceIndex));
     }
     folder.index = own == indexes.end() ? indexes.front() : *own;
+    folder.files = std::move(checkpoints);
     return std::optional(std::move(folder));
   }
   if (has_folders || (files.size() != 1 && !has_model)) return std::optional<FullFolder>();
   folder.lone = has_model ? std::string(kHuggingFaceFile) : files.front();
+  folder.files = std::move(checkpoints);
   return std::optional(std::move(folder));
 }
 

@@ -29,7 +29,9 @@ enum class FolderFamily { kUnified, kHuggingFace };
 struct FullFolder {
   FolderFamily family = FolderFamily::kUnified;
   std::string index;  // its name; empty: a lone file
-  std::string lone;   // the name of that, or of a model.safetensors beside the index
+  std::string lone;   // the name of that
+  // The names of the folder's *.safetensors and *.ckpt, ascending; empty for a file by itself.
+  std::vector<std::string> files = {};
 };
 
 // Returns what the names in the folder `path` say that it is, nothing where it has no index and not

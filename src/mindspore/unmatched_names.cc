@@ -23,6 +23,7 @@ namespace {
 
 using Views = std::vector<std::string_view>;
 using StageSet = std::set<int64_t>;
+using NameSet = std::unordered_set<std::string_view>;
 
 // Returns what of a parameter's values is copied as if one rank had all of it, though `strategy`,
 // one of the rule's, ought to cut it.
@@ -41,15 +42,6 @@ bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
 bool IsUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
                  const PlanFindings::Parameter& parameter) {
   return IsUnmatched(rule, strategy, parameter.source_name, parameter.kind, parameter.full_shape);
-}
-
-Views UnmatchedOf(const ConversionRule& rule, const CheckedStrategy& strategy,
-                  const PlanFindings& findings) {
-  Views names;
-  for (const auto& [target_name, parameter] : findings.parameters) {
-    if (IsUnmatched(rule, strategy, parameter)) names.push_back(parameter.source_name);
-  }
-  return names;
 }
 
 StageSet TargetStages(const ConversionRule& rule, std::span<const int64_t> ranks) {
@@ -89,63 +81,199 @@ void ForEachName(const ConversionRule& rule, const CheckedStrategy& strategy,
   }
 }
 
-std::unordered_set<std::string_view> NamesInFiles(const PlanFindings& findings) {
-  std::unordered_set<std::string_view> names(findings.left_out.begin(), findings.left_out.end());
+NameSet NamesInFiles(const PlanFindings& findings) {
+  NameSet names(findings.left_out.begin(), findings.left_out.end());
   for (const auto& [target_name, parameter] : findings.parameters) {
     names.insert(parameter.source_name);
   }
   return names;
 }
 
-// A name behind an optimizer's prefix, which is no part of what changes.
-struct SplitName {
-  std::string_view group;
-  std::string_view rest;
-};
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; }
+bool IsNumber(std::string_view token) { return std::all_of(token.begin(), token.end(), IsDigit); }
 
-SplitName Split(std::string_view name) {
-  const auto rest = ParameterOfCopy(name);
-  return rest ? SplitName{OptimizerGroup(name), *rest} : SplitName{"", name};
+// The names of a strategy that no file has, where it is needed; sorted.
+Views AbsentOf(const ConversionRule& rule, const CheckedStrategy& strategy,
+               std::span<const int64_t> ranks, const PlanFindings& findings) {
+  Views absent;
+  const auto seen = NamesInFiles(findings);
+  ForEachName(rule, strategy, TargetStages(rule, ranks), [&](std::string_view name) {
+    if (!seen.contains(name)) absent.push_back(name);
+  });
+  std::sort(absent.begin(), absent.end());
+  absent.erase(std::unique(absent.begin(), absent.end()), absent.end());
+  return absent;
 }
 
-// So names that end alike stand side by side.
-bool EndsBefore(const SplitName& a, const SplitName& b) {
-  if (a.group != b.group) return a.group < b.group;
-  return std::lexicographical_compare(a.rest.rbegin(), a.rest.rend(), b.rest.rbegin(),
-                                      b.rest.rend());
-}
-
-// Returns the bytes of the components in which both names end alike.
-size_t CommonEnd(const SplitName& a, const SplitName& b) {
-  if (a.group != b.group) return 0;
-  const auto from_end = [](std::string_view text, size_t i) {
-    return i == text.size() ? '.' : text[text.size() - 1 - i];
-  };
-  const size_t most = std::min(a.rest.size(), b.rest.size());
-  size_t whole = 0;
-  for (size_t i = 0; i <= most && from_end(a.rest, i) == from_end(b.rest, i); ++i) {
-    if (from_end(a.rest, i) == '.') whole = i;
+// Returns NAME of a copy PREFIX.NAME such as an optimizer makes: NAME has a layout, or lacks one as
+// the copy does. A prefix that no optimizer is known for has no numbers, as those of layers have,
+// and NAME is not one of `absent`.
+std::optional<std::string_view> CopiedName(const CheckedStrategy& strategy, const Views& absent,
+                                           const NameSet& unmatched, std::string_view name) {
+  const auto own = ParameterOfCopy(name);
+  if (own && (strategy.Contains(*own) || unmatched.contains(*own))) return own;
+  for (size_t begin = 0, dot = name.find('.'); dot != std::string_view::npos;
+       begin = dot + 1, dot = name.find('.', begin)) {
+    if (IsNumber(name.substr(begin, dot - begin))) break;
+    const std::string_view rest = name.substr(dot + 1);
+    if (unmatched.contains(rest) ||
+        (strategy.Contains(rest) && !std::binary_search(absent.begin(), absent.end(), rest))) {
+      return rest;
+    }
   }
-  return whole;
+  return std::nullopt;
 }
 
-struct PrefixChange {
-  std::string_view in_files;
-  std::string_view in_strategy;
-  friend auto operator<=>(const PrefixChange&, const PrefixChange&) = default;
+// Returns the unmatched names of `strategy` that may tell that it is another checkpoint's: no
+// copies.
+Views EvidenceOf(const ConversionRule& rule, const CheckedStrategy& strategy, const Views& absent,
+                 const PlanFindings& findings) {
+  Views names;
+  for (const auto& [target_name, parameter] : findings.parameters) {
+    if (IsUnmatched(rule, strategy, parameter)) names.push_back(parameter.source_name);
+  }
+  const NameSet unmatched(names.begin(), names.end());
+  std::erase_if(names, [&](std::string_view name) {
+    return CopiedName(strategy, absent, unmatched, name).has_value();
+  });
+  return names;
+}
+
+bool HasUnmatched(const ConversionRule& rule, const CheckedStrategy& strategy,
+                  const PlanFindings& findings) {
+  return std::any_of(
+      findings.parameters.begin(), findings.parameters.end(),
+      [&](const auto& parameter) { return IsUnmatched(rule, strategy, parameter.second); });
+}
+
+// A name in words and the characters between them, where each word of digits alone, the number of a
+// layer or an expert, stands apart.
+struct SplitName {
+  std::vector<std::string_view> tokens;
+  std::vector<std::string_view> numbers;
+  std::string form;  // the name with "#" in place of each number
 };
 
-// The change without a first component that both have.
-PrefixChange Normalized(const PrefixChange& change) {
-  const size_t length = change.in_files.substr(0, change.in_files.find('.')).size() + 1;
-  const std::string_view first = change.in_files.substr(0, length);
-  if (first.empty() || !change.in_strategy.starts_with(first)) return change;
-  return {change.in_files.substr(first.size()), change.in_strategy.substr(first.size())};
+// Cuts `name` at its separators, or at '.' alone.
+SplitName Split(std::string_view name, bool at_all) {
+  const auto separates = [at_all](char c) { return at_all ? IsSeparator(c) : c == '.'; };
+  SplitName split;
+  for (size_t begin = 0; begin < name.size();) {
+    size_t end = begin + 1;
+    if (!separates(name[begin])) {
+      while (end < name.size() && !separates(name[end])) ++end;
+    }
+    const std::string_view token = name.substr(begin, end - begin);
+    split.tokens.push_back(token);
+    if (IsNumber(token)) {
+      split.numbers.push_back(token);
+      split.form += '#';
+    } else {
+      split.form += token;
+    }
+    begin = end;
+  }
+  return split;
 }
 
-// Layers and experts are numbered: one of them in place of another is no change of prefix.
-bool HasDigit(std::string_view text) {
-  return text.find_first_of("0123456789") != std::string_view::npos;
+// Names that differ in numbers only.
+struct NameForm {
+  SplitName example;
+  std::string_view name;                                            // of the example
+  std::map<std::vector<std::string_view>, std::string_view> names;  // by their numbers
+};
+
+using NameForms = std::map<std::string, NameForm>;
+
+NameForms FormsOf(const Views& names, bool at_all) {
+  NameForms forms;
+  for (const std::string_view name : names) {
+    SplitName split = Split(name, at_all);
+    NameForm& form = forms[split.form];
+    form.names.emplace(split.numbers, name);
+    if (form.name.empty()) {
+      form.name = name;
+      form.example = std::move(split);
+    }
+  }
+  return forms;
+}
+
+// One run of words in place of another; numbers in it are "#".
+struct Substitution {
+  std::string in_files;
+  std::string in_strategy;
+  friend auto operator<=>(const Substitution&, const Substitution&) = default;
+};
+
+// The digits in a text, a "," behind each run of them.
+std::string DigitsIn(std::string_view text) {
+  std::string digits;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!IsDigit(text[i])) continue;
+    digits += text[i];
+    if (i + 1 == text.size() || !IsDigit(text[i + 1])) digits += ',';
+  }
+  return digits;
+}
+
+// Returns the text with "#" in place of each run of digits.
+std::string WithoutDigits(std::string_view text) {
+  std::string form;
+  for (const char c : text) {
+    if (!IsDigit(c)) {
+      form += c;
+    } else if (!form.ends_with('#')) {
+      form += '#';
+    }
+  }
+  return form;
+}
+
+// Returns what makes names of one form those of the other, if one substitution does. What both
+// names have at their ends stays, a word of it at least; numbers stay what they are.
+std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
+  if (a.numbers.size() != b.numbers.size()) return std::nullopt;
+  const auto alike = [](std::string_view x, std::string_view y) {
+    return IsNumber(x) ? IsNumber(y) : x == y;
+  };
+  const auto is_word = [](std::string_view token) {
+    return !IsNumber(token) && !(token.size() == 1 && IsSeparator(token[0]));
+  };
+  const size_t most = std::min(a.tokens.size(), b.tokens.size());
+  size_t begin = 0;
+  while (begin < most && alike(a.tokens[begin], b.tokens[begin])) ++begin;
+  size_t end = 0;
+  while (end < most - begin &&
+         alike(a.tokens[a.tokens.size() - 1 - end], b.tokens[b.tokens.size() - 1 - end])) {
+    ++end;
+  }
+  const auto kept = [&](size_t i) { return i < begin || i >= a.tokens.size() - end; };
+  bool any_kept = false;
+  for (size_t i = 0; i < a.tokens.size(); ++i)
+    any_kept = any_kept || (kept(i) && is_word(a.tokens[i]));
+  if (!any_kept) return std::nullopt;
+  const auto text = [&](const SplitName& name) {
+    std::string joined;
+    for (size_t i = begin; i + end < name.tokens.size(); ++i) {
+      joined += IsNumber(name.tokens[i]) ? std::string_view("#") : name.tokens[i];
+    }
+    return joined;
+  };
+  Substitution change{text(a), text(b)};
+  const auto count = [](const std::string& joined) {
+    return std::count(joined.begin(), joined.end(), '#');
+  };
+  if (count(change.in_files) != count(change.in_strategy)) return std::nullopt;
+  // The digits of block1 and layer1 are those of a layer, too.
+  const std::string a_digits = DigitsIn(change.in_files);
+  const std::string b_digits = DigitsIn(change.in_strategy);
+  if (a_digits == b_digits) {
+    return Substitution{WithoutDigits(change.in_files), WithoutDigits(change.in_strategy)};
+  }
+  if (!a_digits.empty() && !b_digits.empty()) return std::nullopt;
+  return change;
 }
 
 struct Votes {
@@ -154,38 +282,46 @@ struct Votes {
   std::string_view in_strategy;
 };
 
-// Returns by which changes names of files become names of the strategy, and how many.
-std::map<PrefixChange, Votes> CountChanges(const Views& in_files, const Views& in_strategy) {
-  constexpr int kMostAlike = 8;  // names to either side that one name is compared with
-  std::map<PrefixChange, Votes> changes;
-  std::vector<std::pair<SplitName, std::string_view>> ends;
-  ends.reserve(in_strategy.size());
-  for (const std::string_view name : in_strategy) ends.emplace_back(Split(name), name);
-  const auto before = [](const auto& a, const auto& b) { return EndsBefore(a.first, b.first); };
-  std::sort(ends.begin(), ends.end(), before);
-  for (const std::string_view name : in_files) {
-    const SplitName own = Split(name);
-    const auto place = std::lower_bound(ends.begin(), ends.end(), std::pair(own, name), before);
-    size_t longest = place == ends.end() ? 0 : CommonEnd(own, place->first);
-    if (place != ends.begin()) longest = std::max(longest, CommonEnd(own, (place - 1)->first));
-    if (longest == 0) continue;
-    const auto vote = [&](const auto& other) {
-      if (CommonEnd(own, other.first) != longest) return false;
-      const std::string_view rest = other.first.rest;
-      const PrefixChange change = Normalized(
-          {own.rest.substr(0, own.rest.size() - longest), rest.substr(0, rest.size() - longest)});
-      if (HasDigit(change.in_files) || HasDigit(change.in_strategy)) return true;
-      Votes& votes = changes[change];
-      if (votes.count++ == 0 || name.size() < votes.in_files.size()) {
+// So many pairs of forms are looked at, the forms of files that are most first.
+constexpr size_t kMostPairs = 1'000'000;
+
+// Returns by which substitutions names of files become names of the strategy, and how many.
+std::map<Substitution, Votes> CountChanges(const Views& in_files, const Views& in_strategy,
+                                           bool at_all) {
+  std::map<Substitution, Votes> changes;
+  const NameForms files = FormsOf(in_files, at_all);
+  const NameForms strategy = FormsOf(in_strategy, at_all);
+  std::vector<const NameForm*> order;
+  order.reserve(files.size());
+  for (const auto& [text, form] : files) order.push_back(&form);
+  std::stable_sort(order.begin(), order.end(), [](const NameForm* a, const NameForm* b) {
+    return a->names.size() > b->names.size();
+  });
+  order.resize(std::min(order.size(), kMostPairs / std::max<size_t>(strategy.size(), 1) + 1));
+  for (const NameForm* form : order) {
+    std::map<Substitution, Votes> own;  // a name counts once
+    for (const auto& [text, other] : strategy) {
+      // To exchange an optimizer's states for another's, or for weights, is no substitution.
+      if (OptimizerGroup(form->name) != OptimizerGroup(other.name)) continue;
+      const auto change = Between(form->example, other.example);
+      if (!change) continue;
+      Votes votes;
+      for (const auto& [numbers, name] : form->names) {
+        const auto there = other.names.find(numbers);
+        if (there == other.names.end() || ++votes.count > 1) continue;
         votes.in_files = name;
-        votes.in_strategy = other.second;
+        votes.in_strategy = there->second;
       }
-      return true;
-    };
-    auto next = place;
-    for (int i = 0; i < kMostAlike && next != ends.end() && vote(*next); ++i) ++next;
-    next = place;
-    for (int i = 0; i < kMostAlike && next != ends.begin() && vote(*(next - 1)); ++i) --next;
+      if (votes.count > own[*change].count) own[*change] = votes;
+    }
+    for (const auto& [change, votes] : own) {
+      Votes& all = changes[change];
+      if (all.count == 0 || votes.in_files.size() < all.in_files.size()) {
+        all.in_files = votes.in_files;
+        all.in_strategy = votes.in_strategy;
+      }
+      all.count += votes.count;
+    }
   }
   return changes;
 }
@@ -196,79 +332,58 @@ std::string WhatBecomesOfThem(const ConversionRule& rule, const CheckedStrategy&
              : "each would be written as it stands, not cut";
 }
 
-std::string WordsOf(const PrefixChange& change) {
-  if (change.in_files.empty()) {
-    return fmt::format("the strategy's have {} before them", Quote(change.in_strategy));
-  }
+std::string WordsOf(const Substitution& change) {
+  if (change.in_files.empty()) return fmt::format("the files lack {}", Quote(change.in_strategy));
   if (change.in_strategy.empty()) {
-    return fmt::format("the files' have {} before them", Quote(change.in_files));
+    return fmt::format("the strategy lacks {}", Quote(change.in_files));
   }
-  return fmt::format("{} in the files, {} in the strategy", Quote(change.in_files),
+  return fmt::format("{} in the files is {} in the strategy", Quote(change.in_files),
                      Quote(change.in_strategy));
 }
 
-Status PrefixError(const ConversionRule& rule, const CheckedStrategy& strategy, size_t unmatched,
-                   const PrefixChange& change, const Votes& votes) {
-  return MismatchError(fmt::format(
-      "{}: has no layout for {} of the files' tensors, but {} of their names differ from names of "
-      "the strategy by a prefix only: {}, as in {} and {}; {}; give a strategy with the names of "
-      "the files",
-      Escape(strategy.path()), unmatched, votes.count, WordsOf(change), Quote(votes.in_files),
-      Quote(votes.in_strategy), WhatBecomesOfThem(rule, strategy)));
+// Whether the change adds or removes whole components at a name's dots: that of a single name is
+// evidence. Any name can be made of any other by replacing a part.
+bool IsAddedComponent(const Substitution& change) {
+  if (!change.in_files.empty() && !change.in_strategy.empty()) return false;
+  const std::string& part = change.in_files.empty() ? change.in_strategy : change.in_files;
+  return part.starts_with('.') || part.ends_with('.');
 }
 
-Status CheckPrefixes(const ConversionRule& rule, std::span<const int64_t> ranks,
-                     const PlanFindings& findings) {
-  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
-    if (strategy == nullptr) continue;
-    const Views unmatched = UnmatchedOf(rule, *strategy, findings);
-    if (unmatched.empty()) continue;
-    Views absent;
-    const auto seen = NamesInFiles(findings);
-    ForEachName(rule, *strategy, TargetStages(rule, ranks), [&](std::string_view name) {
-      if (!seen.contains(name)) absent.push_back(name);
-    });
-    std::sort(absent.begin(), absent.end());
-    absent.erase(std::unique(absent.begin(), absent.end()), absent.end());
-    for (const auto& [change, votes] : CountChanges(unmatched, absent)) {
-      // One prefix in place of another: of a single name that would be any other name.
-      const bool replaced = !change.in_files.empty() && !change.in_strategy.empty();
-      if (votes.count * 2 < unmatched.size() || (replaced && votes.count == 1)) continue;
-      return PrefixError(rule, *strategy, unmatched.size(), change, votes);
+// Returns the substitution that pairs at least half of `unmatched` with names of `absent`, which no
+// file has, if there is one.
+std::optional<std::pair<Substitution, Votes>> FindChange(const Views& unmatched,
+                                                         const Views& absent) {
+  for (const bool at_all : {false, true}) {
+    for (const auto& [change, votes] : CountChanges(unmatched, absent, at_all)) {
+      if (votes.count * 2 < unmatched.size()) continue;
+      if (votes.count == 1 && (at_all || !IsAddedComponent(change))) continue;
+      if (votes.count > 0) return std::pair(change, votes);
     }
   }
-  return {};
+  return std::nullopt;
 }
 
-Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> ranks,
-                           const PlanFindings& findings, uint64_t bytes) {
-  // A few large tensors may be honest, as in MindSpore's own tests of such conversions.
-  constexpr size_t kMany = 10;
+std::string_view CopiesInWords(uint64_t count, bool of_optimizers) {
+  if (of_optimizers) return count == 1 ? "optimizer state" : "optimizer states";
+  return count == 1 ? "copy of a parameter" : "copies of parameters";
+}
+
+Status CheckSubstitutions(const ConversionRule& rule, std::span<const int64_t> ranks,
+                          const PlanFindings& findings) {
   for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
     if (strategy == nullptr) continue;
-    std::vector<std::string> names;
-    uint64_t unmatched = 0;
-    std::map<int64_t, uint64_t> ranks_of_stage;
-    for (const int64_t rank : ranks) ++ranks_of_stage[rule.TargetStage(rank)];
-    for (const auto& [target_name, parameter] : findings.parameters) {
-      if (!IsUnmatched(rule, *strategy, parameter)) continue;
-      names.push_back(Quote(parameter.source_name));
-      for (const auto& [stage, count] : ranks_of_stage) {
-        if (rule.FateOf(parameter.source_name, stage) == ConversionRule::Fate::kCopy) {
-          unmatched += parameter.bytes * count;
-        }
-      }
-    }
-    if (unmatched <= bytes / 2) continue;
-    const auto seen = NamesInFiles(findings);
-    const bool any_matched = std::any_of(
-        seen.begin(), seen.end(), [&](std::string_view name) { return strategy->Contains(name); });
-    if (any_matched && names.size() < kMany) continue;
+    if (!HasUnmatched(rule, *strategy, findings)) continue;
+    const Views absent = AbsentOf(rule, *strategy, ranks, findings);
+    const Views unmatched = EvidenceOf(rule, *strategy, absent, findings);
+    const auto found = FindChange(unmatched, absent);
+    if (!found) continue;
+    const auto& [change, votes] = *found;
     return MismatchError(fmt::format(
-        "{}: has no layout for {} of the files' tensors, which are {} of the {} to be "
-        "copied: {}; {}; give the strategy of this checkpoint, with the names of the files",
-        Escape(strategy->path()), names.size(), FormatBytes(unmatched), FormatBytes(bytes),
-        FirstOf(names), WhatBecomesOfThem(rule, *strategy)));
+        "{}: has no layout for {} of the files' tensors, optimizer states not counted, but {} of "
+        "their names are names of the strategy with one change: {}, as in {} and {}; {}; give a "
+        "strategy with the names of the files",
+        Escape(strategy->path()), unmatched.size(), votes.count, WordsOf(change),
+        Quote(votes.in_files), Quote(votes.in_strategy), WhatBecomesOfThem(rule, *strategy)));
   }
   return {};
 }
@@ -276,11 +391,72 @@ Status CheckUnmatchedBytes(const ConversionRule& rule, std::span<const int64_t> 
 }  // namespace
 
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
-                  const PlanFindings& findings, uint64_t bytes, std::string_view way_out) {
-  Status status = CheckPrefixes(rule, ranks, findings);
-  if (status.ok()) status = CheckUnmatchedBytes(rule, ranks, findings, bytes);
+                  const PlanFindings& findings, std::string_view way_out) {
+  const Status status = CheckSubstitutions(rule, ranks, findings);
   if (status.ok() || way_out.empty()) return status;
   return MismatchError(fmt::format("{}; {}", status.message(), way_out));
+}
+
+std::vector<std::string> UnmatchedMatrices(const ConversionRule& rule,
+                                           std::span<const int64_t> ranks,
+                                           const PlanFindings& findings) {
+  std::set<std::string> names;
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+    if (strategy == nullptr || !HasUnmatched(rule, *strategy, findings)) continue;
+    const Views evidence =
+        EvidenceOf(rule, *strategy, AbsentOf(rule, *strategy, ranks, findings), findings);
+    const NameSet chosen(evidence.begin(), evidence.end());
+    for (const auto& [target_name, parameter] : findings.parameters) {
+      if (chosen.contains(parameter.source_name) && parameter.full_shape.size() >= 2 &&
+          !IsAccumulatedGradient(parameter.source_name)) {
+        names.insert(parameter.source_name);
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int64_t> ranks,
+                                PlanFindings& findings) {
+  constexpr size_t kMostPrefixes = 5;
+  std::vector<Warning> warnings;
+  for (const CheckedStrategy* strategy : {rule.source(), rule.target()}) {
+    if (strategy == nullptr || !HasUnmatched(rule, *strategy, findings)) continue;
+    const Views absent = AbsentOf(rule, *strategy, ranks, findings);
+    const bool of_source = strategy == rule.source();
+    uint64_t count = 0;
+    bool all_known = true;
+    bool any_cut = false;  // copied as it stands
+    std::set<std::string_view> prefixes;
+    for (const auto& [target_name, parameter] : findings.parameters) {
+      const std::string_view name = parameter.source_name;
+      if (!IsUnmatched(rule, *strategy, parameter)) continue;
+      const auto copied = CopiedName(*strategy, absent, {}, name);
+      if (!copied) continue;
+      const std::string quoted = Quote(name);
+      auto& whole = of_source ? findings.not_in_source_strategy : findings.not_in_target_strategy;
+      const bool is_cut = findings.unmatched_copied.erase(quoted) > 0;
+      if (!is_cut && whole.erase(quoted) == 0) continue;
+      ++count;
+      any_cut = any_cut || is_cut;
+      all_known = all_known && ParameterOfCopy(name).has_value();
+      prefixes.insert(name.substr(0, name.size() - copied->size()));
+    }
+    if (count == 0) continue;
+    FirstFew options(kMostPrefixes);
+    for (const std::string_view prefix : prefixes) {
+      options.Add(fmt::format("`exclude='{}*'`", Escape(prefix)));
+    }
+    warnings.push_back(
+        {WarningCode::kWithoutLayout,
+         fmt::format("{}: has no layout for {} {}, {}; to leave {} out, pass {}",
+                     Escape(strategy->path()), count, CopiesInWords(count, all_known),
+                     any_cut     ? "copied unchanged from one source rank"
+                     : of_source ? "taken from one source rank as if it had the full tensor"
+                                 : "written in full for each rank",
+                     count == 1 ? "it" : "them", options.Joined(" and "))});
+  }
+  return warnings;
 }
 
 bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tensors) {
@@ -296,9 +472,7 @@ bool HasUnmatched(const ConversionRule& rule, std::span<const SourceTensor> tens
 }
 
 Status CheckNames(const ConversionRule& rule, const PlanFindings& findings) {
-  uint64_t bytes = 0;
-  for (const auto& [target_name, parameter] : findings.parameters) bytes += parameter.bytes;
-  return CheckNames(rule, std::array<int64_t, 1>{0}, findings, bytes, "");
+  return CheckNames(rule, std::array<int64_t, 1>{0}, findings, "");
 }
 
 }  // namespace reshard

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ class IndexedFile {
         file_size_(file_size),
         crc_(std::move(read.crc)),
         states_redundancy_(read.states_redundancy),
+        sharding_info_(std::move(read.sharding_info)),
         table_(std::move(read.table)) {}
 
   IndexedFile(IndexedFile&&) = default;
@@ -50,11 +52,14 @@ class IndexedFile {
   const FileTable& table() const { return *table_; }
   // The CRC-32 that the file states of itself, where it does. It is not checked here.
   const std::optional<StatedCrc>& crc() const { return crc_; }
-  bool states_redundancy() const { return states_redundancy_; }  // TableOfFile
+  bool states_redundancy() const { return states_redundancy_; }        // TableOfFile
+  const std::string& sharding_info() const { return sharding_info_; }  // TableOfFile
   // Whether who indexes such a file from a disk keeps neither it nor a processor busy.
   bool IsWaitedFor() const;
   // About the bytes of memory that all this takes, those of its table included.
-  size_t memory() const { return sizeof(IndexedFile) + table_->memory(); }
+  size_t memory() const {
+    return sizeof(IndexedFile) + sharding_info_.capacity() + table_->memory();
+  }
 
   // Its table, which other files may have as well.
   const std::shared_ptr<const FileTable>& shared_table() const { return table_; }
@@ -66,6 +71,7 @@ class IndexedFile {
   uint64_t file_size_ = 0;
   std::optional<StatedCrc> crc_;
   bool states_redundancy_ = false;
+  std::string sharding_info_;
   std::shared_ptr<const FileTable> table_;
 };
 

@@ -1,17 +1,22 @@
 #include "src/verify/shard_sample.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "src/base/status_macros.h"
 #include "src/io/byte_source.h"
 #include "src/os/storage_kind.h"
 #include "src/os/threads.h"
 #include "src/verify/stage_sample.h"
+#include "src/verify/value_sums.h"
 
 namespace reshard {
 namespace {
@@ -40,6 +45,8 @@ std::optional<uint64_t> FirstDifferent(const SampledParameter& parameter, const 
 void CompareReplicaSamples(const StageSample& stage, ShardSample& sample) {
   for (size_t p = 0; p < stage.parameters().size(); ++p) {
     const SampledParameter& parameter = stage.parameters()[p];
+    if (parameter.as != SampledAs::kPlaced) continue;
+    const bool is_matrix = parameter.info->shape.size() >= 2;
     std::map<std::vector<int64_t>, const SampledRank*> first;  // by part
     for (const SampledRank& rank : stage.ranks()) {
       if (!rank.read || !rank.shards[p].held) continue;
@@ -51,6 +58,7 @@ void CompareReplicaSamples(const StageSample& stage, ShardSample& sample) {
                                    stage.RankOf(rank),
                                    stage.RankOf(*place->second),
                                    parameter.cut,
+                                   is_matrix,
                                    false,
                                    0};
       if (rank.shards[p].other_type != reference.other_type) {
@@ -58,9 +66,52 @@ void CompareReplicaSamples(const StageSample& stage, ShardSample& sample) {
       } else if (const auto at = FirstDifferent(parameter, reference, rank.shards[p])) {
         difference.offset = *at;
       } else {
+        if (is_matrix && !reference.constant && !reference.other_type) ++sample.counts.confirming;
         continue;
       }
       sample.differences.push_back(std::move(difference));
+    }
+  }
+}
+
+// Finds unmatched tensors of which ranks do not hold the same.
+void FindUnmatchedThatDiffer(const StageSample& stage, ShardSample& sample) {
+  for (size_t p = 0; p < stage.parameters().size(); ++p) {
+    const SampledParameter& parameter = stage.parameters()[p];
+    if (parameter.as != SampledAs::kUnmatched) continue;
+    const SampledShard* first = nullptr;
+    for (const SampledRank& rank : stage.ranks()) {
+      if (!rank.read || !rank.shards[p].held) continue;
+      const SampledShard& shard = rank.shards[p];
+      if (first == nullptr) first = &shard;
+      if (shard.other_type != first->other_type ||
+          (!shard.other_type && FirstDifferent(parameter, *first, shard))) {
+        sample.unmatched_differ.insert(std::string(parameter.info->name));
+        break;
+      }
+    }
+  }
+}
+
+std::string ValueInWords(DType dtype, const std::string& bytes) {
+  const ValueSums sums = SumValues(dtype, std::as_bytes(std::span(bytes)));
+  if (sums.finite() == 0) return sums.nans > 0 ? "NaN" : "infinite";
+  return std::visit([](auto value) { return fmt::format("{}", value); }, sums.least);
+}
+
+// Adds what the ranks of a stage hold of each counter.
+void AddCounters(const StageSample& stage, ShardSample& sample) {
+  for (size_t p = 0; p < stage.parameters().size(); ++p) {
+    const SampledParameter& parameter = stage.parameters()[p];
+    if (parameter.as != SampledAs::kCounter || !HasSums(parameter.info->dtype)) continue;
+    std::vector<CounterValue>& values = sample.counters[std::string(parameter.info->name)];
+    for (const SampledRank& rank : stage.ranks()) {
+      if (!rank.read || !rank.shards[p].held || rank.shards[p].other_type) continue;
+      std::string value = ValueInWords(parameter.info->dtype, rank.shards[p].bytes.front());
+      auto known = std::find_if(values.begin(), values.end(),
+                                [&](const CounterValue& other) { return other.value == value; });
+      if (known == values.end()) known = values.insert(known, {std::move(value), {}});
+      known->ranks.push_back(stage.RankOf(rank));
     }
   }
 }
@@ -113,7 +164,7 @@ SampleLimits SampleLimitsFor(const std::string& path) {
 }
 
 Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
-                                 const ParameterChoice& choice, std::span<const int64_t> stages,
+                                 const SampledNames& names, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work) {
   ShardSample sample;
   if (strategy == nullptr) return sample;
@@ -130,7 +181,7 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
                       .files = static_cast<int64_t>(limits.files)};
   for (size_t i = 0; i < stages.size(); ++i) {
     if (work.stop.stop_requested()) return CancelledError("stopped while sampling replicas");
-    StageSample stage(others, source, *strategy, choice, stages[i], budget);
+    StageSample stage(others, source, *strategy, names, stages[i], budget);
     const size_t left = stages.size() - i;
     RESHARD_RETURN_IF_ERROR(
         stage.Choose(std::max<int64_t>(budget.reads, 0) / static_cast<int64_t>(left),
@@ -144,10 +195,16 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
       if (rank.read && !rank.known) ++sample.counts.files_opened;
       if (!rank.unread.empty()) sample.unread.push_back(rank.unread);
     }
-    sample.counts.parameters += stage.parameters().size();
+    sample.any_matrix_has_replicas |= stage.any_matrix_has_replicas();
+    for (const SampledParameter& parameter : stage.parameters()) {
+      if (parameter.as == SampledAs::kPlaced) ++sample.counts.parameters;
+    }
     CompareReplicaSamples(stage, sample);
+    FindUnmatchedThatDiffer(stage, sample);
+    AddCounters(stage, sample);
     FindEqualRanks(stage, sample);
   }
+  std::erase_if(sample.counters, [](const auto& counter) { return counter.second.size() < 2; });
   sample.counts.reads = limits.reads - static_cast<size_t>(budget.reads.load());
   sample.counts.bytes = budget.bytes;
   sample.counts.seconds =

@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +25,8 @@
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/mindspore/checked_strategy.h"
-#include "src/plan/parameter_choice.h"
 #include "src/source/source.h"
+#include "src/verify/stage_sample.h"
 
 namespace reshard {
 
@@ -43,6 +45,7 @@ struct SampledDifference {
   int64_t rank = 0;
   int64_t reference = 0;    // another rank
   bool cut = false;         // by the layout of the parameter
+  bool matrix = false;      // of two dimensions or more
   bool other_type = false;  // another dtype or shape
   uint64_t offset = 0;      // else: of the first byte of the shard that was found to differ
 };
@@ -55,19 +58,30 @@ struct EqualRanks {
   std::string parameter;  // of which they ought to hold different parts
 };
 
+// A number that training counts, and the ranks that have it.
+struct CounterValue {
+  std::string value;  // in words
+  std::vector<int64_t> ranks;
+};
+
 struct ShardSample {
   ReplicaSample counts;
   bool any_cut = false;  // some layout cuts a parameter that is there
+  bool any_matrix_has_replicas = false;
+  // Of SampledNames::unmatched, those that differ between ranks of a stage; sorted.
+  std::set<std::string> unmatched_differ;
+  // By the names of counters: those of all stages that differ, each value once.
+  std::map<std::string, std::vector<CounterValue>> counters;
   std::vector<SampledDifference> differences;
   std::vector<EqualRanks> equal;    // each rank with the first one that is like it
   std::vector<std::string> unread;  // why files that nobody needs could not be sampled
 };
 
-// Samples the parameters of `choice` in the files of these source stages, accumulated gradients
-// left out; without a source strategy there is nothing to sample. Errors: those of reading files
-// that were opened before; kMismatch where a layout does not fit; kCancelled.
+// Samples these parameters in the files of these source stages, accumulated gradients left out, and
+// what training counts; without a source strategy there is nothing to sample. Errors: those of
+// reading files that were opened before; kMismatch where a layout does not fit; kCancelled.
 Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* strategy,
-                                 const ParameterChoice& choice, std::span<const int64_t> stages,
+                                 const SampledNames& names, std::span<const int64_t> stages,
                                  const SampleLimits& limits, const SharedWork& work);
 
 }  // namespace reshard

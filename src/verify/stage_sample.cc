@@ -15,6 +15,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
+#include "src/mindspore/training_counter.h"
 #include "src/source/indexed_file.h"
 
 namespace reshard {
@@ -27,10 +28,14 @@ constexpr size_t kParametersOfLayout = 3;
 constexpr size_t kTries = 8;
 // A rank is worth so many reads at least.
 constexpr int64_t kLeastReads = 8;
+// Of what is not placed.
+constexpr size_t kMostUnmatched = 16;
+constexpr size_t kMostCounters = 8;
+constexpr size_t kRanksOfUnmatched = 4;
 
 bool IsSampled(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kTensor && parameter.bytes > 0 &&
-         !IsAccumulatedGradient(parameter.name);
+         !IsAccumulatedGradient(parameter.name) && !IsTrainingCounter(parameter);
 }
 
 SampledParameter::Place PlaceAt(const StoredArray& info, size_t value, uint64_t in_value,
@@ -111,7 +116,8 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
                            source_.files().OpenReader(reference_->file()));
   is_remote_ = reader.IsRemote();
   RESHARD_RETURN_IF_ERROR(ListGroups());
-  if (groups_.empty() || reads < kLeastReads) return {};
+  const bool none = groups_.empty() && unmatched_.empty() && counters_.empty();
+  if (none || reads < kLeastReads) return {};
 
   const size_t most = static_cast<size_t>(std::max<int64_t>(2, reads / kLeastReads));
   groups_.resize(std::min(groups_.size(), static_cast<size_t>(reads) / 2));
@@ -120,16 +126,18 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
     return local != reference_local_ && source_.HasNewFile(stage_, local) && files-- <= 0;
   });
   // For each rank as many reads; every layout before a second parameter of one.
-  const auto of_rank = static_cast<size_t>(reads) * 3 / 4 / locals.size();
+  const int64_t of_others = std::min(ReadsOfOthers(locals.size()), reads / 2);
+  const auto of_rank = static_cast<size_t>(reads - of_others) * 3 / 4 / locals.size();
   const bool all_places = of_rank >= 3 * groups_.size();
   const size_t of_group =
-      std::clamp<size_t>(of_rank / (3 * groups_.size()), 1, kParametersOfLayout);
+      std::clamp<size_t>(of_rank / std::max<size_t>(3 * groups_.size(), 1), 1, kParametersOfLayout);
   const auto groups = std::min(groups_.size(), std::max<size_t>(of_rank, 1));
   const int64_t least = budget_.reads - reads / 4;
   AskAhead(locals, groups, of_group, all_places);
   for (size_t i = 0; i < groups; ++i) {
     RESHARD_RETURN_IF_ERROR(ChooseParameters(groups_[i], of_group, all_places, least));
   }
+  RESHARD_RETURN_IF_ERROR(AddOthers());
   ranks_.resize(locals.size());
   for (size_t i = 0; i < locals.size(); ++i) {
     ranks_[i].local = locals[i];
@@ -138,8 +146,8 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   }
   const auto unopened = std::count_if(ranks_.begin(), ranks_.end(),
                                       [](const SampledRank& rank) { return !rank.known; });
-  reads_of_index_ =
-      budget_.reads - (at_first - reads) - static_cast<int64_t>(of_rank * ranks_.size());
+  reads_of_index_ = budget_.reads - (at_first - reads) -
+                    static_cast<int64_t>(of_rank * ranks_.size()) - of_others;
   if (unopened > 0) reads_of_index_ /= unopened;
   return {};
 }
@@ -151,8 +159,14 @@ Status StageSample::ListGroups() {
   };
   std::map<std::pair<const ParameterLayout*, size_t>, size_t, decltype(less)> by_layout(less);
   for (const StoredArray& parameter : reference_->arrays()) {
+    if (!names_.choice.Takes(parameter.name)) continue;
+    if (IsTrainingCounter(parameter)) counters_.push_back(&parameter);
+    if (!IsSampled(parameter)) continue;
+    if (std::binary_search(names_.unmatched.begin(), names_.unmatched.end(), parameter.name)) {
+      unmatched_.push_back(&parameter);
+    }
     const ParameterLayout* layout = layouts.Find(parameter.name);
-    if (layout == nullptr || !IsSampled(parameter) || !choice_.Takes(parameter.name)) continue;
+    if (layout == nullptr) continue;
     const auto [place, is_new] =
         by_layout.try_emplace({layout, parameter.shape.size()}, groups_.size());
     if (is_new) {
@@ -165,6 +179,8 @@ Status StageSample::ListGroups() {
       group.cut = group.grid.parts() > 1;
       group.replicas = group.grid.parts() < group.grid.devices();
       any_cut_ = any_cut_ || group.cut;
+      any_matrix_has_replicas_ =
+          any_matrix_has_replicas_ || (group.replicas && parameter.shape.size() >= 2);
       groups_.push_back(std::move(group));
     }
     groups_[place->second].parameters.push_back(&parameter);
@@ -275,13 +291,7 @@ Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_
     if (std::any_of(parameters_.begin(), parameters_.end(), is_it)) continue;
     SampledParameter parameter{info, &group.grid, group.cut, PlacesOf(*info, all_places)};
     if (parameter.places.empty()) continue;
-    SampledShard shard;
-    shard.held = true;
-    for (SampledParameter::Place& place : parameter.places) {
-      RESHARD_RETURN_IF_ERROR(ReadPlace(source_.files(), reference_->file(), place, place.header,
-                                        shard.bytes.emplace_back()));
-    }
-    shard.constant = IsConstant(*info, shard.bytes);
+    RESHARD_ASSIGN_OR_RETURN(SampledShard shard, ReadReference(parameter));
     if (shard.constant) {
       constant.emplace_back(std::move(parameter), std::move(shard));
     } else {
@@ -293,6 +303,54 @@ Status StageSample::ChooseParameters(const Group& group, size_t count, bool all_
     take(std::move(constant[0].first), std::move(constant[0].second));
   }
   return {};
+}
+
+Result<SampledShard> StageSample::ReadReference(SampledParameter& parameter) {
+  SampledShard shard;
+  shard.held = true;
+  for (SampledParameter::Place& place : parameter.places) {
+    RESHARD_RETURN_IF_ERROR(ReadPlace(source_.files(), reference_->file(), place, place.header,
+                                      shard.bytes.emplace_back()));
+  }
+  shard.constant = IsConstant(*parameter.info, shard.bytes);
+  return shard;
+}
+
+int64_t StageSample::ReadsOfOthers(size_t ranks) const {
+  const size_t places = is_remote_ ? 1 : 3;
+  return static_cast<int64_t>(std::min(unmatched_.size(), kMostUnmatched) * places *
+                                  std::min(ranks, kRanksOfUnmatched) +
+                              std::min(counters_.size(), kMostCounters) * ranks);
+}
+
+Status StageSample::AddOthers() {
+  const auto add = [&](const StoredArray* info, SampledAs as, bool all_places) -> Status {
+    SampledParameter parameter{info, nullptr, false, PlacesOf(*info, all_places), as};
+    if (parameter.places.empty()) return {};
+    RESHARD_ASSIGN_OR_RETURN(SampledShard shard, ReadReference(parameter));
+    if (as == SampledAs::kUnmatched && shard.constant) return {};  // it tells nothing
+    parameters_.push_back(std::move(parameter));
+    reference_shards_.push_back(std::move(shard));
+    return {};
+  };
+  const size_t tries = std::min(unmatched_.size(), 2 * kMostUnmatched);
+  const size_t most = parameters_.size() + kMostUnmatched;
+  for (size_t i = 0; i < tries && parameters_.size() < most; ++i) {  // here and there
+    RESHARD_RETURN_IF_ERROR(
+        add(unmatched_[i * unmatched_.size() / tries], SampledAs::kUnmatched, !is_remote_));
+  }
+  for (size_t i = 0; i < std::min(counters_.size(), kMostCounters); ++i) {
+    RESHARD_RETURN_IF_ERROR(add(counters_[i], SampledAs::kCounter, false));
+  }
+  return {};
+}
+
+bool StageSample::IsReadIn(const SampledParameter& parameter, int64_t local) const {
+  if (parameter.as != SampledAs::kUnmatched || ranks_.size() <= kRanksOfUnmatched) return true;
+  // The first and the last differ in each device axis.
+  const size_t middle = ranks_.size() / 2;
+  return local == reference_local_ || local == ranks_.front().local ||
+         local == ranks_[middle].local || local == ranks_.back().local;
 }
 
 Status StageSample::Read(size_t index) {
@@ -321,6 +379,7 @@ Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
   }
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const SampledParameter& parameter = parameters_[p];
+    if (!IsReadIn(parameter, rank.local)) continue;
     if (index) {
       RESHARD_RETURN_IF_ERROR(ReadElsewhere(
           source_.files(), file, index->Find(parameter.info->name), parameter, rank.shards[p]));
@@ -335,18 +394,23 @@ Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
 Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
   const FileId file = others_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, others_.Size(file));
-  bool alike = size == reference_size_;
+  // The header of a safetensors file is read at once, and its order of tensors may be another one.
+  const bool is_safetensors = reference_->table().container() == Container::kSafetensors;
+  bool alike = size == reference_size_ && !is_safetensors;
   if (alike) AskAhead(others_, file);
   for (size_t p = 0; alike && p < parameters_.size(); ++p) {
+    if (!IsReadIn(parameters_[p], rank.local)) continue;
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }
   if (!alike) {
-    const auto values = static_cast<int64_t>(reference_->arrays().size() + 2);
+    const int64_t values =
+        is_safetensors ? 2 : static_cast<int64_t>(reference_->arrays().size() + 2);
     if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
     budget_.reads -= values;
     RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(others_, file));
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const SampledParameter& parameter = parameters_[p];
+      if (!IsReadIn(parameter, rank.local)) continue;
       RESHARD_RETURN_IF_ERROR(ReadElsewhere(others_, file, index.Find(parameter.info->name),
                                             parameter, rank.shards[p]));
     }

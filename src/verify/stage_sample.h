@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,23 @@ struct SampleBudget {
   std::atomic<uint64_t> bytes = 0;
 };
 
+// Which parameters are sampled. What it refers to has to outlive it.
+struct SampledNames {
+  // NOLINTNEXTLINE(google-explicit-constructor): mostly there is nothing else
+  SampledNames(const ParameterChoice& takes, std::span<const std::string> others = {})
+      : choice(takes), unmatched(others) {}
+
+  const ParameterChoice& choice;
+  // Names that ought to be the same in all ranks of a stage, whatever a layout says; sorted.
+  std::span<const std::string> unmatched;
+};
+
+enum class SampledAs {
+  kPlaced,     // by its layout
+  kUnmatched,  // SampledNames::unmatched
+  kCounter,    // what training counts, the same in all ranks
+};
+
 struct SampledParameter {
   // Some bytes of a shard.
   struct Place {
@@ -41,9 +59,10 @@ struct SampledParameter {
   };
 
   const StoredArray* info = nullptr;  // as in the reference, a file of the stage
-  const ShardGrid* grid = nullptr;
+  const ShardGrid* grid = nullptr;    // of kPlaced
   bool cut = false;
   std::vector<Place> places;  // ascending
+  SampledAs as = SampledAs::kPlaced;
 };
 
 struct SampledShard {
@@ -64,11 +83,11 @@ struct SampledRank {
 class StageSample {
  public:
   StageSample(SourceFiles& others, const Source& source, const CheckedStrategy& strategy,
-              const ParameterChoice& choice, int64_t stage, SampleBudget& budget)
+              const SampledNames& names, int64_t stage, SampleBudget& budget)
       : others_(others),
         source_(source),
         strategy_(strategy),
-        choice_(choice),
+        names_(names),
         stage_(stage),
         budget_(budget) {}
   StageSample(const StageSample&) = delete;
@@ -84,6 +103,7 @@ class StageSample {
   Status Read(size_t index);
 
   bool any_cut() const { return any_cut_; }
+  bool any_matrix_has_replicas() const { return any_matrix_has_replicas_; }
   const std::vector<SampledParameter>& parameters() const { return parameters_; }
   const std::vector<SampledRank>& ranks() const { return ranks_; }
   int64_t RankOf(const SampledRank& rank) const { return source_.RankOf(stage_, rank.local); }
@@ -113,6 +133,14 @@ class StageSample {
   // Chooses up to `count` parameters of `group` whose bytes in the reference tell something; looks
   // at others as long as more than `least` reads are left.
   Status ChooseParameters(const Group& group, size_t count, bool all_places, int64_t least);
+  // Returns about how many reads AddOthers makes necessary where `ranks` ranks are read.
+  int64_t ReadsOfOthers(size_t ranks) const;
+  // Chooses of what is not placed.
+  Status AddOthers();
+  // Reads `parameter` in the reference.
+  Result<SampledShard> ReadReference(SampledParameter& parameter);
+  // Whether it is read in that rank: two ranks of a stage tell whether all have the same.
+  bool IsReadIn(const SampledParameter& parameter, int64_t local) const;
 
   Status ReadOpened(SampledRank& rank, FileId file);
   Status ReadUnopened(SampledRank& rank, const std::string& path);
@@ -129,7 +157,7 @@ class StageSample {
   SourceFiles& others_;
   const Source& source_;
   const CheckedStrategy& strategy_;
-  const ParameterChoice& choice_;
+  const SampledNames& names_;
   const int64_t stage_;
   SampleBudget& budget_;
   std::vector<int64_t> present_;  // local ranks, ascending
@@ -137,7 +165,10 @@ class StageSample {
   int64_t reference_local_ = 0;
   uint64_t reference_size_ = 0;
   std::vector<Group> groups_;
+  std::vector<const StoredArray*> unmatched_;  // in the order of the reference
+  std::vector<const StoredArray*> counters_;
   bool any_cut_ = false;
+  bool any_matrix_has_replicas_ = false;
   bool is_remote_ = false;  // the reference: each request waits for a server
   std::vector<SampledParameter> parameters_;
   std::vector<SampledShard> reference_shards_;  // as parameters_

@@ -258,6 +258,21 @@ TEST(StrategyCheckTest, DataParallelismAloneForPartsIsRefused) {
   EXPECT_THAT(folder.Refusal(), Naming("\"w1\": rank 1 ", " rank 0"));
 }
 
+// Without redundancy, moving averages may be all that several ranks have.
+TEST(StrategyCheckTest, VectorsThatDifferInAllRanksAreTheirOwn) {
+  const ParameterLayout whole = MakeLayout({4}, {{-1}});
+  ConversionFolder folder({{"moving_mean", whole}, {"w", MakeLayout({4}, {{0, -1}})}}, {});
+  folder.options().selection.exclude = {"w"};
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    folder.WriteRank(
+        rank, {MakeTensor("moving_mean", DType::kFloat32, {64}, static_cast<uint64_t>(rank))});
+  }
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings,
+              testing::Contains(Says(WarningCode::kReplicasDiffer, HasSubstr("moving_mean"))));
+}
+
 TEST(StrategyCheckTest, FilesThatOnlyTheSampleOpensChangeNothingElse) {
   SaidFolder folder({4, false}, {4, false});
   const auto checked = Convert(folder.options());
@@ -293,6 +308,98 @@ TEST(StrategyCheckTest, FewRanksAreEnough) {
       folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w1", MakeLayout({8}, {{-1, -1}})}}));
   folder.options().selection.include = {"w1"};
   EXPECT_THAT(Convert(folder.options()).status().message(), Naming("\"w1\": rank 2 ", " rank 0"));
+}
+
+// A scalar with this value in its bytes.
+template <typename T>
+TestTensor Scalar(const std::string& name, DType dtype, T value) {
+  TestTensor tensor = MakeTensor(name, dtype, {});
+  tensor.content.assign(reinterpret_cast<const char*>(&value), sizeof(value));
+  return tensor;
+}
+
+// Four ranks of two stages with a matrix each, and scalars that `scalars` makes for a rank.
+class CounterFolder : public ConversionFolder {
+ public:
+  template <typename Scalars>
+  explicit CounterFolder(const Scalars& scalars) {
+    options().source.strategy =
+        folder().Write("s.ckpt", ProtobufStrategy(1, {{"0-a", MakeLayout({2}, {{0, -1}})},
+                                                      {"1-b", MakeLayout({2}, {{0, -1}})}}));
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      std::vector<TestTensor> tensors = scalars(rank);
+      tensors.push_back(
+          MakeTensor(rank < 2 ? "a" : "b", DType::kFloat32, {4, 8}, static_cast<uint64_t>(rank)));
+      WriteRank(rank, tensors);
+    }
+  }
+
+  std::vector<Warning> Warnings() const {
+    const auto report = Convert(options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report.ok() ? report->warnings : std::vector<Warning>();
+  }
+};
+
+TEST(StrategyCheckTest, CountersThatDifferAreAWarningWithValuesAndRanks) {
+  const CounterFolder folder([](int64_t rank) -> std::vector<TestTensor> {
+    return {Scalar<int32_t>("global_step", DType::kInt32, rank == 3 ? 110 : 100),
+            Scalar<float>("learning_rate", DType::kFloat32, rank == 0 ? 0.5F : 0.25F),
+            Scalar<int64_t>("epoch_num", DType::kInt64, 2),
+            Scalar<int64_t>("seed", DType::kInt64, rank),
+            Scalar<float>("norm.moving_mean", DType::kFloat32, static_cast<float>(rank))};
+  });
+  EXPECT_THAT(folder.Warnings(),
+              testing::Contains(Says(
+                  WarningCode::kCountersDiffer,
+                  AllOf(HasSubstr("\"global_step\" is 100 in ranks 0-2, 110 in rank 3; "
+                                  "\"learning_rate\" is 0.5 in rank 0, 0.25 in ranks 1-3;"),
+                        Not(HasSubstr("epoch")), Not(HasSubstr("seed")), Not(HasSubstr("mean"))))));
+}
+
+TEST(StrategyCheckTest, CountersThatAgreeAreNone) {
+  const CounterFolder folder([](int64_t rank) -> std::vector<TestTensor> {
+    return {Scalar<int32_t>("global_step", DType::kInt32, 100),
+            Scalar<float>("accu_grads.step", DType::kFloat32, static_cast<float>(rank)),
+            Scalar<float>("current_step", DType::kFloat32, 7)};
+  });
+  EXPECT_THAT(folder.Warnings(), IsEmpty());
+}
+
+// Replicas of matrices that vary confirm a strategy; without any, the notes say so.
+TEST(StrategyCheckTest, WhetherTheStrategyIsConfirmedIsSaid) {
+  const auto confirmed = Plan(SaidFolder({4, false}, {4, false}).options());
+  ASSERT_TRUE(confirmed.ok()) << confirmed.status().message();
+  EXPECT_EQ(confirmed->sample->confirming, 4 * 4U);  // weights and states of two layouts
+  EXPECT_THAT(confirmed->notes, IsEmpty());
+
+  const auto none = Plan(SaidFolder({4, true}, {4, true}).options());
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_EQ(none->sample->confirming, 0U);
+  EXPECT_THAT(none->notes, ElementsAre(Naming("src.ckpt: no matrix has a replica", "unconfirmed",
+                                              "\"w1\" [256, 64]", "`checks.reference`")));
+}
+
+// Safetensors files of one size may have their tensors in another order.
+TEST(StrategyCheckTest, EqualReplicasWithOtherHeadersAreEqual) {
+  const TestTensor a = MakeTensor("a", DType::kFloat32, {8, 8});
+  const TestTensor b = MakeTensor("b", DType::kFloat32, {8, 8});
+  const ParameterLayout whole = MakeLayout({2}, {{-1, -1}});
+  ConversionFolder folder({{"a", whole}, {"b", whole}}, {});
+  const auto write = [&](int64_t rank, const TestTensor& x, const TestTensor& y) {
+    const std::string header =
+        R"({")" + x.name + R"(":{"dtype":"F32","shape":[8,8],"data_offsets":[0,256]},")" + y.name +
+        R"(":{"dtype":"F32","shape":[8,8],"data_offsets":[256,512]}})";
+    const uint64_t length = header.size();
+    folder.folder().Write("source/rank_" + std::to_string(rank) + "/net.safetensors",
+                          std::string(reinterpret_cast<const char*>(&length), sizeof(length)) +
+                              header + x.content + y.content);
+  };
+  write(0, a, b);
+  write(1, b, a);
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->sample->confirming, 2U);
 }
 
 // Two stages of 2 ranks; what a file of the first stage holds beside its own.

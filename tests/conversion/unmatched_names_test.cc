@@ -19,6 +19,8 @@ namespace reshard {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -61,15 +63,15 @@ const Names kLayers = {"layers.0.w", "layers.1.w", "adam_m.layers.0.w", "adam_m.
 const Names kModelLayers = {"model.layers.0.w", "model.layers.1.w", "adam_m.model.layers.0.w",
                             "adam_m.model.layers.1.w"};
 
-struct PrefixRow {
+struct SubstitutionRow {
   Names in_files;
   Names in_strategy;
   std::string words;
 };
 
-class PrefixTest : public testing::TestWithParam<PrefixRow> {};
+class SubstitutionTest : public testing::TestWithParam<SubstitutionRow> {};
 
-TEST_P(PrefixTest, OfTheSourceStrategyIsNamed) {
+TEST_P(SubstitutionTest, OfTheSourceStrategyIsNamed) {
   const auto& [in_files, in_strategy, words] = GetParam();
   NamedFolder folder(in_files, in_strategy, {});
   const Status status = ConvertStatus(folder);
@@ -80,7 +82,7 @@ TEST_P(PrefixTest, OfTheSourceStrategyIsNamed) {
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
 
-TEST_P(PrefixTest, OfTheTargetStrategyIsNamed) {
+TEST_P(SubstitutionTest, OfTheTargetStrategyIsNamed) {
   const auto& [in_files, in_strategy, words] = GetParam();
   const NamedFolder folder(in_files, in_files, in_strategy);
   const Status status = ConvertStatus(folder);
@@ -89,24 +91,44 @@ TEST_P(PrefixTest, OfTheTargetStrategyIsNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Changes, PrefixTest,
+    Changes, SubstitutionTest,
     testing::Values(
-        PrefixRow{kLayers, kModelLayers,
-                  "4 of the files' tensors, but 4 of their names differ from names of the strategy "
-                  "by a prefix only: the strategy's have \"model.\" before them, as in "
-                  "\"layers.0.w\" and \"model.layers.0.w\";"},
-        PrefixRow{kModelLayers, kLayers,
-                  "the files' have \"model.\" before them, as in \"model.layers.0.w\" and "
-                  "\"layers.0.w\";"},
-        PrefixRow{{"net.a.w", "net.b.w", "accu_grads.net.b.w"},
-                  {"model.core.a.w", "model.core.b.w", "accu_grads.model.core.b.w"},
-                  "\"net.\" in the files, \"model.core.\" in the strategy"},
-        // An optimizer whose prefix is not known, and half of the names.
-        PrefixRow{{"exp_avg.a.w", "b.w", "c", "d"},
-                  {"exp_avg.model.a.w", "model.b.w", "x"},
-                  "4 of the files' tensors, but 2 of their names differ from names of the strategy "
-                  "by a prefix only: the strategy's have \"model.\" before them, as in \"b.w\""},
-        PrefixRow{{"lone", "w"}, {"model.lone", "w"}, "1 of the files' tensors, but 1 of"}));
+        SubstitutionRow{kLayers, kModelLayers,
+                        "2 of the files' tensors, optimizer states not counted, but 2 of their "
+                        "names are names of the strategy with one change: the files lack "
+                        "\"model.\", as in \"layers.0.w\" and \"model.layers.0.w\";"},
+        SubstitutionRow{kModelLayers, kLayers,
+                        "the strategy lacks \"model.\", as in \"model.layers.0.w\" and "
+                        "\"layers.0.w\";"},
+        SubstitutionRow{{"net.a.w", "net.b.w", "accu_grads.net.b.w"},
+                        {"model.core.a.w", "model.core.b.w", "accu_grads.model.core.b.w"},
+                        "\"net\" in the files is \"model.core\" in the strategy"},
+        // Half of the names, and an optimizer's prefix before them.
+        SubstitutionRow{{"adam_v.a.w", "b.w", "c", "d"},
+                        {"adam_v.model.a.w", "model.b.w", "x"},
+                        "4 of the files' tensors, optimizer states not counted, but 2 of their "
+                        "names are names of the strategy with one change: the files lack "
+                        "\"model.\", as in \"b.w\""},
+        SubstitutionRow{{"lone", "w"}, {"model.lone", "w"}, "1 of the files' tensors"},
+        // In the middle of names.
+        SubstitutionRow{{"w", "layers.0.attention.wq", "layers.1.attention.wq"},
+                        {"w", "layers.0.attn.wq", "layers.1.attn.wq"},
+                        "\"attention\" in the files is \"attn\" in the strategy, as in "
+                        "\"layers.0.attention.wq\" and \"layers.0.attn.wq\""},
+        SubstitutionRow{{"w", "layers.0.block.wq", "layers.1.block.wq"},
+                        {"w", "layers.0.wq", "layers.1.wq"},
+                        "the strategy lacks \"block.\""},
+        // A word within components, with different ones around it.
+        SubstitutionRow{{"w", "l.0.attention_norm", "l.1.attention.wq", "l.2.old_attention"},
+                        {"w", "l.0.attn_norm", "l.1.attn.wq", "l.2.old_attn"},
+                        "\"attention\" in the files is \"attn\" in the strategy"},
+        // Several components with the number of a layer between them, which stays.
+        SubstitutionRow{{"w", "h.0.mlp.w", "h.1.mlp.w"},
+                        {"w", "layers.0.ffn.w", "layers.1.ffn.w"},
+                        "\"h.#.mlp\" in the files is \"layers.#.ffn\" in the strategy"},
+        SubstitutionRow{{"w", "conv1.w", "conv2.w"},
+                        {"w", "linear1.w", "linear2.w"},
+                        "\"conv#\" in the files is \"linear#\" in the strategy"}));
 
 TEST(UnmatchedNamesTest, WhatIsLeftOutIsNotUnmatched) {
   NamedFolder folder({"layers.0.w", "w"}, {"model.layers.0.w", "w"}, {});
@@ -120,6 +142,11 @@ TEST(UnmatchedNamesTest, AFewThatAnotherNameWouldFitAreNone) {
            {{"w", "layers.4.a", "layers.4.b"}, {"w", "layers.5.a", "layers.5.b"}},
            {{"w", "adam_m.w"}, {"w", "adam_v.w"}},
            {{"w", "inner_b", "outer_b"}, {"w", "b"}},
+           {{"w", "conv1.a", "conv1.b"}, {"w", "conv2.a", "conv2.b"}},
+           {{"w", "layer1.a", "layer1.b"}, {"w", "stage2.a", "stage2.b"}},
+           {{"w", "layer7.w"}, {"w", "adam_m.layer7.w"}},
+           {{"w", "e.a", "e.b"}, {"w", "e.0.a", "e.0.b"}},
+           {{"w", "ema.w", "old.opt.w"}, {"w", "ema.x.w", "old.opt.x.w"}},
            {{"w", "a", "b", "c"}, {"w", "model.a"}}}) {
     const NamedFolder folder(in_files, in_strategy, {});
     EXPECT_EQ(ConvertStatus(folder).message(), "") << in_files[1];
@@ -132,22 +159,26 @@ TEST(UnmatchedNamesTest, OfOneDeviceNothingIsCut) {
   EXPECT_TRUE(ConvertStatus(folder).ok());
 }
 
+// Names "u0" to "u8", and so on.
+Names Numbered(size_t count) {
+  Names names;
+  for (size_t i = 0; i < count; ++i) names.push_back("u" + std::to_string(i));
+  return names;
+}
+
+Names WithW(Names names) {
+  names.insert(names.begin(), "w");
+  return names;
+}
+
 // Nine of them may be honest, as in MindSpore's conversions of few parameters.
-TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
-  Names unmatched;
-  Names in_files = {"w"};
-  while (unmatched.size() < 9) {
-    unmatched.push_back("u" + std::to_string(unmatched.size()));
-    in_files.push_back(unmatched.back());
-  }
-  EXPECT_TRUE(ConvertStatus(NamedFolder(in_files, {"w"}, {})).ok());
-  unmatched.emplace_back("u9");
-  in_files.emplace_back("u9");
-  NamedFolder folder(in_files, {"w"}, {});
+TEST(UnmatchedNamesTest, TenMatricesThatDifferBetweenRanksAreRefused) {
+  EXPECT_TRUE(ConvertStatus(NamedFolder(WithW(Numbered(9)), {"w"}, {})).ok());
+  NamedFolder folder(WithW(Numbered(10)), {"w"}, {});
   const Status status = ConvertStatus(folder);
   EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), Naming("src.ckpt: ", "10 ", "480 B", "584 B", "\"u0\"",
-                                       "`unmatched=copy`", "`exclude`"));
+  EXPECT_THAT(status.message(),
+              Naming("src.ckpt: ", "10 ", "\"u0\"", "`unmatched=copy`", "`exclude`"));
   folder.options().selection.exclude = {"u0"};
   EXPECT_TRUE(ConvertStatus(folder).ok());
   folder.options().selection.exclude.clear();
@@ -155,16 +186,97 @@ TEST(UnmatchedNamesTest, ManyThatHoldOverHalfOfTheBytesAreRefused) {
   folder.options().target.folder += "2";
   EXPECT_TRUE(ConvertStatus(folder).ok());
 
-  // As many as there are matched ones of the full size hold less.
-  Names half = unmatched;
-  half.insert(half.end(), {"w", "w1", "w2", "w3", "w4"});
-  EXPECT_TRUE(ConvertStatus(NamedFolder(half, {"w", "w1", "w2", "w3", "w4"}, {})).ok());
+  const Status target = ConvertStatus(NamedFolder(WithW(Numbered(10)), WithW(Numbered(10)), {"w"}));
+  EXPECT_EQ(target.code(), StatusCode::kMismatch);
+  EXPECT_THAT(target.message(), Naming("dst.ckpt: ", "10 ", "written as it stands"));
 }
 
-TEST(UnmatchedNamesTest, AStrategyWithoutANameOfTheFilesIsRefused) {
-  const Status status = ConvertStatus(NamedFolder({"a", "b"}, {"x", "y"}, {}));
-  EXPECT_EQ(status.code(), StatusCode::kMismatch);
-  EXPECT_THAT(status.message(), Naming("2 ", "96 B", "104 B"));
+// Ranks that hold the same have no shards of them, however many they are.
+TEST(UnmatchedNamesTest, CountAndBytesAloneWarn) {
+  ConversionFolder folder({{"w", kRowsOf2Ranks}}, {});
+  std::vector<TestTensor> tensors = {MakeTensor("w", DType::kFloat32, {8, 3})};
+  for (const std::string& name : Numbered(40)) {
+    tensors.push_back(MakeTensor(name, DType::kFloat32, {8, 3}));
+  }
+  folder.WriteStage(tensors, {{"w", kRowsOf2Ranks}}, 2);
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, Contains(Says(WarningCode::kWithoutLayout, HasSubstr("40 "))));
+}
+
+TEST(UnmatchedNamesTest, AStrategyWithoutANameOfTheFilesWarns) {
+  const NamedFolder folder({"a", "b"}, {"x", "y"}, {});
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings, Contains(Says(WarningCode::kWithoutLayout)));
+}
+
+// What each rank has of its own, such as accumulated gradients and vectors, tells nothing.
+TEST(UnmatchedNamesTest, GradientsCopiesAndVectorsAreNoEvidence) {
+  Names in_files = {"w"};
+  for (const std::string& name : Numbered(12)) {
+    in_files.push_back("accu_grads." + name);
+    in_files.push_back("w" + name);
+    in_files.push_back("my_state.w" + name);
+  }
+  Names in_strategy = {"w"};
+  for (const std::string& name : Numbered(12)) in_strategy.push_back("w" + name);
+  EXPECT_EQ(ConvertStatus(NamedFolder(in_files, in_strategy, {})).message(), "");
+
+  ConversionFolder folder({{"w", kRowsOf2Ranks}}, {});
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    std::vector<TestTensor> tensors = {
+        MakeTensor("w", DType::kFloat32, {4, 3}, static_cast<uint64_t>(rank))};
+    for (const std::string& name : Numbered(12)) {
+      tensors.push_back(
+          MakeTensor(name + ".moving_mean", DType::kFloat32, {64}, static_cast<uint64_t>(rank)));
+    }
+    folder.WriteRank(rank, tensors);
+  }
+  EXPECT_EQ(ConvertStatus(folder).message(), "");
+}
+
+// Trained on some cards, to infer on others: the target strategy has no optimizer states.
+TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
+  Names in_files;
+  Names weights;
+  for (int layer = 0; layer < 4; ++layer) {
+    for (const std::string name : {"attention.wq", "ffn.w1", "ffn.w2"}) {
+      weights.push_back("layers." + std::to_string(layer) + "." + name);
+    }
+  }
+  for (const std::string prefix : {"", "adam_m.", "adam_v.", "my_state."}) {
+    for (const std::string& name : weights) in_files.push_back(prefix + name);
+  }
+  for (const bool any_source : {true, false}) {
+    SCOPED_TRACE(any_source);
+    NamedFolder folder(in_files, any_source ? in_files : Names(), weights);
+    if (!any_source) {
+      folder.RemoveRank(1);
+      folder.options().checks.replicas = CheckReplicas::kNone;
+    }
+    const auto report = Convert(folder.options());
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_THAT(report->warnings,
+                ElementsAre(Says(WarningCode::kWithoutLayout,
+                                 AllOf(HasSubstr("dst.ckpt: has no layout for 36 "),
+                                       HasSubstr("`exclude='adam_m.*'` and `exclude='adam_v.*'` "
+                                                 "and `exclude='my_state.*'`")))));
+    const auto made = ReadFolder(folder.options().target.folder);
+    folder.options().target.folder += "2";
+    folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
+    ASSERT_TRUE(Convert(folder.options()).ok());
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(made.at(RankPath(rank)),
+                ReadFolder(folder.options().target.folder).at(RankPath(rank)));
+    }
+    folder.options().target.folder += "3";
+    folder.options().selection.unmatched.reset();
+    folder.options().selection.exclude = {"adam_m.*", "adam_v.*", "my_state.*"};
+    const auto without = Convert(folder.options());
+    ASSERT_TRUE(without.ok());
+    EXPECT_THAT(without->warnings, IsEmpty());
+  }
 }
 
 // Whoever reads a checkpoint by a strategy.
@@ -185,7 +297,7 @@ TEST(UnmatchedNamesTest, AreRefusedWhereNothingIsConverted) {
        {VerifyAgainst(against).status(), DigestCheckpoint(digest).status(), Diff(diff).status(),
         ShardedCheckpoint::Open(options.source.path, options.source.strategy).status()}) {
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
-    EXPECT_THAT(status.message(), Naming("\"model.\""));
+    EXPECT_THAT(status.message(), Naming("\"model.\"", "\"layers.0.w\""));
   }
   folder.options().selection.unmatched = UnmatchedPolicy::kCopy;
   ASSERT_TRUE(Convert(options).ok());

@@ -219,6 +219,7 @@ void ConversionArguments::AddTo(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Validator(
           [](std::string& text) { return ParseParameterCount(text).status().message(); }, ""));
+  AddPartialOption(app, options_.checks.partial);
   app.add_flag("--no-checksum", no_checksum_,
                "Neither check nor write checksums; verify then compares sizes only");
   begin_group("Run");
@@ -302,11 +303,21 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest) {
   return table.ToText();
 }
 
+std::string ConfirmedText(const std::optional<ReplicaSample>& sample) {
+  if (!sample || sample->parameters == 0) return {};
+  if (sample->confirming == 0) return "not confirmed: no replica of a matrix was compared";
+  return fmt::format("confirmed by {}", FormatCount(sample->confirming, "replica"));
+}
+
 nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample) {
   if (!sample) return nullptr;
-  return {{"parameters", sample->parameters}, {"comparisons", sample->comparisons},
-          {"files", sample->files},           {"files_opened", sample->files_opened},
-          {"reads", sample->reads},           {"bytes", sample->bytes},
+  return {{"parameters", sample->parameters},
+          {"comparisons", sample->comparisons},
+          {"confirming", sample->confirming},
+          {"files", sample->files},
+          {"files_opened", sample->files_opened},
+          {"reads", sample->reads},
+          {"bytes", sample->bytes},
           {"seconds", sample->seconds}};
 }
 

@@ -96,6 +96,9 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest);
 nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest);
 
 // Null where there was no sample.
+// Returns whether the sample confirms the source strategy, in words; empty if nothing was sampled.
+std::string ConfirmedText(const std::optional<ReplicaSample>& sample);
+
 nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample);
 
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".

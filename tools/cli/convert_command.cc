@@ -223,6 +223,9 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
     PrintWords(text);
   }
   if (report.totals) PrintWords(TotalsText(*report.totals));
+  if (const std::string text = ConfirmedText(report.sample); !text.empty()) {
+    PrintWords("source strategy " + text);
+  }
   if (report.stage_alone) PrintWords(StageAloneText(*report.stage_alone));
   if (!report.step.empty()) PrintWords("step taken: " + report.step);
   if (report.shard) PrintWords(ShardText(*report.shard));

@@ -31,6 +31,7 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "Merge segments: each of FILES (a checkpoint, or a folder of some) holds whole "
                  "parameters; what several hold has to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
+  AddPartialOption(app(), options_.partial);
   filter_.AddTo(app());
   AddKeyOptions(app(), options_.key);
   AddMemoryLimitOption(app(), options_.memory_limit);

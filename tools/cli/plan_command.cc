@@ -208,6 +208,9 @@ void PlanCommand::PrintText(const PlanReport& report) const {
                  report.source_is_whole ? fmt::format("{}", ranks.size()) : FormatRanks(ranks)});
   if (!report.step.empty()) totals.AddRow({"step taken", report.step});
   if (report.totals) totals.AddRow({"whole source", TotalsText(*report.totals)});
+  if (const std::string text = ConfirmedText(report.sample); !text.empty()) {
+    totals.AddRow({"source strategy", text});
+  }
   if (report.stage_alone) totals.AddRow({"stage alone", StageAloneText(*report.stage_alone)});
   const std::string choice = ChoiceText(report.left_out, report.renamed);
   totals.AddRow({"parameters", choice.empty() ? fmt::format("{}", report.parameters)

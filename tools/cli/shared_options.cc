@@ -343,6 +343,12 @@ CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes) {
       ->transform(ByteSize());
 }
 
+CLI::Option* AddPartialOption(CLI::App& app, bool& partial) {
+  return app.add_flag("--partial", partial,
+                      "Take a file that says it is one of several, as -00001-of-00002 does, "
+                      "without the others");
+}
+
 CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& policy) {
   const auto set = [&policy](const std::string& word) {
     policy = word == "drop"    ? UnmatchedPolicy::kDrop

@@ -147,6 +147,9 @@ CLI::Option* AddMemoryLimitOption(CLI::App& app, uint64_t& bytes);
 // Adds --unmatched to `app`; parsing sets `policy`.
 CLI::Option* AddUnmatchedOption(CLI::App& app, std::optional<UnmatchedPolicy>& policy);
 
+// Adds --partial to `app`; `app` keeps a pointer to `partial`.
+CLI::Option* AddPartialOption(CLI::App& app, bool& partial);
+
 // Adds --wait to `app`, for commands that wait for other processes' locks. Whether or not it is
 // given, `waiting` tells the user for whom the command waits.
 CLI::Option* AddWaitOption(CLI::App& app, LockWaiting& waiting);

@@ -1,0 +1,60 @@
+// What source files state of their places: by their names which rank a file is of and which of
+// several files it is, by DCP_SHARDING_INFO where its arrays lie in their tensors.
+//
+// Any number of threads may call these functions.
+#ifndef RESHARD_SRC_CONVERT_STATED_PLACES_H_
+#define RESHARD_SRC_CONVERT_STATED_PLACES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reshard/options.h"
+#include "reshard/status.h"
+#include "src/convert/opened_source.h"
+#include "src/source/indexed_file.h"
+
+namespace reshard {
+
+// Returns the ranks that a file name states by its words rank_N or rankN. A word that another one
+// qualifies, as in local_rank_3 or lora_rank_8, states another number.
+std::vector<int64_t> RanksStatedBy(std::string_view name);
+
+// Fails with kMismatch if a file that was found for a rank states only other ranks by its name.
+// Files that `spec` gives one by one are taken as they are.
+Status CheckRanksOfNames(const OpenedSource& source, const SourceSpec& spec);
+
+// Fails with kMismatch if a name such as model-00001-of-00002.safetensors states that its file is
+// one of several, and `paths` lacks one of these. Folders do not count: ranks may have one each.
+// Likewise if shard-00001-model-00001-of-00001.safetensors, which PyTorch writes, is not the only
+// shard in its folder, or not the first one, and others are not among `paths`.
+Status CheckAllParts(std::span<const std::string> paths);
+
+// The same of all chosen files of a source.
+Status CheckAllParts(const OpenedSource& source);
+
+// How the arrays of a file are taken.
+enum class TakenAs {
+  kWhole,   // as full tensors
+  kSlices,  // joined along dimension 0, in the order of the files
+  kPlaced,  // as a strategy says
+};
+
+struct FileWithOffsets {
+  std::string path;
+  const IndexedFile* table = nullptr;
+  std::string sharding_info;  // IndexedFile
+};
+
+// Fails with kMismatch if DCP_SHARDING_INFO states another place for an array, or if the places of
+// what a strategy cuts do not cover the tensor; with kCorrupt if it cannot be parsed.
+Status CheckSavedOffsets(std::span<const FileWithOffsets> files, TakenAs as);
+
+// The same of the files of a source that were opened. Errors: also those of reading a table.
+Status CheckSavedOffsets(OpenedSource& source);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_STATED_PLACES_H_
