@@ -279,6 +279,7 @@ run_all() {
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_comparison casts build/venv/bin/python tests/differential/casts.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
+    run_comparison optimizer_states build/venv/bin/python tests/differential/optimizer_states.py
     run_comparison crcs build/venv/bin/python tests/differential/crcs.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_comparison encryption build/venv/bin/python tests/differential/encryption.py \

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,9 +79,13 @@ struct Frame {
   ByteRange content;
 };
 
+// Strings about a file by their keys, as safetensors files have them.
+using FileStrings = std::map<std::string, std::string, std::less<>>;
+
 // What a file says of itself besides its arrays; containers that cannot leave it out.
 struct FileMetadata {
-  std::string_view format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
+  std::string format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
+  FileStrings others = {};    // what the members here do not say
   // Whether it is stated that no redundancy is removed from the file's set.
   bool states_redundancy = false;
   // Whether a CRC-32 is stated, which is known when all contents are: 0 stands in its place, unless

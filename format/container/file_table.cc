@@ -38,9 +38,24 @@ size_t HashOf(const std::vector<StoredArray>& arrays) {
   return hash;
 }
 
+// One for all tables.
+const std::shared_ptr<const FileStrings>& WithoutMetadata() {
+  static const auto kNone = std::make_shared<const FileStrings>();
+  return kNone;
+}
+
+// About the bytes that the strings take.
+size_t MemoryOf(const FileStrings& strings) {
+  constexpr size_t kOfNode = 128;
+  size_t bytes = 0;
+  for (const auto& [key, value] : strings) bytes += kOfNode + key.size() + value.size();
+  return bytes;
+}
+
 }  // namespace
 
-FileTable::FileTable(Container container) : id_(NextTableId()), container_(container) {}
+FileTable::FileTable(Container container)
+    : id_(NextTableId()), container_(container), metadata_(WithoutMetadata()) {}
 
 TableBuilder::TableBuilder(Container container) : table_(new FileTable(container)) {}
 
@@ -134,6 +149,11 @@ void TableBuilder::SortByContent() {
   };
   if (std::is_sorted(entries_.begin(), entries_.end(), begins_before)) return;
   std::stable_sort(entries_.begin(), entries_.end(), begins_before);
+}
+
+void TableBuilder::SetMetadata(std::shared_ptr<const FileStrings> metadata) {
+  more_memory_ += MemoryOf(*metadata);
+  table_->metadata_ = std::move(metadata);
 }
 
 size_t TableBuilder::memory() const {

@@ -78,6 +78,9 @@ class FileTable {
   // As above, for one who asks in file order: looks at place `next` of arrays() first, and sets it
   // to the place behind what was found.
   const StoredArray* Find(std::string_view name, size_t& next) const;
+  // The metadata of its files, of which equal tables have the same: not their CRC, nor marks of
+  // dtypes, and without the values of kLayoutKeys. Never null.
+  const std::shared_ptr<const FileStrings>& metadata() const { return metadata_; }
   // Returns two arrays of one name, in file order, if there are any; readers refuse them.
   std::optional<std::pair<const StoredArray*, const StoredArray*>> FindTwice() const;
   // About the bytes of memory that the table holds.
@@ -86,7 +89,8 @@ class FileTable {
   // A hash of names and places: equal tables have equal ones.
   size_t hash() const { return hash_; }
   friend bool operator==(const FileTable& a, const FileTable& b) {
-    return a.container_ == b.container_ && a.arrays_ == b.arrays_;
+    return a.container_ == b.container_ && a.arrays_ == b.arrays_ &&
+           (a.metadata_ == b.metadata_ || *a.metadata_ == *b.metadata_);
   }
 
  private:
@@ -106,6 +110,7 @@ class FileTable {
   Parts parts_;
   std::vector<StoredArray> arrays_;
   std::vector<uint32_t> by_name_;
+  std::shared_ptr<const FileStrings> metadata_;
   size_t memory_ = 0;
   size_t hash_ = 0;
 };
@@ -120,6 +125,8 @@ class TableBuilder {
   // Copies what `array` refers to. It has a content for each of `framed`, or is a MapTensor; its
   // bytes are those of its content, or of its parts.
   void Add(const StoredArray& array);
+
+  void SetMetadata(std::shared_ptr<const FileStrings> metadata);
 
   size_t size() const { return entries_.size(); }
   // The array that was added as this, which refers to what the builder holds.

@@ -59,8 +59,8 @@ Result<Entry> EntryOf(const ArrayHeader& array, size_t number) {
                                                                   : "a text"));
   }
   Entry entry{type, std::string(array.name), "[", 0, number, dtype == DType::kInt4};
-  Shape shape = packed ? array.opaque->shape : *array.shape;
-  if (!packed && !shape.empty()) shape.back() *= static_cast<int64_t>(ValuesInItem(dtype));
+  const Shape shape =
+      packed ? array.opaque->shape : LogicalShape(ArrayKind::kTensor, dtype, *array.shape);
   for (const int64_t size : shape) {
     if (entry.shape.size() > 1) entry.shape += ',';
     AppendNumber(entry.shape, static_cast<uint64_t>(size));
@@ -77,18 +77,19 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
   const auto add = [&members](std::string_view key, std::string_view value) {
     if (!members.empty()) members += ',';
     members += key;
-    members += ":\"";
+    members += ':';
     members += value;
-    members += '"';
   };
   // MindSpore takes metadata of a tensor's name for its dtype.
   const auto is_taken = [&entries](std::string_view key) {
     return std::any_of(entries.begin(), entries.end(),
                        [key](const Entry& entry) { return entry.name == key; });
   };
-  if (!entries.empty() && !is_taken("format")) add("\"format\"", metadata.format);
+  if (!entries.empty() && !is_taken("format")) {
+    add("\"format\"", nlohmann::json(metadata.format).dump());
+  }
   if (metadata.states_redundancy && !entries.empty() && !is_taken("remove_redundancy")) {
-    add("\"remove_redundancy\"", "False");
+    add("\"remove_redundancy\"", "\"False\"");
   }
   if (metadata.states_crc) {
     if (is_taken(kSafetensorsCrc)) {
@@ -100,10 +101,14 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
     members += kCrcMember;
     members += metadata.crc ? fmt::format("{}\"", *metadata.crc) : CrcMemberValue(0);
   }
+  FileStrings others;
+  if (!entries.empty()) others = metadata.others;
   for (const Entry& entry : entries) {
-    if (!entry.is_int4) continue;
-    RESHARD_ASSIGN_OR_RETURN(const std::string name, AsJson(entry.name));
-    add(name, kInt4Mark);
+    if (entry.is_int4) others.insert_or_assign(entry.name, kInt4Mark);
+  }
+  for (const auto& [key, value] : others) {
+    RESHARD_ASSIGN_OR_RETURN(const std::string name, AsJson(key));
+    add(name, nlohmann::json(value).dump());
   }
   if (members.empty()) return {};
   header += "\"__metadata__\":{";

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/container/common_metadata.h"
 #include "format/safetensors/safetensors_types.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/byte_range.h"
@@ -32,9 +33,7 @@ using nlohmann::json;
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBlock = uint64_t{1} << 20;
 constexpr unsigned char kByteOrderMark = 0xEF;  // its first byte
-// Metadata that says something of the file, whatever tensor has its name.
 constexpr std::string_view kRemoveRedundancy = "remove_redundancy";
-constexpr std::string_view kFileMetadata[] = {"format", kRemoveRedundancy, kSafetensorsCrc};
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
   uint64_t number = 0;
@@ -235,6 +234,7 @@ class HeaderTokens {
   Result<std::shared_ptr<const FileTable>> Finish() && {
     RESHARD_RETURN_IF_ERROR(ApplyMarks());
     RESHARD_RETURN_IF_ERROR(PutInOrder());
+    if (!metadata_.empty()) builder_.SetMetadata(Kept(std::move(metadata_)));
     RESHARD_RETURN_IF_ERROR(CheckMemory(memory_, builder_.BytesToFinish()));
     std::shared_ptr<const FileTable> table = std::move(builder_).Finish();
     if (const auto twice = table->FindTwice()) {
@@ -341,7 +341,12 @@ class HeaderTokens {
     if (!metadata_keys_.insert(metadata_key_).second) {
       return Fail(fmt::format("metadata {} occurs twice", Quote(metadata_key_)));
     }
-    if (value == kInt4Mark) int4_.insert(metadata_key_);
+    if (value == kInt4Mark) {
+      int4_.insert(metadata_key_);
+    } else if (metadata_key_ != kSafetensorsCrc && metadata_key_ != kRemoveRedundancy) {
+      metadata_.emplace(metadata_key_, IsOfOwnLayout(metadata_key_) ? "" : value);
+      metadata_bytes_ += value.size();
+    }
     if (metadata_key_ == kSafetensorsCrc && !SetCrc(value)) return false;
     if (metadata_key_ == kShardingInfo) {
       sharding_info_ = value;
@@ -378,7 +383,7 @@ class HeaderTokens {
       return Fail(fmt::format("data_offsets [{}, {}], but the file has {} bytes behind its header",
                               begin_, end_, content_bytes_));
     }
-    const uint64_t values = ValuesInItem(dtype_);
+    const uint64_t values = ElementsOfItem(dtype_);
     // Sizes count elements, which may be of less than a byte: then bits are counted.
     const uint64_t unit = values == 1 ? 1 : 8;
     const std::optional<uint64_t> units = TensorBytes(shape_, ItemBytes(dtype_) * unit / values);
@@ -428,21 +433,20 @@ class HeaderTokens {
     return memory_status_.ok();
   }
 
+  // Most files have MindSpore's metadata, and share it.
+  static std::shared_ptr<const FileStrings> Kept(FileStrings metadata) {
+    static const auto kMindSpore =
+        std::make_shared<const FileStrings>(FileStrings{{"format", "ms"}});
+    if (metadata == *kMindSpore) return kMindSpore;
+    return std::make_shared<const FileStrings>(std::move(metadata));
+  }
+
   // Takes tensors of I8 that metadata says are Int4 for these.
   Status ApplyMarks() {
-    if (metadata_keys_.empty()) return {};
+    if (int4_.empty()) return {};
     for (size_t i = 0; i < builder_.size(); ++i) {
       const StoredArray array = builder_.At(i);
-      if (!metadata_keys_.contains(array.name)) continue;
-      if (!int4_.contains(array.name)) {
-        if (std::find(std::begin(kFileMetadata), std::end(kFileMetadata), array.name) !=
-            std::end(kFileMetadata)) {
-          continue;
-        }
-        return CorruptError(fmt::format(
-            "tensor {}: the metadata under its name contradicts its dtype; expected \"{}\"",
-            Quote(array.name), kInt4Mark));
-      }
+      if (!int4_.contains(array.name)) continue;
       if (array.dtype != DType::kInt8) {
         return CorruptError(
             fmt::format("tensor {}: metadata says {}, which I8 may be, but it is {}",
@@ -490,6 +494,7 @@ class HeaderTokens {
   std::string sharding_info_;  // metadata
   std::set<std::string, std::less<>> metadata_keys_;
   std::set<std::string, std::less<>> int4_;
+  FileStrings metadata_;
   std::optional<StatedCrc> crc_;
   // The tensor at hand.
   std::string name_;

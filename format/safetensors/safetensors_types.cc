@@ -49,18 +49,6 @@ const SafetensorsType* SafetensorsTypeOf(DType dtype) {
   return found == kTypes.end() ? nullptr : found;
 }
 
-uint64_t ValuesInItem(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat4E2M1:
-      return 2;
-    case DType::kFloat6E2M3:
-    case DType::kFloat6E3M2:
-      return 4;
-    default:
-      return 1;
-  }
-}
-
 size_t OrderOf(const SafetensorsType& type) { return static_cast<size_t>(&type - kTypes.data()); }
 
 }  // namespace reshard

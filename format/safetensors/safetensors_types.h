@@ -36,10 +36,6 @@ const SafetensorsType* FindSafetensorsType(std::string_view name);
 // Returns what a tensor of `dtype` is written as, or null where there is nothing.
 const SafetensorsType* SafetensorsTypeOf(DType dtype);
 
-// Returns how many elements an item is, which ItemBytes counts: several where one takes less than a
-// byte. Sizes in headers count elements.
-uint64_t ValuesInItem(DType dtype);
-
 // Returns the place of a type that is written: tensors are ordered by it.
 size_t OrderOf(const SafetensorsType& type);
 

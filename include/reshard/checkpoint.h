@@ -63,6 +63,9 @@ class Checkpoint {
   const std::vector<StoredArray>& parameters() const;
   // Returns the parameter of this name, or null.
   const StoredArray* Find(std::string_view name) const;
+  // The part of training that a parameter of the file belongs to: its OptimizerGroup; "others" for
+  // texts and single elements, such as learning_rate; else "weights". A literal.
+  std::string_view GroupOf(const StoredArray& parameter) const;
   // The CRC-32 in the file's trailer, if it has one. It is not checked.
   std::optional<uint64_t> crc() const;
 

@@ -107,6 +107,8 @@ struct ConvertReport {
   std::vector<TensorInfo> largest_shapes;
   // Of the whole source, whatever part of it is written; no value if files are missing.
   std::optional<ParameterTotals> totals;
+  // The part of `totals` that include and exclude leave.
+  std::optional<ParameterTotals> chosen_totals;
   // If the source is one stage of a pipeline alone: the number of that stage.
   std::optional<int64_t> stage_alone;
   std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none
@@ -120,9 +122,10 @@ struct ConvertReport {
   uint64_t bytes_written = 0;
   // Finite values that casts made infinite or NaN, in all files that were published.
   uint64_t values_lost = 0;
-  uint64_t pruned = 0;     // files that were removed, with ConvertOptions::prune
-  uint64_t crc_files = 0;  // source files that were read once more, to check their CRC trailers
-  uint64_t crc_bytes = 0;  // and what that read
+  uint64_t values_zeroed = 0;  // nonzero values that casts made zero, likewise
+  uint64_t pruned = 0;         // files that were removed, with ConvertOptions::prune
+  uint64_t crc_files = 0;      // source files that were read once more, to check their CRC trailers
+  uint64_t crc_bytes = 0;      // and what that read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal
   std::optional<ReplicaSample> sample;    // when there was one, and a source strategy
   uint64_t memory_limit = 0;              // that the run kept to
@@ -172,6 +175,7 @@ struct PlanReport {
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next two
+  std::optional<ParameterTotals> chosen_totals;
   std::optional<int64_t> stage_alone;
   std::string step;
   uint64_t parameters = 0;
@@ -240,6 +244,7 @@ struct RecodeOptions {
 
 struct RecodeReport {
   std::vector<Warning> warnings;
+  std::vector<std::string> notes;  // need no action
   std::vector<WrittenFile> files;
   uint64_t parameters = 0;  // distinct names in the files written
   uint64_t renamed = 0;     // of them

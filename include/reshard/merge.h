@@ -48,6 +48,7 @@ struct MergeOptions {
 
 struct MergeReport {
   std::vector<Warning> warnings;
+  std::vector<std::string> notes;    // need no action
   std::vector<std::string> sources;  // the files, in the order in which they count
   uint64_t parameters = 0;
   uint64_t bytes_compared = 0;  // of replicas and duplicates, the one that is taken included

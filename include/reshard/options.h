@@ -218,8 +218,8 @@ struct Renames {
 // The dtype in which floating-point tensors are written whose names match a pattern. The cast is
 // that of MindSpore's load_param_into_net. Other tensors, such as integers, are never cast.
 struct CastRule {
-  // GlobMatch, of names in the source. Empty: all but optimizer states (adam_*, moment*,
-  // accu_grads*, *.exp_avg*) and tensors of one element.
+  // GlobMatch, of names in the source. Empty: all but optimizer states (OptimizerGroup) and tensors
+  // of one element.
   std::string pattern = {};
   // Float16, BFloat16, Float32, Float64, Float8E4M3FN or Float8E5M2; no value: as it is.
   std::optional<DType> dtype = {};
@@ -236,8 +236,8 @@ struct Selection {
   std::vector<std::string> exclude = {};
   Renames renames = {};              // from names in the source to the target's
   std::vector<CastRule> casts = {};  // the first whose pattern matches counts
-  // No value: as kCopy, but the call fails if a strategy belongs to other files: names differ by one
-  // substitution, or ten matrices that it has no layout for differ between ranks.
+  // No value: as kCopy, but the call fails if a strategy belongs to other files: names differ by
+  // one substitution, or ten matrices that it has no layout for differ between ranks.
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
@@ -248,7 +248,8 @@ struct CheckChoice {
   bool checksum = true;
   // For the stages that the target ranks need. Plan treats kAll as kSample.
   CheckReplicas replicas = CheckReplicas::kSample;
-  // ParameterTotals::weights of the source has to round to this; no value: not checked.
+  // ParameterTotals::weights of the source, without what Selection::exclude leaves out, has to
+  // round to this; no value: not checked.
   std::optional<RoundedCount> parameters = {};
   // Refuse to publish where a cast made a finite value infinite or NaN.
   bool refuse_overflow = false;

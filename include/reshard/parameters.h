@@ -1,4 +1,4 @@
-// Names of parameters: GlobMatch, OptimizerGroup. The number of parameters of a model, by which
+// Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a model, by which
 // people know it: ParameterTotals. Numbers of parameters and sizes as people read them:
 // ParameterCountText, FormatBytes.
 //
@@ -9,6 +9,7 @@
 #define RESHARD_PARAMETERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,9 +23,21 @@ inline namespace v0_1 {
 // itself. Takes time proportional to the product of the lengths at most.
 bool GlobMatch(std::string_view pattern, std::string_view name);
 
-// Returns "adam_m", "adam_v", "accu_grads", "moments", "moment1" or "moment2" where `name` begins
-// with that and a dot, as MindSpore's optimizers name their copies of a parameter; else nothing.
+// Whether a checkpoint has a parameter of this name.
+using HasParameter = std::function<bool(std::string_view name)>;
+
+// Returns the group of an optimizer state, such as "adam_m" for "adam_m.w", and nothing for a name
+// of another form. The list is of the optimizers of MindSpore and MindFormers
+// (src/base/optimizer_states.inc). A few of its prefixes, such as "linear.", name modules of
+// networks as well: these count if `has` finds the parameter behind the prefix or another state of
+// it. What is returned is a literal.
+std::string_view OptimizerGroup(std::string_view name, const HasParameter& has);
+// As above, if nothing else of the checkpoint is known: those few prefixes do not count.
 std::string_view OptimizerGroup(std::string_view name);
+
+// Returns NAME of "adam_m.NAME" and the like: the parameter that the state has the shape of, if it
+// exists. Nothing for other names. The few prefixes above count.
+std::string_view ParameterOfState(std::string_view name);
 
 // Elements of the floating-point tensors with more than one, each name counted once: every element
 // is a parameter, as in "a model of 6.74 B parameters".

@@ -98,8 +98,10 @@ enum class WarningCode {
   kOtherConversion = 28,     // the sizes are those of another conversion
   kWaiting = 29,             // for another process
   kKeyNotUsed = 30,          // a key was given, but a file is not encrypted
-  kValuesLost = 31,          // casts made finite values infinite or NaN
+  kValuesLost = 31,          // casts made finite values infinite or NaN, or others zero
   kCountersDiffer = 32,      // ranks disagree in a step counter or a learning rate
+  kRepeatedWeights = 33,     // names with a prefix repeat the weights
+  kNotLoadable = 34,         // what MindSpore cannot load, or loads as something else
 };
 
 // Returns the code's name in words, such as "missing ranks".

@@ -62,6 +62,10 @@ std::optional<DType> ParseDType(std::string_view name);
 // a byte, of several.
 uint64_t ItemBytes(DType dtype);
 
+// Returns how many elements such a unit is: 1, or several of less than a byte. Of Int4 it is 1, as
+// MindSpore's dims count bytes.
+uint64_t ElementsOfItem(DType dtype);
+
 // The sizes of a tensor's dimensions; empty for a scalar. No size is negative.
 using Shape = std::vector<int64_t>;
 
@@ -103,6 +107,10 @@ enum class ArrayKind : uint8_t {
   kMapTensor,  // keys, values, status
   kPacked,     // a tensor of elements smaller than a byte whose rows do not fill bytes: never cut
 };
+
+// Returns the sizes in elements of what a StoredArray or a TensorInfo has as its shape, in units of
+// the last dimension; empty for texts and MapTensors.
+Shape LogicalShape(ArrayKind kind, DType dtype, const Shape& shape);
 
 // A parameter of a checkpoint, however it is cut.
 struct TensorInfo {

@@ -26,16 +26,6 @@ def _name(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _group(parameter: _Found) -> str:
-    """The part of training that a parameter belongs to."""
-    group = _reshard.optimizer_group(_name(parameter["name"]))
-    if group:
-        return group
-    shape = parameter["shape"]
-    single = shape is not None and all(size == 1 for size in shape)
-    return "others" if single or parameter["dtype"] == "str" else "weights"
-
-
 class _Inspection:
     def __init__(
         self,
@@ -54,6 +44,7 @@ class _Inspection:
         self._measure = measure
         self._matched = False
         self.checkpoints: list[_Found] = []
+        self._groups: list[str] = []  # of their parameters
         self.strategies: list[_Found] = []
         self.sharded: list[_Found] = []
         self.warnings: list[_Found] = []
@@ -108,6 +99,7 @@ class _Inspection:
             for parameter, values in zip(found["parameters"], measured["parameters"]):
                 parameter["statistics"] = values["statistics"]
         self._matched = self._matched or bool(found["parameters"])
+        self._groups += [parameter.pop("group") for parameter in found["parameters"]]
         self.checkpoints.append(found)
 
     def _add_strategy(self, path: str) -> None:
@@ -225,17 +217,17 @@ class _Inspection:
         def total(parameters: list[_Found]) -> _Found:
             return {"parameters": len(parameters), "bytes": sum(p["bytes"] for p in parameters)}
 
-        def totals(key: Callable[[_Found], str]) -> _Found:
+        def totals(keys: Iterable[str]) -> _Found:
             groups: dict[str, list[_Found]] = {}
-            for parameter in self._parameters():
-                groups.setdefault(key(parameter), []).append(parameter)
+            for key, parameter in zip(keys, self._parameters()):
+                groups.setdefault(key, []).append(parameter)
             return {name: total(groups[name]) for name in sorted(groups)}
 
         return {
             "files": len(self.checkpoints),
             **total(list(self._parameters())),
-            "by_dtype": totals(lambda parameter: str(parameter["dtype"])),
-            "by_prefix": totals(_group),
+            "by_dtype": totals(str(parameter["dtype"]) for parameter in self._parameters()),
+            "by_prefix": totals(self._groups),
         }
 
     def _parameters(self) -> Iterator[_Found]:

@@ -212,6 +212,7 @@ class ConvertReport(Report):
     renamed: int
     largest: tuple[Parameter, ...]
     source_parameters: ParameterTotals | None
+    chosen_parameters: ParameterTotals | None
     stage_alone: int | None
     step: str | None
     source_ranks: tuple[int, ...]
@@ -225,6 +226,7 @@ class ConvertReport(Report):
     crc_files: int
     crc_bytes: int
     values_lost: int
+    values_zeroed: int
     pruned: int
     replicas: Replicas | None
     sample: ReplicaSample | None
@@ -261,6 +263,7 @@ class PlanReport(Report):
     renamed: int
     largest: tuple[Parameter, ...]
     source_parameters: ParameterTotals | None
+    chosen_parameters: ParameterTotals | None
     stage_alone: int | None
     step: str | None
     bytes_read: int
@@ -460,6 +463,7 @@ class MergeReport(Report):
     bytes_written: int
     seconds: float
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -476,6 +480,7 @@ class RecodeReport(Report):
     files_kept: int
     completed_earlier_run: bool
     warnings: tuple[WarningMessage, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

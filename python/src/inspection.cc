@@ -137,9 +137,6 @@ void AddInspection(nb::module_& module) {
         return GlobMatch(Bytes(pattern), Bytes(name));
       },
       "pattern"_a, "name"_a);
-  module.def(
-      "optimizer_group", [](const nb::bytes& name) { return Text(OptimizerGroup(Bytes(name))); },
-      "name"_a);
   nb::class_<Folder>(module, "Folder")
       .def_static("open", &Folder::Open, "path"_a, "suffix"_a)
       .def("files", &Folder::Files)

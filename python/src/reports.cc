@@ -17,6 +17,7 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "tools/page/strategy_words.h"
+#include "tools/page/text_format.h"
 
 namespace nb = nanobind;
 
@@ -96,8 +97,8 @@ std::string_view TypeName(const TensorInfo& tensor) {
 }
 
 nb::object ShapeOf(const TensorInfo& tensor) {
-  if (tensor.kind != ArrayKind::kTensor) return nb::none();
-  return Of(tensor.shape);
+  if (!HasShape(tensor.kind)) return nb::none();
+  return Of(LogicalShape(tensor.kind, tensor.dtype, tensor.shape));
 }
 
 std::string_view RelationName(ParameterRelation relation) {
@@ -198,7 +199,7 @@ nb::object Of(const TensorInfo& tensor) {
   return Fields()
       .Add("name", tensor.name)
       .Add("dtype", DTypeName(tensor.dtype))
-      .Add("full_shape", tensor.shape)
+      .Add("full_shape", LogicalShape(tensor.kind, tensor.dtype, tensor.shape))
       .Add("bytes", tensor.bytes);
 }
 
@@ -290,7 +291,8 @@ nb::object Of(const StoredArray& array) {
   return Fields()
       .Add("name", array.name)
       .Add("dtype", is_map ? std::string_view("map") : DTypeName(array.dtype))
-      .Add("shape", array.kind == ArrayKind::kTensor ? Of(array.shape) : nb::object(nb::none()))
+      .Add("shape", HasShape(array.kind) ? Of(LogicalShape(array.kind, array.dtype, array.shape))
+                                         : nb::object(nb::none()))
       .Add("offset", offset)
       .Add("bytes", array.bytes)
       .Add("values", array.framed.size())
@@ -372,6 +374,7 @@ nb::dict ReportOf(const ConvertReport& report) {
       .Add("renamed", report.renamed)
       .Add("largest", report.largest)
       .Add("source_parameters", report.totals)
+      .Add("chosen_parameters", report.chosen_totals)
       .Add("stage_alone", report.stage_alone)
       .Add("step", OrNone(report.step))
       .Add("source_ranks", report.source_ranks)
@@ -384,6 +387,7 @@ nb::dict ReportOf(const ConvertReport& report) {
       .Add("crc_files", report.crc_files)
       .Add("crc_bytes", report.crc_bytes)
       .Add("values_lost", report.values_lost)
+      .Add("values_zeroed", report.values_zeroed)
       .Add("pruned", report.pruned)
       .Add("replicas", report.replicas)
       .Add("sample", report.sample)
@@ -452,7 +456,8 @@ nb::dict ReportOf(const MergeReport& report) {
       .Add("parameters", report.parameters)
       .Add("bytes_compared", report.bytes_compared)
       .Add("bytes_written", report.bytes_written)
-      .Add("warnings", report.warnings);
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
 }
 
 nb::dict ReportOf(const PlanReport& report) {
@@ -472,6 +477,7 @@ nb::dict ReportOf(const PlanReport& report) {
       .Add("renamed", report.renamed)
       .Add("largest", report.largest)
       .Add("source_parameters", report.totals)
+      .Add("chosen_parameters", report.chosen_totals)
       .Add("stage_alone", report.stage_alone)
       .Add("step", OrNone(report.step))
       .Add("bytes_read", report.bytes_read)
@@ -541,8 +547,10 @@ nb::object ReportOf(const std::vector<Warning>& warnings) { return Of(warnings);
 nb::dict ReportOf(const Checkpoint& checkpoint, const nb::object& takes) {
   nb::list parameters;
   for (const StoredArray& array : checkpoint.parameters()) {
-    if (nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(array.name)))))
-      parameters.append(Of(array));
+    if (!nb::cast<bool>(CallPython(takes, nb::make_tuple(Text(array.name))))) continue;
+    nb::object parameter = Of(array);
+    parameter["group"] = Text(checkpoint.GroupOf(array));
+    parameters.append(parameter);
   }
   return Fields()
       .Add("path", checkpoint.path())
@@ -579,7 +587,8 @@ nb::dict ReportOf(const RecodeReport& report) {
       .Add("crc_bytes", report.crc_bytes)
       .Add("files_kept", report.files_kept)
       .Add("completed_earlier_run", report.completed_earlier_run)
-      .Add("warnings", report.warnings);
+      .Add("warnings", report.warnings)
+      .Add("notes", report.notes);
 }
 
 }  // namespace reshard::python

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/parameters.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -191,6 +192,15 @@ uint64_t Checkpoint::file_size() const { return state_->index().file_size(); }
 const std::vector<StoredArray>& Checkpoint::parameters() const { return state_->index().arrays(); }
 const StoredArray* Checkpoint::Find(std::string_view name) const {
   return state_->index().Find(name);
+}
+std::string_view Checkpoint::GroupOf(const StoredArray& parameter) const {
+  const std::string_view group = OptimizerGroup(
+      parameter.name, [this](std::string_view name) { return Find(name) != nullptr; });
+  const bool single =
+      parameter.kind == ArrayKind::kTensor && ElementCount(parameter.shape) == uint64_t{1};
+  // A learning rate is a single element, unless it changes from step to step.
+  if (!group.empty() && !(single && group == parameter.name)) return group;
+  return single || parameter.kind == ArrayKind::kText ? "others" : "weights";
 }
 std::optional<uint64_t> Checkpoint::crc() const {
   const std::optional<StatedCrc>& crc = state_->index().crc();

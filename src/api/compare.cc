@@ -44,7 +44,7 @@ Status DigestOneReplica(const SourceTensors& opened, const Reading& /*reading*/,
   for (size_t i = 0; i < digests.size(); ++i) {
     const SourceTensor& tensor = opened.tensors[i];
     HeldValue value = {tensor.kind, tensor.dtype, {}, tensor.Bytes(), digests[i], {}};
-    if (tensor.kind == ArrayKind::kTensor) value.shape = tensor.full_shape;
+    value.shape = tensor.Info().shape;
     AddDigest(tensor, value, report);
   }
   return {};
@@ -72,10 +72,12 @@ std::string DigestOfAll(const std::vector<ParameterDigest>& parameters) {
   lines.reserve(parameters.size());
   for (const ParameterDigest& parameter : parameters) {
     const bool map = parameter.kind == ArrayKind::kMapTensor;
-    const bool tensor = parameter.kind == ArrayKind::kTensor;
+    const bool has_shape =
+        parameter.kind == ArrayKind::kTensor || parameter.kind == ArrayKind::kPacked;
     lines.push_back(fmt::format(
         "{}\t{}\t{}\t{}\t{}\n", parameter.name, map ? "map" : DTypeName(parameter.dtype),
-        tensor ? ToString(parameter.shape) : "-", parameter.bytes, parameter.digest));
+        has_shape ? ToString(LogicalShape(parameter.kind, parameter.dtype, parameter.shape)) : "-",
+        parameter.bytes, parameter.digest));
   }
   std::sort(lines.begin(), lines.end());
   Xxh3 hash;

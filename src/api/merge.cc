@@ -244,6 +244,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
                              SingleOutput::Claim(options.output, options.force));
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), plan.target.size).status());
 
+    report.notes = std::move(plan.notes);
     report.parameters = plan.target.parameters;
     report.bytes_written = plan.target.size;
     report.bytes_compared = BytesToCompare(plan.equal);

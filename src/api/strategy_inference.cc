@@ -262,9 +262,12 @@ Result<std::vector<StageParameter>> Inference::ParametersOf(int64_t first) {
     if (parameter.kind != ArrayKind::kTensor) continue;
     const auto own = full.find(parameter.name);
     auto found = own;
-    if (const auto name = ParameterOfCopy(parameter.name); found == full.end() && name) {
-      found = full.find(*name);
-    }
+    const auto copied =
+        ParameterOfCopy(parameter.name, parameter.shape, [&](std::string_view name) {
+          const StoredArray* const beside = index->Find(name);
+          return beside == nullptr ? nullptr : &beside->shape;
+        });
+    if (found == full.end() && copied) found = full.find(*copied);
     if (found == full.end()) {
       unknown.push_back(Quote(parameter.name));
       continue;

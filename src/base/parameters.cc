@@ -99,6 +99,64 @@ std::optional<RoundedCount> Parse(std::string_view text) {
   return stated;
 }
 
+// A row of the list of optimizer states, which is sorted by `text`.
+struct StateName {
+  enum class Kind : uint8_t { kWhole, kPart, kLone };
+  Kind kind;
+  std::string_view text;
+};
+
+using Kind = StateName::Kind;
+constexpr StateName kStates[] = {
+#include "src/base/optimizer_states.inc"
+};
+
+// Prefixes of states that modules of a network are named by, too.
+constexpr std::string_view kWords[] = {"ax.", "linear.", "moment.", "prev.", "stat."};
+
+bool IsWord(std::string_view prefix) {
+  return std::find(std::begin(kWords), std::end(kWords), prefix) != std::end(kWords);
+}
+
+// Returns the row of the longest prefix of the name, or of the name itself; or null.
+const StateName* StateOf(std::string_view name) {
+  const StateName* longest = nullptr;
+  for (const StateName& state : kStates) {
+    if (name.empty() || state.text.front() != name.front() || !name.starts_with(state.text)) {
+      continue;
+    }
+    if (state.kind == Kind::kLone && name.size() != state.text.size()) continue;
+    if (longest == nullptr || state.text.size() > longest->text.size()) longest = &state;
+  }
+  return longest;
+}
+
+// Returns the prefix without what separates it from the name.
+std::string_view GroupOf(const StateName& state) {
+  std::string_view group = state.text;
+  if (state.kind != Kind::kLone) group.remove_suffix(1);
+  return group;
+}
+
+// PyTorch's optimizer states stand behind or within longer names: "optim.state.w.exp_avg".
+std::string_view TorchState(std::string_view name) {
+  for (const std::string_view state : {".max_exp_avg_sq", ".exp_avg_sq", ".exp_avg"}) {
+    if (name.find(state) != std::string_view::npos) return state.substr(1);
+  }
+  return {};
+}
+
+// Whether the checkpoint has the parameter whose state `name` would be, or another state of it.
+bool IsStateOfParameter(const StateName& state, std::string_view name, const HasParameter& has) {
+  const std::string_view parameter = name.substr(state.text.size());
+  if (parameter.empty()) return false;
+  if (has(parameter)) return true;
+  return std::any_of(std::begin(kStates), std::end(kStates), [&](const StateName& other) {
+    return other.kind == Kind::kWhole && !IsWord(other.text) &&
+           has(std::string(other.text).append(parameter));
+  });
+}
+
 }  // namespace
 
 bool v0_1::GlobMatch(std::string_view pattern, std::string_view name) {
@@ -164,13 +222,23 @@ std::optional<size_t> GlobList::FirstMatch(std::string_view name) const {
   return first;
 }
 
+std::string_view v0_1::OptimizerGroup(std::string_view name, const HasParameter& has) {
+  const StateName* const state = StateOf(name);
+  if (state == nullptr) return TorchState(name);
+  return !IsWord(state->text) || IsStateOfParameter(*state, name, has) ? GroupOf(*state)
+                                                                       : std::string_view();
+}
+
 std::string_view v0_1::OptimizerGroup(std::string_view name) {
-  constexpr std::string_view kGroups[] = {"adam_m",  "adam_v",  "accu_grads",
-                                          "moments", "moment1", "moment2"};
-  for (const std::string_view group : kGroups) {
-    if (name.starts_with(group) && name.substr(group.size()).starts_with('.')) return group;
-  }
-  return {};
+  const StateName* const state = StateOf(name);
+  if (state == nullptr) return TorchState(name);
+  return IsWord(state->text) ? std::string_view() : GroupOf(*state);
+}
+
+std::string_view v0_1::ParameterOfState(std::string_view name) {
+  const StateName* const state = StateOf(name);
+  if (state == nullptr || state->kind != StateName::Kind::kWhole) return {};
+  return name.substr(state->text.size());
 }
 
 Result<RoundedCount> v0_1::ParseParameterCount(std::string_view text) {

@@ -105,6 +105,10 @@ std::string_view v0_1::WarningCodeName(WarningCode code) {
       return "waiting";
     case WarningCode::kCountersDiffer:
       return "counters differ";
+    case WarningCode::kRepeatedWeights:
+      return "repeated weights";
+    case WarningCode::kNotLoadable:
+      return "not loadable";
     case WarningCode::kValuesLost:
       return "values lost";
     case WarningCode::kKeyNotUsed:

@@ -15,7 +15,7 @@ bool IsCastTarget(DType dtype) {
   return IsCastSource(dtype) || dtype == DType::kFloat8E4M3FN || dtype == DType::kFloat8E5M2;
 }
 
-uint64_t Cast(DType from, DType to, std::span<const std::byte> values, std::span<std::byte> out) {
+CastLoss Cast(DType from, DType to, std::span<const std::byte> values, std::span<std::byte> out) {
   static const CastKernel& kernel = *CastKernels().front();
   assert(IsCastSource(from) && IsCastTarget(to));
   const size_t count = values.size() / ItemBytes(from);

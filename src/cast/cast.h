@@ -19,9 +19,22 @@ bool IsCastSource(DType dtype);
 // What it can be cast to: these, and Float8E4M3FN and Float8E5M2.
 bool IsCastTarget(DType dtype);
 
+// How many values a cast changed beyond rounding.
+struct CastLoss {
+  uint64_t overflowed = 0;  // finite ones that became an infinity or NaN
+  uint64_t zeroed = 0;      // others than zero that became zero
+
+  CastLoss& operator+=(const CastLoss& other) {
+    overflowed += other.overflowed;
+    zeroed += other.zeroed;
+    return *this;
+  }
+  friend bool operator==(const CastLoss&, const CastLoss&) = default;
+};
+
 // Casts the elements of `values`, which are of `from`, to `to`, another dtype. Fills `out`, which
-// has as many elements. Returns how many finite values became an infinity or NaN.
-uint64_t Cast(DType from, DType to, std::span<const std::byte> values, std::span<std::byte> out);
+// has as many elements.
+CastLoss Cast(DType from, DType to, std::span<const std::byte> values, std::span<std::byte> out);
 
 }  // namespace reshard
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "reshard/tensor.h"
+#include "src/cast/cast.h"
 #include "src/cast/cast_kernel.h"
 
 #if defined(__clang__)

@@ -7,13 +7,14 @@
 #include <span>
 
 #include "reshard/tensor.h"
+#include "src/cast/cast.h"
 
 namespace reshard {
 
 struct CastKernel {
   const char* name;
   // As Cast, of `count` elements.
-  uint64_t (*cast)(DType from, DType to, const std::byte* values, size_t count, std::byte* out);
+  CastLoss (*cast)(DType from, DType to, const std::byte* values, size_t count, std::byte* out);
 };
 
 extern const CastKernel kPortableCastKernel;

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "reshard/tensor.h"
+#include "src/cast/cast.h"
 
 namespace reshard {
 // NOLINTBEGIN(misc-definitions-in-headers): each file is to have its own
@@ -107,10 +108,6 @@ template <uint32_t kDropped, uint32_t kBias>
   return static_cast<uint8_t>(rounded | (bits & kSignBit) >> 24);
 }
 
-[[gnu::always_inline]] inline bool IsFinite(uint32_t float_bits) {
-  return (float_bits & kInfinityBits) != kInfinityBits;
-}
-
 // Loops over values of one dtype. Source and target may lie anywhere.
 
 template <typename From, uint32_t (*kToFloat)(From)>
@@ -122,70 +119,108 @@ template <typename From, uint32_t (*kToFloat)(From)>
   }
 }
 
-// Returns how many finite values have no finite float.
-[[gnu::always_inline]] inline uint32_t CountLost(const std::byte* values, size_t count,
-                                                 const uint32_t* floats) {
+// Of a batch, so that the counts are as wide as floats.
+struct BatchLoss {
+  uint32_t overflowed = 0;
+  uint32_t zeroed = 0;
+};
+
+// Returns how many finite doubles have no finite float, and how many others than zero the float 0:
+// what is not finite, or zero, of the ones less that of the others. So each loop has lanes of one
+// width.
+[[gnu::always_inline]] inline BatchLoss CountLost(const std::byte* values, size_t count,
+                                                  const uint32_t* floats) {
   constexpr uint64_t kInfinity = uint64_t{0x7ff} << 52;
-  uint32_t lost = 0;
+  BatchLoss lost;
+  for (size_t i = 0; i < count; ++i) {
+    lost.overflowed += static_cast<uint32_t>((floats[i] & kInfinityBits) == kInfinityBits);
+    lost.zeroed += static_cast<uint32_t>(floats[i] << 1 == 0);
+  }
+  uint64_t not_finite = 0;
+  uint64_t zeros = 0;
   for (size_t i = 0; i < count; ++i) {
     uint64_t value;
     __builtin_memcpy(&value, values + i * sizeof(value), sizeof(value));
-    lost += static_cast<uint32_t>((value & kInfinity) != kInfinity && !IsFinite(floats[i]));
+    not_finite += static_cast<uint64_t>((value & kInfinity) == kInfinity);
+    zeros += static_cast<uint64_t>(value << 1 == 0);
   }
+  lost.overflowed -= static_cast<uint32_t>(not_finite);
+  lost.zeroed -= static_cast<uint32_t>(zeros);
   return lost;
 }
 
-// Stores the targets; kNotFinite are the bits of a target's exponent. Returns how many finite
-// floats became infinite or NaN.
-template <typename To, To (*kFromFloat)(uint32_t), To kNotFinite>
-[[gnu::always_inline]] inline uint32_t Narrow(const uint32_t* floats, size_t count,
-                                              std::byte* out) {
-  uint32_t lost = 0;
+// The magnitudes of floats that a target has no finite number for: from kOverflow on. Those up to
+// kZero become zero.
+template <uint32_t kOverflow, uint32_t kZero>
+struct Range {
+  // Adds a float to `lost`. Zero wraps around.
+  [[gnu::always_inline]] static void Count(uint32_t bits, BatchLoss& lost) {
+    const uint32_t magnitude = bits & ~kSignBit;
+    lost.overflowed += static_cast<uint32_t>(magnitude - kOverflow < kInfinityBits - kOverflow);
+    lost.zeroed += static_cast<uint32_t>(magnitude - 1 < kZero);
+  }
+};
+
+using Float16Range = Range<0x477ff000, 0x33000000>;       // 65520, 2^-25
+using BFloat16Range = Range<0x7f7f8000, 0x00008000>;      // 2^128 - 2^119, 2^-134
+using Float8E4M3FNRange = Range<0x43e80001, 0x3a800000>;  // above 464, 2^-10
+using Float8E5M2Range = Range<0x47700000, 0x37000000>;    // 61440, 2^-17
+
+// Has room for all floats.
+struct WholeRange {
+  [[gnu::always_inline]] static void Count(uint32_t /*bits*/, BatchLoss& /*lost*/) {}
+};
+
+// Stores the targets.
+template <typename To, To (*kFromFloat)(uint32_t), typename TargetRange = WholeRange>
+[[gnu::always_inline]] inline BatchLoss Narrow(const uint32_t* floats, size_t count,
+                                               std::byte* out) {
+  BatchLoss lost;
   for (size_t i = 0; i < count; ++i) {
     const To value = kFromFloat(floats[i]);
     __builtin_memcpy(out + i * sizeof(To), &value, sizeof(To));
-    lost += static_cast<uint32_t>(IsFinite(floats[i]) && (value & kNotFinite) == kNotFinite);
+    TargetRange::Count(floats[i], lost);
   }
   return lost;
 }
 
-uint32_t ToFloats(DType from, const std::byte* values, size_t count, uint32_t* floats) {
+BatchLoss ToFloats(DType from, const std::byte* values, size_t count, uint32_t* floats) {
   switch (from) {
     case DType::kFloat16:
       Widen<uint16_t, FromFloat16>(values, count, floats);
-      return 0;
+      return {};
     case DType::kBFloat16:
       Widen<uint16_t, FromBFloat16>(values, count, floats);
-      return 0;
+      return {};
     case DType::kFloat64:
       Widen<uint64_t, FromFloat64>(values, count, floats);
       return CountLost(values, count, floats);
     default:
       Widen<uint32_t, FromFloat32>(values, count, floats);
-      return 0;
+      return {};
   }
 }
 
-uint32_t FromFloats(DType to, const uint32_t* floats, size_t count, std::byte* out) {
+BatchLoss FromFloats(DType to, const uint32_t* floats, size_t count, std::byte* out) {
   switch (to) {
     case DType::kFloat16:
-      return Narrow<uint16_t, ToFloat16, 0x7c00>(floats, count, out);
+      return Narrow<uint16_t, ToFloat16, Float16Range>(floats, count, out);
     case DType::kBFloat16:
-      return Narrow<uint16_t, ToBFloat16, 0x7f80>(floats, count, out);
+      return Narrow<uint16_t, ToBFloat16, BFloat16Range>(floats, count, out);
     case DType::kFloat64:
-      return Narrow<uint64_t, ToFloat64, uint64_t{0x7ff} << 52>(floats, count, out);
+      return Narrow<uint64_t, ToFloat64>(floats, count, out);
     case DType::kFloat8E4M3FN:
-      return Narrow<uint8_t, ToFloat8E4M3FN, 0x7f>(floats, count, out);
+      return Narrow<uint8_t, ToFloat8E4M3FN, Float8E4M3FNRange>(floats, count, out);
     case DType::kFloat8E5M2:
-      return Narrow<uint8_t, ToFloat8E5M2, 0x7c>(floats, count, out);
+      return Narrow<uint8_t, ToFloat8E5M2, Float8E5M2Range>(floats, count, out);
     default:
-      return Narrow<uint32_t, ToFloat32, kInfinityBits>(floats, count, out);
+      return Narrow<uint32_t, ToFloat32>(floats, count, out);
   }
 }
 
-uint64_t CastValues(DType from, DType to, const std::byte* values, size_t count, std::byte* out) {
+CastLoss CastValues(DType from, DType to, const std::byte* values, size_t count, std::byte* out) {
   uint32_t floats[kBatch];
-  uint64_t lost = 0;
+  CastLoss lost;
   const size_t of_value = from == DType::kFloat64 ? 8 : from == DType::kFloat32 ? 4 : 2;
   const size_t of_target = to == DType::kFloat64                             ? 8
                            : to == DType::kFloat32                           ? 4
@@ -193,8 +228,10 @@ uint64_t CastValues(DType from, DType to, const std::byte* values, size_t count,
                                                                              : 1;
   for (size_t done = 0; done < count; done += kBatch) {
     const size_t batch = count - done < kBatch ? count - done : kBatch;
-    lost += ToFloats(from, values + done * of_value, batch, floats);
-    lost += FromFloats(to, floats, batch, out + done * of_target);
+    const BatchLoss widened = ToFloats(from, values + done * of_value, batch, floats);
+    const BatchLoss narrowed = FromFloats(to, floats, batch, out + done * of_target);
+    lost.overflowed += uint64_t{widened.overflowed} + narrowed.overflowed;
+    lost.zeroed += uint64_t{widened.zeroed} + narrowed.zeroed;
   }
   return lost;
 }

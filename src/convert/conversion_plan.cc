@@ -443,6 +443,7 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     told.warnings.push_back(std::move(warning));
   }
   for (Warning& warning : findings.Warnings()) told.warnings.push_back(std::move(warning));
+  for (std::string& note : findings.Notes()) told.notes.push_back(std::move(note));
   return plan;
 }
 
@@ -464,6 +465,7 @@ PlanReport ReportOf(ConversionPlan plan) {
   report.largest = std::move(told.largest);
   report.largest_shapes = std::move(told.largest_shapes);
   report.totals = told.totals;
+  report.chosen_totals = told.chosen_totals;
   report.stage_alone = told.stage_alone;
   report.parameters = told.parameters;
   report.left_out = told.left_out;

@@ -39,6 +39,7 @@ struct ConversionFindings {
   std::vector<TensorInfo> largest;
   std::vector<TensorInfo> largest_shapes;
   std::optional<ParameterTotals> totals;
+  std::optional<ParameterTotals> chosen_totals;
   std::optional<int64_t> stage_alone;
   std::string step;
   uint64_t parameters = 0;

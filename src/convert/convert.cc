@@ -82,8 +82,9 @@ std::string Unconfirmed(const OpenedSource& source, std::string_view why,
 Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
                    const RunOptions& run, ConversionPlan& plan) {
   if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
-  RESHARD_ASSIGN_OR_RETURN(const SampleLimits spent,
-                           CheckTotals(source, checks.parameters, run.stop, plan.findings));
+  RESHARD_ASSIGN_OR_RETURN(
+      const SampleLimits spent,
+      CheckTotals(source, target.choice(), checks.parameters, run.stop, plan.findings));
   std::vector<int64_t> files;
   files.reserve(plan.work.targets.size());
   for (const TargetFileSummary& file : plan.work.targets) files.push_back(file.rank);
@@ -279,11 +280,13 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
   report.values_lost = published.values_lost;
+  report.values_zeroed = published.values_zeroed;
   report.pruned = published.pruned;
   report.sample = findings.sample;
   report.largest = findings.largest;
   report.largest_shapes = findings.largest_shapes;
   report.totals = findings.totals;
+  report.chosen_totals = findings.chosen_totals;
   report.stage_alone = findings.stage_alone;
   report.parameters = findings.parameters;
   report.left_out = findings.left_out;
@@ -408,6 +411,7 @@ ConvertOptions OptionsOf(const RecodeOptions& options) {
 RecodeReport ReportOfFiles(ConvertReport report) {
   RecodeReport made;
   made.warnings = std::move(report.warnings);
+  made.notes = std::move(report.notes);
   made.files = std::move(report.files);
   made.parameters = report.parameters;
   made.renamed = report.renamed;

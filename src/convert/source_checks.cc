@@ -66,12 +66,23 @@ TotalsLimits LimitsFor(const OpenedSource& source, bool expected) {
   return {.files = all.files / 4, .headers = all.reads / 4 * 3};
 }
 
-Status NotExpected(const ParameterTotals& totals, const RoundedCount& expected) {
+std::string Words(const RepeatedWeights& repeated) {
+  return fmt::format(
+      "{} tensor{} under {} repeat{} weights of the names behind it and count{} as weights ({} "
+      "parameters): `exclude` '{}*' leaves them out",
+      repeated.tensors, repeated.tensors == 1 ? "" : "s", Quote(repeated.prefix),
+      repeated.tensors == 1 ? "s" : "", repeated.tensors == 1 ? "s" : "",
+      ParameterCountText(repeated.elements), Escape(repeated.prefix));
+}
+
+Status NotExpected(const SourceTotals& totals, const RoundedCount& expected) {
+  std::string why =
+      "is the source strategy this checkpoint's, and is it the checkpoint of this model?";
+  if (!totals.repeated.empty()) why = Words(totals.repeated.front());
   return MismatchError(fmt::format(
-      "the weights of the source have {} parameters ({}), expected {}{}; is the source strategy "
-      "this checkpoint's, and is it the checkpoint of this model?",
-      totals.weights, ParameterCountText(totals.weights), expected.count,
-      expected.precision == 1 ? "" : fmt::format(" to the nearest {}", expected.precision)));
+      "the weights of the source have {} parameters ({}), expected {}{}; {}",
+      totals.expected_weights, ParameterCountText(totals.expected_weights), expected.count,
+      expected.precision == 1 ? "" : fmt::format(" to the nearest {}", expected.precision), why));
 }
 
 }  // namespace
@@ -174,7 +185,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
       replicas.differing, replicas.compared, list.Lines()));
 }
 
-Result<SampleLimits> CheckTotals(const OpenedSource& source,
+Result<SampleLimits> CheckTotals(const OpenedSource& source, const ParameterChoice& choice,
                                  const std::optional<RoundedCount>& expected,
                                  const std::stop_token& stop, ConversionFindings& findings) {
   findings.stage_alone = StageAlone(source.rule());
@@ -186,13 +197,21 @@ Result<SampleLimits> CheckTotals(const OpenedSource& source,
   }
   const TotalsLimits most = LimitsFor(source, expected.has_value());
   TotalsLimits left = most;
-  const Result<ParameterTotals> totals =
-      CountParameters(source.tensors(), source.rule(), left, stop);
-  if (totals.ok()) findings.totals = *totals;
+  const Result<SourceTotals> totals =
+      CountParameters(source.tensors(), source.rule(), choice, left, stop);
   if (!totals.ok() && (expected || totals.status().code() == StatusCode::kCancelled)) {
     return totals.status();
   }
-  if (expected && !RoundsTo(totals->weights, *expected)) return NotExpected(*totals, *expected);
+  if (totals.ok()) {
+    findings.totals = totals->all;
+    findings.chosen_totals = totals->chosen;
+    for (const RepeatedWeights& repeated : totals->repeated) {
+      findings.warnings.push_back({WarningCode::kRepeatedWeights, Words(repeated)});
+    }
+  }
+  if (expected && !RoundsTo(totals->expected_weights, *expected)) {
+    return NotExpected(*totals, *expected);
+  }
   return SampleLimits{most.headers - left.headers, most.files - left.files};
 }
 

@@ -53,11 +53,12 @@ uint64_t ReplicaBytes(const OpenedSource& source, std::span<const int64_t> stage
 // Returns ok when no replicas differ. Errors: kMismatch, which says which do.
 Status CheckNoneDiffer(const ReplicaReport& replicas);
 
-// Adds the totals of `source` to `findings`, where the files tell them, and whether it is a stage
+// Adds the totals of `source` to `findings`, where the files tell them, the part of them that
+// `choice` takes, a warning of weights that are in it several times, and whether it is a stage
 // alone. Returns what was read and opened for that only: a part of SampleLimitsFor, more where
 // totals are expected. Errors: kMismatch for totals that are not the expected ones;
 // kInvalidArgument where some are expected and the files do not tell; kCancelled.
-Result<SampleLimits> CheckTotals(const OpenedSource& source,
+Result<SampleLimits> CheckTotals(const OpenedSource& source, const ParameterChoice& choice,
                                  const std::optional<RoundedCount>& expected,
                                  const std::stop_token& stop, ConversionFindings& findings);
 

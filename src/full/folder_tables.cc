@@ -18,6 +18,7 @@ namespace {
 
 // Returns the table of `builder` in the place of that of `read`.
 IndexedFile WithTable(const IndexedFile& read, TableBuilder builder) {
+  builder.SetMetadata(read.table().metadata());
   return {read.file(), read.file_size(),
           TableOfFile{std::move(builder).Finish(), read.crc(), read.states_redundancy(),
                       read.sharding_info()}};

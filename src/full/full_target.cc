@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -21,6 +22,11 @@ namespace {
 
 // What is held of a tensor while a folder is divided.
 constexpr uint64_t kOfTensor = 128;
+
+// Whether Hugging Face's readers know who writes tensors so.
+bool IsOfHuggingFace(std::string_view format) {
+  return format == "pt" || format == "tf" || format == "flax" || format == "mlx" || format == "np";
+}
 
 }  // namespace
 
@@ -161,7 +167,9 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
   RESHARD_ASSIGN_OR_RETURN(TargetFile made, whole_.MakeFile(0, findings));
   made.rank = file;
   made.container = Container::kSafetensors;
-  if (family_ == FolderFamily::kHuggingFace) made.metadata.format = "pt";
+  if (family_ == FolderFamily::kHuggingFace && !IsOfHuggingFace(made.metadata.format)) {
+    made.metadata.format = "pt";
+  }
   made.path = PathOf(file);
   if (!findings.silent) findings.left_out.insert(left_out_.begin(), left_out_.end());
   const auto place = static_cast<size_t>(file);

@@ -20,25 +20,43 @@ namespace {
 // Whether a path of an earlier run led nowhere because something else has taken a folder's place.
 bool IsInTheWay(const Status& status) { return status.code() == StatusCode::kAlreadyExists; }
 
-Status ReportLost(const JobSpec& spec, const std::map<std::string, uint64_t>& lost,
-                  PublishReport& report) {
-  if (lost.empty()) return {};
+// Adds a warning of `values`, how many by parameter, unless there are none: "casts made N values of
+// N parameters WHAT". Returns how many in all.
+uint64_t WarnOfLost(const std::map<std::string, uint64_t>& values, std::string_view kind,
+                    std::string_view what, std::vector<Warning>& warnings) {
+  uint64_t all = 0;
   std::vector<std::string> names;
-  for (const auto& [name, values] : lost) {
-    report.values_lost += values;
-    names.push_back(fmt::format("{} ({})", Quote(name), values));
+  for (const auto& [name, count] : values) {
+    all += count;
+    names.push_back(fmt::format("{} ({})", Quote(name), count));
   }
-  std::string message = fmt::format(
-      "casts made {} finite value{} of {} parameter{} infinite or NaN, too large for the "
-      "dtype that they were cast to: {}",
-      report.values_lost, report.values_lost == 1 ? "" : "s", lost.size(),
-      lost.size() == 1 ? "" : "s", FirstOf(names));
-  if (spec.refuse_lost) {
-    return MismatchError(message +
+  if (all > 0) {
+    warnings.push_back({WarningCode::kValuesLost,
+                        fmt::format("casts made {} {} value{} of {} parameter{} {}: {}", all, kind,
+                                    all == 1 ? "" : "s", names.size(), names.size() == 1 ? "" : "s",
+                                    what, FirstOf(names))});
+  }
+  return all;
+}
+
+Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+                  PublishReport& report) {
+  std::map<std::string, uint64_t> infinite;
+  std::map<std::string, uint64_t> zero;
+  for (const auto& [name, values] : lost) {
+    if (values.values > 0) infinite.emplace(name, values.values);
+    if (values.zeros > 0) zero.emplace(name, values.zeros);
+  }
+  report.values_lost = WarnOfLost(infinite, "finite",
+                                  "infinite or NaN, too large for the dtype that they were cast to",
+                                  report.warnings);
+  if (report.values_lost > 0 && spec.refuse_lost) {
+    return MismatchError(report.warnings.back().message +
                          "; nothing was published: cast to a dtype of a larger range, or leave "
                          "these parameters as they are");
   }
-  report.warnings.push_back({WarningCode::kValuesLost, std::move(message)});
+  report.values_zeroed = WarnOfLost(
+      zero, "nonzero", "zero, too small for the dtype that they were cast to", report.warnings);
   return {};
 }
 
@@ -152,7 +170,10 @@ Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
                                      parser.HexDigest(), file.record_digest));
   }
   RESHARD_RETURN_IF_ERROR(sources_.Add(head));
-  for (const LostValues& lost : head.lost) lost_[lost.name] += lost.values;
+  for (const LostValues& lost : head.lost) {
+    lost_[lost.name].values += lost.values;
+    lost_[lost.name].zeros += lost.zeros;
+  }
   manifest_.files.push_back({.path = file.path,
                              .size = file.size,
                              .digest = head.digest,

@@ -35,14 +35,14 @@ class ManifestBuilder {
   Status Add(const ManifestFile& file, std::string_view record);
 
   // Of the files added: how many finite values casts made infinite or NaN, by parameter.
-  const std::map<std::string, uint64_t>& lost() const { return lost_; }
+  const std::map<std::string, LostValues>& lost() const { return lost_; }
 
   Manifest Finish();
 
  private:
   Manifest manifest_;
   SourceSummary sources_;
-  std::map<std::string, uint64_t> lost_;
+  std::map<std::string, LostValues> lost_;  // by parameter
 };
 
 struct PublishReport {
@@ -50,8 +50,9 @@ struct PublishReport {
   bool by_other = false;              // and another process has put it there
   std::vector<uint64_t> outstanding;  // workers that have not finished; none when it is published
   std::vector<Warning> warnings;
-  uint64_t pruned = 0;       // files that were removed
-  uint64_t values_lost = 0;  // finite ones that casts made infinite or NaN, in all files
+  uint64_t pruned = 0;         // files that were removed
+  uint64_t values_lost = 0;    // finite ones that casts made infinite or NaN, in all files
+  uint64_t values_zeroed = 0;  // others than zero that casts made zero, likewise
 };
 
 // What the new set replaces.

@@ -9,11 +9,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include "format/container/common_metadata.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/joined_slices.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/plan/make_plan.h"
+#include "src/plan/plan_findings.h"
 #include "src/plan/target_file.h"
 #include "src/source/listed_placement.h"
 #include "src/source/source.h"
@@ -153,7 +155,11 @@ Status MergedFile::AddSlices(const StoredArray& parameter, const CheckedStrategy
   if (strategy != nullptr) {
     const StrategyStage& layouts = strategy->stages().front();
     layout = layouts.Find(parameter.name);
-    const auto copied = ParameterOfCopy(parameter.name);
+    const auto copied =
+        ParameterOfCopy(parameter.name, parameter.shape, [&](std::string_view name) {
+          const StoredArray* const found = files_.tables.front()->Find(name);
+          return found == nullptr ? nullptr : &found->shape;
+        });
     if (layout == nullptr && copied) layout = layouts.Find(*copied);
   }
   const bool is_cut = strategy == nullptr || layout != nullptr;
@@ -232,13 +238,23 @@ Result<MergePlan> MergedFile::Plan() && {
     return ParameterChoice::NothingTaken(left_out_, first_left_out_, "merged");
   }
   const Source source(files_.files, files_.cache, placement_);
+  CommonMetadata common;
+  for (const TableHandle& index : files_.tables) common.Add(index->table().metadata());
+  FileMetadata metadata;
+  common.SetOn(metadata);
+  PlanFindings findings;
+  for (const std::string& key : common.LeftOut()) findings.metadata_left_out.insert(Quote(key));
+  std::erase_if(metadata.others, [&](const auto& other) {
+    return !files_.choice.Takes(other.first) && files_.tables.front()->Find(other.first) != nullptr;
+  });
   const TargetFile file{
       .path = files_.target,
       .container = files_.tables.front()->table().container(),
+      .metadata = std::move(metadata),
       .arrays = parameters_.size(),
       .make = [&](size_t number, TargetArray& array) { return MakeArray(source, number, array); }};
   RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, MakePlan(source, file));
-  return MergePlan{std::move(plan), std::move(equal_)};
+  return MergePlan{std::move(plan), std::move(equal_), findings.Notes()};
 }
 
 }  // namespace

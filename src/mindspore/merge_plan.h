@@ -37,6 +37,7 @@ struct EqualContents {
 struct MergePlan {
   TargetPlan target;
   std::vector<EqualContents> equal;
+  std::vector<std::string> notes;  // need no action
 };
 
 struct MergeFiles {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "format/container/common_metadata.h"
 #include "format/encoding/encoder.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -148,6 +150,7 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   file.rank = rank;
   file.path = PathOf(rank);
   file.container = container_;
+  file.metadata = recipe->metadata;
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
   if (file.arrays == 0) findings.empty_files.insert(file.path);
@@ -254,6 +257,7 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
   Recipe recipe;
   recipe.number = NextRecipe();
   RESHARD_ASSIGN_OR_RETURN(recipe.selection, Select(rank, recipe.findings));
+  RESHARD_RETURN_IF_ERROR(TakeMetadata(rank, recipe));
   const std::vector<std::string> names = std::exchange(recipe.selection.converted, {});
   size_t next = 0;
   for (const std::string& name : names) {
@@ -295,6 +299,45 @@ Result<MindSporeTarget::Recipe> MindSporeTarget::MakeRecipe(int64_t rank,
   return recipe;
 }
 
+Status MindSporeTarget::TakeMetadata(int64_t rank, Recipe& recipe) const {
+  RESHARD_ASSIGN_OR_RETURN(const Stage* const stage, FindStage(rank));
+  CommonMetadata common;
+  std::optional<RankLists::Source> first;
+  for (const RankLists::Source& needed : stage->needed.SourcesOf(rank)) {
+    RESHARD_ASSIGN_OR_RETURN(const auto metadata, source().MetadataOf(needed.stage, needed.local));
+    if (metadata == nullptr) continue;
+    common.Add(metadata);
+    if (!first) first = needed;
+  }
+  const auto leave_out = [&](const std::set<std::string>& keys) {
+    for (const std::string& key : keys) recipe.findings.metadata_left_out.insert(Quote(key));
+  };
+  if (container_ != Container::kSafetensors) {
+    leave_out(common.Keys());
+    return {};
+  }
+  leave_out(common.LeftOut());
+  common.SetOn(recipe.metadata);
+  if (recipe.metadata.others.empty() || (choice().TakesAll() && choice().renames().empty())) {
+    return {};
+  }
+  // Metadata under the name of a tensor is about that one.
+  RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(first->stage, first->local));
+  FileStrings others;
+  for (const auto& [key, value] : recipe.metadata.others) {
+    const bool of_tensor = source().HasBeside(*table, key);
+    if (of_tensor && !choice().Takes(key)) continue;
+    std::string made;
+    const std::string* name = &key;
+    if (of_tensor) {
+      RESHARD_ASSIGN_OR_RETURN(name, choice().TargetName(key, made));
+    }
+    others.emplace(*name, value);
+  }
+  recipe.metadata.others = std::move(others);
+  return {};
+}
+
 Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& tensor,
                             std::string_view where, SharedGrid& grid, Shape& shard_shape) const {
   grid = WholeGrid(tensor.full_shape.size());
@@ -323,6 +366,9 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   };
   RESHARD_ASSIGN_OR_RETURN(const PlanFindings::Parameter* const known,
                            findings.FindOrNote(target_name, make));
+  if (tensor.kind == ArrayKind::kTensor) {
+    findings.NoteForMindSpore(container_, target_name, known->target_dtype, known->full_shape);
+  }
   if (container_ == Container::kSafetensors && target_name == "format") {
     findings.named_as_metadata.insert(Quote(target_name));
   }
@@ -348,7 +394,9 @@ Status MindSporeTarget::NoteConverted(const SourceTensor& tensor, PlanFindings& 
 
 Result<DType> MindSporeTarget::TargetDTypeOf(const SourceTensor& tensor) const {
   if (tensor.kind != ArrayKind::kTensor) return tensor.dtype;
-  return choice().TargetDType(tensor.name, tensor.dtype, tensor.full_shape);
+  return choice().TargetDType(
+      tensor.name, tensor.dtype, tensor.full_shape,
+      [&](std::string_view name) { return source().HasBeside(tensor, name); });
 }
 
 Status MindSporeTarget::MakeConverted(const Recipe& recipe, size_t place, int64_t rank,

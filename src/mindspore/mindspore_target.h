@@ -122,6 +122,7 @@ class MindSporeTarget final : public Target {
   struct Recipe {
     uint64_t number = 0;      // no other recipe has or had it
     Selection selection;      // without those that are converted
+    FileMetadata metadata;    // of the files
     CutParameters converted;  // in their order
     PlanFindings findings;
   };
@@ -148,6 +149,9 @@ class MindSporeTarget final : public Target {
   // Returns the rank's recipe: that of its stage, or its own.
   Result<std::shared_ptr<const Recipe>> RecipeOf(int64_t rank, PlanFindings& findings) const;
   Result<Recipe> MakeRecipe(int64_t rank, PlanFindings& findings) const;
+  // Takes over the metadata that the source files of a rank agree on. What is left out is added to
+  // the findings of `recipe`.
+  Status TakeMetadata(int64_t rank, Recipe& recipe) const;
   // Says how the target cuts a tensor: `grid` and `shard_shape`; `where` begins messages.
   Status Cut(const ParameterLayout* layout, const SourceTensor& tensor, std::string_view where,
              SharedGrid& grid, Shape& shard_shape) const;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,17 +31,89 @@ bool IsFloatingPoint(DType dtype) {
     case DType::kFloat8E4M3FN:
     case DType::kFloat8E5M2:
     case DType::kHiFloat8:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat6E2M3:
+    case DType::kFloat6E3M2:
+    case DType::kFloat4E2M1:
       return true;
     default:
       return false;
   }
 }
 
+bool HasElements(ArrayKind kind) {
+  return kind == ArrayKind::kTensor || kind == ArrayKind::kPacked;
+}
+
+// Finds prefixes under which the names of other parameters come once more.
+class RepetitionSearch {
+ public:
+  // Adds a weight of `elements` elements; `has_alike` says whether there is a parameter of another
+  // name and the same shape.
+  void Add(std::string_view name, uint64_t elements, const HasParameter& has_alike) {
+    weights_ += elements;
+    size_t dot = name.find('.');
+    for (size_t depth = 0; depth < kMostDepth && dot != std::string_view::npos; ++depth) {
+      Prefix* const prefix = Find(name.substr(0, dot + 1));
+      if (prefix == nullptr) return;
+      ++prefix->seen;
+      const bool is_likely = prefix->tensors > 0 || prefix->seen <= kTries;
+      if (is_likely && has_alike(name.substr(dot + 1))) {
+        ++prefix->tensors;
+        prefix->elements += elements;
+        return;
+      }
+      dot = name.find('.', dot + 1);
+    }
+  }
+
+  std::vector<RepeatedWeights> Found() const {
+    uint64_t others = weights_;
+    for (const auto& [text, prefix] : prefixes_) {
+      if (prefix.IsMostly()) others -= prefix.elements;
+    }
+    std::vector<RepeatedWeights> found;
+    for (const auto& [text, prefix] : prefixes_) {
+      if (prefix.IsMostly() && prefix.elements >= others / 2) {
+        found.push_back({text, prefix.tensors, prefix.elements});
+      }
+    }
+    return found;
+  }
+
+ private:
+  // Dots are few in prefixes, and many in names.
+  static constexpr size_t kMostDepth = 3;
+  // So many names with a prefix are looked at before it is taken for that of a module.
+  static constexpr uint64_t kTries = 16;
+  static constexpr size_t kMostPrefixes = 4096;
+
+  struct Prefix {
+    uint64_t seen = 0;     // weights that have it
+    uint64_t tensors = 0;  // of them, those whose rest is the name of another parameter
+    uint64_t elements = 0;
+
+    bool IsMostly() const { return tensors > 0 && tensors >= seen / 2; }
+  };
+
+  // Returns what is known of a prefix, or null if there are too many.
+  Prefix* Find(std::string_view text) {
+    const auto known = prefixes_.find(text);
+    if (known != prefixes_.end()) return &known->second;
+    if (prefixes_.size() == kMostPrefixes) return nullptr;
+    return &prefixes_.emplace(text, Prefix()).first->second;
+  }
+
+  uint64_t weights_ = 0;
+  std::map<std::string, Prefix, std::less<>> prefixes_;
+};
+
 class ParameterCounting {
  public:
-  ParameterCounting(const Source& source, const ConversionRule& rule, TotalsLimits& limits,
-                    const std::stop_token& stop)
-      : source_(source), rule_(rule), limits_(limits), stop_(stop) {}
+  ParameterCounting(const Source& source, const ConversionRule& rule, const ParameterChoice& choice,
+                    TotalsLimits& limits, const std::stop_token& stop)
+      : source_(source), rule_(rule), choice_(choice), limits_(limits), stop_(stop) {}
 
   Status AddStage(int64_t stage) {
     std::vector<int64_t> locals = source_.LocalRanks(stage);
@@ -60,7 +135,10 @@ class ParameterCounting {
         "the files of stage {} do not all hold the same parameters, and some are missing", stage));
   }
 
-  const ParameterTotals& totals() const { return totals_; }
+  SourceTotals Take() && {
+    totals_.repeated = repetitions_.Found();
+    return std::move(totals_);
+  }
 
  private:
   static Status Untold(std::string_view why) {
@@ -110,7 +188,7 @@ class ParameterCounting {
     const CheckedStrategy* strategy = rule_.source();
     const bool last = alone && rule_.source_stages() == 1;
     for (const StoredArray& parameter : index.arrays()) {
-      if (parameter.kind != ArrayKind::kTensor || !IsFloatingPoint(parameter.dtype)) continue;
+      if (!HasElements(parameter.kind) || !IsFloatingPoint(parameter.dtype)) continue;
       Shape shape = parameter.shape;
       const ParameterLayout* const layout =
           strategy == nullptr ? nullptr
@@ -130,39 +208,65 @@ class ParameterCounting {
       } else if (!last && !counted_.emplace(parameter.name).second) {
         continue;
       }
-      RESHARD_RETURN_IF_ERROR(Add(parameter.name, shape));
+      RESHARD_RETURN_IF_ERROR(Add(index, parameter, shape));
     }
     return {};
   }
 
-  Status Add(std::string_view name, const Shape& shape) {
-    const auto elements = ElementCount(shape);
-    uint64_t& total = OptimizerGroup(name).empty() ? totals_.weights : totals_.optimizer;
+  // Returns whether the source has a parameter of this name and shape, in `index` or where the
+  // placement says.
+  bool HasAlike(const IndexedFile& index, std::string_view name, const Shape& shape) {
+    if (const StoredArray* const beside = index.Find(name)) return beside->shape == shape;
+    const auto home = source_.placement().HomeOf(name);
+    if (!home) return false;
+    const auto table = Open(0, *home);
+    const StoredArray* const array = table.ok() ? (*table)->Find(name) : nullptr;
+    return array != nullptr && array->shape == shape;
+  }
+
+  // Adds a parameter of a file that has `stored` of it, `shape` in full.
+  Status Add(const IndexedFile& index, const StoredArray& stored, const Shape& shape) {
+    const std::string_view name = stored.name;
+    const auto elements = ElementCount(LogicalShape(stored.kind, stored.dtype, shape));
+    const auto has = [&](std::string_view other) { return source_.HasBeside(index, other); };
+    const bool is_weight = OptimizerGroup(name, has).empty();
+    uint64_t& total = is_weight ? totals_.all.weights : totals_.all.optimizer;
     const auto sum = elements ? CheckedAdd(total, static_cast<uint64_t>(*elements)) : std::nullopt;
     if (!sum) return Untold(fmt::format("parameter {} has too many elements", Quote(name)));
-    if (*elements > 1) total = *sum;
+    if (*elements <= 1) return {};
+    total = *sum;
+    if (choice_.Takes(name)) {
+      (is_weight ? totals_.chosen.weights : totals_.chosen.optimizer) += *elements;
+    }
+    if (!is_weight || choice_.Excludes(name)) return {};
+    totals_.expected_weights += *elements;
+    repetitions_.Add(name, *elements,
+                     [&](std::string_view other) { return HasAlike(index, other, stored.shape); });
     return {};
   }
 
   const Source& source_;
   const ConversionRule& rule_;
+  const ParameterChoice& choice_;
   TotalsLimits& limits_;
   GridCache grids_;
   const std::stop_token& stop_;
   size_t headers_of_last_ = 0;
   std::unordered_set<std::string> counted_;  // that another file may have, too
-  ParameterTotals totals_;
+  RepetitionSearch repetitions_;
+  SourceTotals totals_;
 };
 
 }  // namespace
 
-Result<ParameterTotals> CountParameters(const Source& source, const ConversionRule& rule,
-                                        TotalsLimits& limits, const std::stop_token& stop) {
-  ParameterCounting count(source, rule, limits, stop);
+Result<SourceTotals> CountParameters(const Source& source, const ConversionRule& rule,
+                                     const ParameterChoice& choice, TotalsLimits& limits,
+                                     const std::stop_token& stop) {
+  ParameterCounting count(source, rule, choice, limits, stop);
   for (int64_t stage = 0; stage < rule.source_stages(); ++stage) {
     RESHARD_RETURN_IF_ERROR(count.AddStage(stage));
   }
-  return count.totals();
+  return std::move(count).Take();
 }
 
 }  // namespace reshard

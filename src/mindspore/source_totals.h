@@ -6,11 +6,15 @@
 #define RESHARD_SRC_MINDSPORE_SOURCE_TOTALS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "src/mindspore/conversion_rule.h"
+#include "src/plan/parameter_choice.h"
 #include "src/source/source.h"
 
 namespace reshard {
@@ -21,11 +25,27 @@ struct TotalsLimits {
   size_t headers = 0;  // of parameters, in all of them
 };
 
+// Weights that are in the source once more, under the names that a prefix makes of theirs.
+struct RepeatedWeights {
+  std::string prefix;  // "ref_model."
+  uint64_t tensors = 0;
+  uint64_t elements = 0;  // of the weights in them
+};
+
+struct SourceTotals {
+  ParameterTotals all;
+  ParameterTotals chosen;         // those that the choice takes
+  uint64_t expected_weights = 0;  // those that it does not exclude
+  // Of those, by prefix. What repeats less than half of the other weights is none.
+  std::vector<RepeatedWeights> repeated;
+};
+
 // Counts them; takes off `limits` what was opened. A parameter of several stages counts as its
 // lowest one has it. Errors: kInvalidArgument where the files that are there do not tell, and says
 // why; kCancelled.
-Result<ParameterTotals> CountParameters(const Source& source, const ConversionRule& rule,
-                                        TotalsLimits& limits, const std::stop_token& stop);
+Result<SourceTotals> CountParameters(const Source& source, const ConversionRule& rule,
+                                     const ParameterChoice& choice, TotalsLimits& limits,
+                                     const std::stop_token& stop);
 
 }  // namespace reshard
 

@@ -61,17 +61,23 @@ std::optional<std::string> Misfit(const SpecEntry& entry, const Shape& shape) {
   return std::nullopt;
 }
 
+using ShapesByName = std::unordered_map<std::string_view, const Shape*>;
+
 // Applies the entries of one stage to one parameter after the other.
 class StageCutter {
  public:
-  StageCutter(const StrategySpec& spec, const SpecStage& stage)
-      : spec_(spec), stage_(stage), patterns_(PatternsOf(stage)), used_(stage.entries.size()) {
+  StageCutter(const StrategySpec& spec, const SpecStage& stage, const ShapesByName& shapes)
+      : spec_(spec),
+        stage_(stage),
+        shapes_(shapes),
+        patterns_(PatternsOf(stage)),
+        used_(stage.entries.size()) {
     layouts_.stage = stage.number;
   }
 
   // Returns whether an entry matches.
   bool Add(const FullTensor& tensor) {
-    const std::optional<size_t> number = FirstMatch(tensor.name);
+    const std::optional<size_t> number = FirstMatch(tensor);
     if (!number) return false;
     used_[*number] = true;
     const SpecEntry* const entry = &stage_.entries[*number];
@@ -114,15 +120,19 @@ class StageCutter {
 
  private:
   // Returns the first entry that matches the name or, of an optimizer's copy, its parameter's.
-  std::optional<size_t> FirstMatch(const std::string& name) const {
-    const std::optional<size_t> own = patterns_.FirstMatch(name);
-    const auto parameter = ParameterOfCopy(name);
+  std::optional<size_t> FirstMatch(const FullTensor& tensor) const {
+    const std::optional<size_t> own = patterns_.FirstMatch(tensor.name);
+    const auto parameter = ParameterOfCopy(tensor.name, tensor.shape, [&](std::string_view name) {
+      const auto found = shapes_.find(name);
+      return found == shapes_.end() ? nullptr : found->second;
+    });
     const auto of_parameter = parameter ? patterns_.FirstMatch(*parameter) : std::nullopt;
     return own && of_parameter ? std::min(own, of_parameter) : (own ? own : of_parameter);
   }
 
   const StrategySpec& spec_;
   const SpecStage& stage_;
+  const ShapesByName& shapes_;  // of all parameters of the checkpoint
   const GlobList patterns_;
   StageLayouts layouts_;
   std::vector<bool> used_;  // as entries
@@ -394,8 +404,10 @@ Result<SpecLayouts> LayoutsOfTensors(const StrategySpec& spec, const std::string
                                      const std::vector<FullTensor>& parameters) {
   SpecLayouts out;
   std::vector<bool> matched(parameters.size());
+  ShapesByName shapes;
+  for (const FullTensor& tensor : parameters) shapes.emplace(tensor.name, &tensor.shape);
   for (const SpecStage& stage : spec.stages) {
-    StageCutter cutter(spec, stage);
+    StageCutter cutter(spec, stage, shapes);
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (cutter.Add(parameters[i])) matched[i] = true;
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "format/container/common_metadata.h"
 #include "format/container/file_table.h"
 #include "format/encoding/encoder.h"
 #include "src/base/memory_check.h"
@@ -80,6 +81,10 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   made.near = file;
   if (!findings.silent) {
     findings.texts_left_out.merge(texts);
+    // The other format has none, and this one is that of no source.
+    CommonMetadata metadata;
+    metadata.Add(table->table().metadata());
+    for (const std::string& key : metadata.Keys()) findings.metadata_left_out.insert(Quote(key));
     if (names.empty()) findings.empty_files.insert(made.path);
   }
   made.make = [this, file, names = std::move(names), &findings](size_t number, TargetArray& array) {
@@ -100,6 +105,9 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
     PlanFindings::Parameter& noted = findings.parameters[array.name];
     noted = {tensor.name,    tensor.kind, tensor.dtype, tensor.full_shape,
              tensor.Bytes(), tensor.file, true,         tensor.dtype};
+    if (tensor.kind == ArrayKind::kTensor) {
+      findings.NoteForMindSpore(container_, array.name, array.dtype, tensor.full_shape);
+    }
     if (container_ == Container::kSafetensors && array.name == "format") {
       findings.named_as_metadata.insert(Quote(array.name));
     }

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <map>
 #include <utility>
 
 #include "format/mindspore_checkpoint/value_parser.h"
-#include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/cast/cast.h"
 
@@ -29,9 +27,6 @@ Status TooLong(const std::string& from, const std::string& to) {
                   Quote(to), kMaxTagBytes, to.size()));
 }
 
-// What optimizers call their own tensors.
-constexpr std::string_view kStates[] = {"adam_*", "moment*", "accu_grads*", "*.exp_avg*"};
-
 bool IsFloat(DType dtype) {
   switch (dtype) {
     case DType::kFloat8E4M3FN:
@@ -50,11 +45,10 @@ bool IsFloat(DType dtype) {
 }
 
 // Whether the rule is for a tensor.
-bool Matches(const CastRule& rule, std::string_view name, const Shape& full_shape) {
+bool Matches(const CastRule& rule, std::string_view name, const Shape& full_shape,
+             const HasParameter& has) {
   if (!rule.pattern.empty()) return GlobMatch(rule.pattern, name);
-  return ElementCount(full_shape).value_or(0) != 1 &&
-         std::none_of(std::begin(kStates), std::end(kStates),
-                      [name](std::string_view pattern) { return GlobMatch(pattern, name); });
+  return ElementCount(full_shape).value_or(0) != 1 && OptimizerGroup(name, has).empty();
 }
 
 auto Stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
@@ -147,15 +141,17 @@ ParameterChoice::ParameterChoice(std::vector<std::string> include, std::vector<s
       renames_(std::move(renames)),
       casts_(std::move(casts)) {}
 
+bool ParameterChoice::Excludes(std::string_view name) const { return MatchesAny(exclude_, name); }
+
 bool ParameterChoice::Takes(std::string_view name) const {
   return (include_.empty() || MatchesAny(include_, name)) && !MatchesAny(exclude_, name);
 }
 
 Result<DType> ParameterChoice::TargetDType(std::string_view name, DType dtype,
-                                           const Shape& full_shape) const {
+                                           const Shape& full_shape, const HasParameter& has) const {
   if (casts_.empty() || !IsFloat(dtype)) return dtype;
   const auto rule = std::find_if(casts_.begin(), casts_.end(), [&](const CastRule& candidate) {
-    return Matches(candidate, name, full_shape);
+    return Matches(candidate, name, full_shape, has);
   });
   if (rule == casts_.end() || !rule->dtype || *rule->dtype == dtype) return dtype;
   if (IsCastSource(dtype)) return *rule->dtype;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reshard/options.h"
+#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 
@@ -41,6 +42,8 @@ class ParameterChoice {
                   Renames renames, std::vector<CastRule> casts = {});
 
   bool Takes(std::string_view name) const;
+  // Whether a pattern of `exclude` matches.
+  bool Excludes(std::string_view name) const;
   // Whether there are no patterns.
   bool TakesAll() const { return include_.empty() && exclude_.empty(); }
 
@@ -53,9 +56,10 @@ class ParameterChoice {
   // Errors: kInvalidArgument where two patterns fit, or the new name is longer than a tag may be.
   Result<const std::string*> TargetName(const std::string& name, std::string& made) const;
 
-  // Returns the dtype in the target of a tensor of the source. Errors: kUnsupported where a rule
-  // asks for another one, but floats of this dtype are not cast.
-  Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape) const;
+  // Returns the dtype in the target of a tensor of the source; `has` says what else the source has.
+  // Errors: kUnsupported where a rule asks for another one, but floats of this dtype are not cast.
+  Result<DType> TargetDType(std::string_view name, DType dtype, const Shape& full_shape,
+                            const HasParameter& has) const;
 
   const std::vector<std::string>& include() const { return include_; }
   const std::vector<std::string>& exclude() const { return exclude_; }

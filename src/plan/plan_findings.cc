@@ -43,7 +43,9 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
        {&PlanFindings::left_out, &PlanFindings::unmatched_copied, &PlanFindings::unmatched_dropped,
         &PlanFindings::not_in_source_strategy, &PlanFindings::not_in_target_strategy,
         &PlanFindings::other_shapes, &PlanFindings::empty_files, &PlanFindings::texts_left_out,
-        &PlanFindings::not_in_first_rank, &PlanFindings::named_as_metadata}) {
+        &PlanFindings::not_in_first_rank, &PlanFindings::named_as_metadata,
+        &PlanFindings::not_loadable, &PlanFindings::read_as_scalar,
+        &PlanFindings::metadata_left_out}) {
     for (const std::string& item : other.*set) {
       if (earlier == nullptr || !(earlier->*set).contains(item)) (this->*set).insert(item);
     }
@@ -58,6 +60,22 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
                         std::back_inserter(names));
   }
   if (!names.empty()) AddAbsent(std::move(names));
+}
+
+void PlanFindings::NoteForMindSpore(Container container, std::string_view name, DType dtype,
+                                    const Shape& shape) {
+  if (container != Container::kMindSpore) return;
+  switch (dtype) {
+    case DType::kComplex64:
+    case DType::kComplex128:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kHiFloat8:
+      not_loadable.insert(Quote(name));
+      break;
+    default:
+      if (shape == Shape{0}) read_as_scalar.insert(Quote(name));
+  }
 }
 
 void PlanFindings::Add(const SourceTensor& tensor) {
@@ -108,6 +126,11 @@ std::vector<Warning> PlanFindings::Warnings() const {
   add(WarningCode::kLeftOut, named_as_metadata,
       "named like a key of the file's metadata, which MindSpore would take for a dtype; files with "
       "such a parameter leave this metadata out");
+  add(WarningCode::kNotLoadable, not_loadable,
+      "of dtypes with which MindSpore 2.10 loads no .ckpt file (`format=safetensors` avoids it)");
+  add(WarningCode::kNotLoadable, read_as_scalar,
+      "of shape [0], which MindSpore loads from .ckpt files as a scalar (`format=safetensors` "
+      "avoids it)");
   add(WarningCode::kWithoutLayout, not_in_source_strategy,
       "without a layout in the source strategy, taken from one source rank as if it had the full "
       "tensor (if ranks hold shards of them, the strategy is incomplete)");
@@ -136,6 +159,17 @@ std::vector<Warning> PlanFindings::Warnings() const {
              FirstOf({empty_files.begin(), empty_files.end()}))});
   }
   return warnings;
+}
+
+std::vector<std::string> PlanFindings::Notes() const {
+  std::vector<std::string> notes;
+  if (!metadata_left_out.empty()) {
+    notes.push_back(
+        fmt::format("metadata of the source files is left out, which .ckpt files cannot hold, the "
+                    "files do not agree on, or only describes its own file: {}",
+                    FirstOf({metadata_left_out.begin(), metadata_left_out.end()})));
+  }
+  return notes;
 }
 
 }  // namespace reshard

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/container/container.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
@@ -51,7 +52,10 @@ struct PlanFindings {
   std::set<std::string> not_in_first_rank;  // in no strategy, and not in the file of rank 0
   // That have the name of metadata which the target's container then has not.
   std::set<std::string> named_as_metadata;
-  std::set<std::string> unmatched_copied;  // in one strategy only
+  std::set<std::string> not_loadable;       // of dtypes that MindSpore loads from no .ckpt file
+  std::set<std::string> read_as_scalar;     // by MindSpore: of shape [0] in a .ckpt file
+  std::set<std::string> metadata_left_out;  // keys of the source files' metadata
+  std::set<std::string> unmatched_copied;   // in one strategy only
   std::set<std::string> unmatched_dropped;
   // Tensors of several elements that one strategy, or both, might have been expected to cut.
   std::set<std::string> not_in_source_strategy;
@@ -84,6 +88,10 @@ struct PlanFindings {
   // Notes what is copied, in the place of what was found before.
   void NoteCopied(const std::string& target_name, Parameter parameter);
 
+  // Notes what MindSpore makes of a tensor in a file of the target's container.
+  void NoteForMindSpore(Container container, std::string_view name, DType dtype,
+                        const Shape& shape);
+
   // Adds a tensor that is only read, in full and under its own name.
   void Add(const SourceTensor& tensor);
 
@@ -99,6 +107,8 @@ struct PlanFindings {
 
   // Returns one sentence a finding: counts, and the first names.
   std::vector<Warning> Warnings() const;
+  // Likewise, of what needs no action.
+  std::vector<std::string> Notes() const;
 };
 
 }  // namespace reshard

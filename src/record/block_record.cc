@@ -119,6 +119,7 @@ std::string ValueLine(const PartialValue& partial) {
   }
   line += ']';
   if (partial.lost > 0) line += fmt::format(R"(,"lost":{})", partial.lost);
+  if (partial.zeros > 0) line += fmt::format(R"(,"zeros":{})", partial.zeros);
   return line + "}\n";
 }
 
@@ -132,6 +133,7 @@ enum TakenField : int {
   kTakenDigest,
   kTaken,
   kLost,
+  kZeros,
   kLine,
 };
 
@@ -159,7 +161,8 @@ constexpr JsonShape kTakenMembers[] = {{"source", kUnsigned, kTakenSource},
 constexpr JsonShape kTakenElement[] = {{nullptr, kObject, kTaken, kTakenMembers}};
 constexpr JsonShape kLineMembers[] = {{"value", kObject, kValueObject, kValueMembers},
                                       {"taken", kArray, kValueOther, kTakenElement},
-                                      {"lost", kUnsigned, kLost, {}, true}};
+                                      {"lost", kUnsigned, kLost, {}, true},
+                                      {"zeros", kUnsigned, kZeros, {}, true}};
 constexpr JsonShape kLineShape = {nullptr, kObject, kLine, kLineMembers};
 
 Status TakeHead(int field, const JsonValue& value, BlockRecord& record, ManifestSource& source) {
@@ -181,6 +184,9 @@ Status TakeField(int field, const JsonValue& value, PartialValue& partial, Taken
   switch (field) {
     case kLost:
       partial.lost = value.number;
+      return {};
+    case kZeros:
+      partial.zeros = value.number;
       return {};
     case kTakenSource:
       taken.source = value.number;

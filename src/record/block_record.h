@@ -29,7 +29,8 @@ struct TakenDigest {
 struct PartialValue {
   RecordedValue value;  // the whole Value, with the digest of what the part has of it
   std::vector<TakenDigest> taken = {};  // sorted by source
-  uint64_t lost = 0;                    // values of the part that a cast made infinite or NaN
+  uint64_t lost = 0;   // finite values of the part that a cast made infinite or NaN
+  uint64_t zeros = 0;  // values of the part that a cast made zero
 
   friend bool operator==(const PartialValue&, const PartialValue&) = default;
 };

@@ -25,6 +25,7 @@ enum PartHeadField : int {
   kPartLost,
   kPartLostName,
   kPartLostValues,
+  kPartLostZeros,
 };
 
 using enum JsonKind;
@@ -34,7 +35,8 @@ constexpr JsonShape kPartSourceMembers[] = {{"path", kBytes, kHeadSourcePath},
                                             {"digest", kStringOrNull, kPartSourceDigest}};
 constexpr JsonShape kPartSourceElement[] = {{nullptr, kObject, kHeadSource, kPartSourceMembers}};
 constexpr JsonShape kPartLostMembers[] = {{"name", kBytes, kPartLostName},
-                                          {"values", kUnsigned, kPartLostValues}};
+                                          {"values", kUnsigned, kPartLostValues},
+                                          {"zeros", kUnsigned, kPartLostZeros, {}, true}};
 constexpr JsonShape kPartLostElement[] = {{nullptr, kObject, kPartLost, kPartLostMembers}};
 constexpr JsonShape kPartHeadMembers[] = {
     {"schema_version", kUnsigned, kHeadSchemaVersion},
@@ -62,6 +64,9 @@ Status TakeField(int field, const JsonValue& value, PartRecordHead& head, Manife
       return {};
     case kPartLostValues:
       lost.values = value.number;
+      return {};
+    case kPartLostZeros:
+      lost.zeros = value.number;
       return {};
     case kPartDigest:
       return SetDigest(value, head.digest);
@@ -178,8 +183,10 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
   line += ']';
   if (!head.lost.empty()) line += R"(,"lost":[)";
   for (const LostValues& lost : head.lost) {
-    fmt::format_to(std::back_inserter(line), R"({}{{"name":{},"values":{}}})",
+    fmt::format_to(std::back_inserter(line), R"({}{{"name":{},"values":{})",
                    &lost == head.lost.data() ? "" : ",", BytesAsJson(lost.name), lost.values);
+    if (lost.zeros > 0) line += fmt::format(R"(,"zeros":{})", lost.zeros);
+    line += '}';
   }
   if (!head.lost.empty()) line += ']';
   return Write(line + "}\n");

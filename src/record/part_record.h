@@ -29,10 +29,11 @@ inline constexpr uint64_t kDigestBlockBytes = uint64_t{64} << 20;
 // The most bytes of one line, its end included.
 inline constexpr uint64_t kMaxRecordLineBytes = uint64_t{64} << 20;
 
-// How many finite values of a parameter casts made infinite or NaN in a target file.
+// How many values of a parameter casts changed beyond rounding in a target file.
 struct LostValues {
   std::string name;
-  uint64_t values = 0;
+  uint64_t values = 0;  // finite ones that became infinite or NaN
+  uint64_t zeros = 0;   // others than zero that became zero
 
   friend bool operator==(const LostValues&, const LostValues&) = default;
 };

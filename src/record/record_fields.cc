@@ -138,7 +138,8 @@ Fault HeadFault(const PartRecordHead& head) {
   }
   const LostValues* previous = nullptr;
   for (const LostValues& lost : head.lost) {
-    if (lost.values == 0) return fmt::format("parameter {} lost no values", Quote(lost.name));
+    if (lost.values == 0 && lost.zeros == 0)
+      return fmt::format("parameter {} lost no values", Quote(lost.name));
     if (previous != nullptr && previous->name >= lost.name) {
       return fmt::format("values lost of {} after those of {}, but names are sorted and occur once",
                          Quote(lost.name), Quote(previous->name));

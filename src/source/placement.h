@@ -54,7 +54,9 @@ struct SourceTensor {
     return bytes;
   }
   TensorInfo Info() const {
-    return {name, kind, dtype, kind == ArrayKind::kTensor ? full_shape : Shape(), Bytes()};
+    return {name, kind, dtype,
+            kind == ArrayKind::kTensor || kind == ArrayKind::kPacked ? full_shape : Shape(),
+            Bytes()};
   }
 };
 

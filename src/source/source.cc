@@ -79,6 +79,10 @@ Result<TableHandle> Source::Open(RankEntry& entry) const {
   if (entry.table != index->table().id()) {
     placement_.Saw(entry.rank, entry.file, index->table());
     entry.no_crc = !index->crc();
+    {
+      const std::lock_guard lock(metadata_mutex_);
+      entry.metadata = index->table().metadata();
+    }
     entry.table = index->table().id();
   }
   return index;
@@ -154,6 +158,20 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
       std::any_of(census.holders.begin(), census.holders.end(),
                   [&](const auto& entry) { return entry.second.count != census.files; });
   return &census_.emplace(stage, std::move(census)).first->second;
+}
+
+Result<std::shared_ptr<const FileStrings>> Source::MetadataOf(int64_t stage, int64_t local) const {
+  RankEntry* const entry = Find(RankOf(stage, local));
+  if (entry == nullptr) return std::shared_ptr<const FileStrings>();
+  RESHARD_RETURN_IF_ERROR(TableIdOf(*entry).status());
+  const std::lock_guard lock(metadata_mutex_);
+  return entry->metadata;
+}
+
+bool Source::HasBeside(const SourceTensor& tensor, std::string_view name) const {
+  const auto index = TableOf(tensor);
+  return index.ok() ? HasBeside(**index, name)
+                    : placement_.Places(name) || placement_.HomeOf(name).has_value();
 }
 
 Result<SourceTensor> Source::Describe(std::string_view name, int64_t near, size_t& next) const {

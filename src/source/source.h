@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -80,6 +81,18 @@ class Source {
   // a few files do not tell what the stage holds.
   Result<const Census*> CensusOf(int64_t stage) const;
 
+  // Returns FileTable::metadata() of that file, null where there is none. Opens the file the first
+  // time only. Errors: as TableOf.
+  Result<std::shared_ptr<const FileStrings>> MetadataOf(int64_t stage, int64_t local) const;
+
+  // Returns whether the source has a parameter `name` beside those of `file`: that file has it, or
+  // the placement knows where it is.
+  bool HasBeside(const IndexedFile& file, std::string_view name) const {
+    return file.Find(name) != nullptr || placement_.Places(name) || placement_.HomeOf(name);
+  }
+  // As above, beside `tensor`; a file that cannot be opened has nothing.
+  bool HasBeside(const SourceTensor& tensor, std::string_view name) const;
+
   // Returns the tensor `name`, which is placed, as a shard that is there tells it, that of local
   // rank `near` if it can be. Errors: kMismatch, and those of opening a file.
   Result<SourceTensor> Describe(std::string_view name, int64_t near) const {
@@ -123,8 +136,9 @@ class Source {
     RankEntry(int64_t r, FileId f) : rank(r), file(f) {}
     int64_t rank;
     FileId file;
-    std::atomic<uint64_t> table = 0;   // 0: not yet opened
-    std::atomic<bool> no_crc = false;  // it was, and states no CRC
+    std::atomic<uint64_t> table = 0;              // 0: not yet opened
+    std::atomic<bool> no_crc = false;             // it was, and states no CRC
+    std::shared_ptr<const FileStrings> metadata;  // of the table; guarded by metadata_mutex_
   };
 
   // Returns the entry of a rank, or null. Costs the same for any number of ranks, where none is
@@ -149,6 +163,7 @@ class Source {
   const Placement& placement_;
   const MemoryCheck memory_;
   mutable std::deque<RankEntry> ranks_;  // ascending; a deque, as entries cannot be moved
+  mutable std::mutex metadata_mutex_;
   mutable std::mutex census_mutex_;
   mutable std::map<int64_t, Census>
       census_;  // by stage; guarded by census_mutex_, entries never change

@@ -40,6 +40,46 @@ inline float Float8E4M3FnToFloat(uint8_t bits) {
   return std::bit_cast<float>(sign | number | special);
 }
 
+// Kinds without infinity and minus zero, whose bits are the NaN.
+
+inline float Float8E4M3FnuzToFloat(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24;
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fU) << 20;
+  const auto number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p119F);
+  return std::bit_cast<float>(bits == 0x80 ? 0x7fc00000U : sign | number);
+}
+
+inline float Float8E5M2FnuzToFloat(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24;
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fU) << 21;
+  const auto number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p111F);
+  return std::bit_cast<float>(bits == 0x80 ? 0x7fc00000U : sign | number);
+}
+
+// An exponent: a power of two.
+inline float Float8E8M0ToFloat(uint8_t bits) {
+  const uint32_t subnormal = 0x00400000;  // 2^-127
+  const uint32_t number = bits == 0 ? subnormal : static_cast<uint32_t>(bits) << 23;
+  return std::bit_cast<float>(bits == 0xff ? 0x7fc00000U : number);
+}
+
+// Kinds in which all bits are numbers; `bits` has no others than theirs.
+
+inline float Float4E2M1ToFloat(uint32_t bits) {
+  const float number = std::bit_cast<float>((bits & 0x7U) << 22) * 0x1p126F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(number) | (bits & 0x8U) << 28);
+}
+
+inline float Float6E2M3ToFloat(uint32_t bits) {
+  const float number = std::bit_cast<float>((bits & 0x1fU) << 20) * 0x1p126F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(number) | (bits & 0x20U) << 26);
+}
+
+inline float Float6E3M2ToFloat(uint32_t bits) {
+  const float number = std::bit_cast<float>((bits & 0x1fU) << 21) * 0x1p124F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(number) | (bits & 0x20U) << 26);
+}
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_TENSOR_FLOAT_BITS_H_

@@ -162,7 +162,29 @@ std::optional<DType> v0_1::ParseDType(std::string_view name) {
   return std::nullopt;
 }
 
+uint64_t v0_1::ElementsOfItem(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat4E2M1:
+      return 2;
+    case DType::kFloat6E2M3:
+    case DType::kFloat6E3M2:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
 uint64_t v0_1::ItemBytes(DType dtype) { return kRows[static_cast<size_t>(dtype)].item_bytes; }
+
+Shape v0_1::LogicalShape(ArrayKind kind, DType dtype, const Shape& shape) {
+  if (kind == ArrayKind::kText || kind == ArrayKind::kMapTensor) return {};
+  Shape sizes = shape;
+  // A packed tensor counts elements as it is.
+  if (kind == ArrayKind::kTensor && !sizes.empty()) {
+    sizes.back() *= static_cast<int64_t>(ElementsOfItem(dtype));
+  }
+  return sizes;
+}
 
 std::optional<uint64_t> v0_1::ElementCount(const Shape& shape) {
   uint64_t count = 1;

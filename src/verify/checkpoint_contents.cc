@@ -349,7 +349,9 @@ class ContentsReader::Impl {
     value.kind = info.kind;
     value.digest = digest;
     if (info.kind != ArrayKind::kMapTensor) value.dtype = info.dtype;
-    if (info.kind == ArrayKind::kTensor) value.shape = info.shape;
+    if (info.kind == ArrayKind::kTensor || info.kind == ArrayKind::kPacked) {
+      value.shape = info.shape;
+    }
     value.bytes = bytes;
     values[value].Add(source_.RankOf(rank.stage, rank.local));
   }

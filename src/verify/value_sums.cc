@@ -161,6 +161,38 @@ ValueSums SumNibbles(std::span<const std::byte> bytes) {
   });
 }
 
+ValueSums SumFloat4(std::span<const std::byte> bytes) {
+  return SumBlocks<uint8_t, FloatSums<float>, float, 2>(bytes, [](uint8_t item, float* values) {
+    values[0] = Float4E2M1ToFloat(item & 0xfU);
+    values[1] = Float4E2M1ToFloat(static_cast<uint32_t>(item) >> 4);
+  });
+}
+
+// Four elements in three bytes, from the lowest bit on.
+template <float (*kToFloat)(uint32_t)>
+ValueSums SumFloat6(std::span<const std::byte> bytes) {
+  using Item = std::array<uint8_t, 3>;
+  return SumBlocks<Item, FloatSums<float>, float, 4>(bytes, [](const Item& item, float* values) {
+    const uint32_t bits =
+        item[0] | static_cast<uint32_t>(item[1]) << 8 | static_cast<uint32_t>(item[2]) << 16;
+    for (size_t i = 0; i < 4; ++i) values[i] = kToFloat(bits >> (6 * i) & 0x3fU);
+  });
+}
+
+// Where the bytes of a parameter lie, all of them.
+Result<std::vector<BlockCopy>> BytesOf(const Source& source, const SourceTensor& parameter) {
+  if (parameter.kind == ArrayKind::kTensor) {
+    return CopiesOf(source, parameter, Box::Whole(parameter.full_shape));
+  }
+  std::vector<BlockCopy> copies;
+  uint64_t place = 0;
+  for (const ByteRange& range : parameter.content) {
+    copies.push_back({parameter.file, range.offset, place, range.length, {}});
+    place += range.length;
+  }
+  return copies;
+}
+
 }  // namespace
 
 void ValueSums::Add(const ValueSums& other) {
@@ -177,7 +209,7 @@ void ValueSums::Add(const ValueSums& other) {
   sum += other.sum;
 }
 
-bool HasSums(DType dtype) { return dtype < DType::kHiFloat8; }
+bool HasSums(DType dtype) { return dtype != DType::kHiFloat8 && dtype != DType::kString; }
 
 ValueSums SumValues(DType dtype, std::span<const std::byte> bytes) {
   switch (dtype) {
@@ -214,21 +246,28 @@ ValueSums SumValues(DType dtype, std::span<const std::byte> bytes) {
       return SumDecoded<uint8_t, Float8E5M2ToFloat>(bytes);
     case DType::kInt4:
       return SumNibbles(bytes);
+    case DType::kFloat8E8M0:
+      return SumDecoded<uint8_t, Float8E8M0ToFloat>(bytes);
+    case DType::kFloat8E4M3FNUZ:
+      return SumDecoded<uint8_t, Float8E4M3FnuzToFloat>(bytes);
+    case DType::kFloat8E5M2FNUZ:
+      return SumDecoded<uint8_t, Float8E5M2FnuzToFloat>(bytes);
+    case DType::kFloat6E2M3:
+      return SumFloat6<Float6E2M3ToFloat>(bytes);
+    case DType::kFloat6E3M2:
+      return SumFloat6<Float6E3M2ToFloat>(bytes);
+    case DType::kFloat4E2M1:
+      return SumFloat4(bytes);
     case DType::kHiFloat8:
     case DType::kString:
-    case DType::kFloat8E8M0:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat6E2M3:
-    case DType::kFloat6E3M2:
-    case DType::kFloat4E2M1:
       break;
   }
   return {};
 }
 
 bool HasValues(const SourceTensor& parameter) {
-  return parameter.kind == ArrayKind::kTensor && HasSums(parameter.dtype);
+  return (parameter.kind == ArrayKind::kTensor || parameter.kind == ArrayKind::kPacked) &&
+         HasSums(parameter.dtype);
 }
 
 Result<std::vector<std::optional<ValueSums>>> SumParameters(
@@ -241,13 +280,16 @@ Result<std::vector<std::optional<ValueSums>>> SumParameters(
   }
   const auto add = [&](size_t index, ByteRange piece, const std::stop_token& stop) -> Status {
     const SourceTensor& parameter = parameters[index];
-    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies,
-                             CopiesOf(source, parameter, Box::Whole(parameter.full_shape)));
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMostSummedBytes);
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<BlockCopy> copies, BytesOf(source, parameter));
+    const uint64_t item = ItemBytes(parameter.dtype);
+    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMostSummedBytes + item);
+    // Items of three bytes lie across the ends of stretches: each counts where it begins.
+    const auto next_item = [item](uint64_t offset) { return (offset + item - 1) / item * item; };
     ValueSums& sums = pieces[index][piece.offset / kPieceBytes];
     return InSteps(piece, kMostSummedBytes, stop, work.progress, [&](ByteRange part) -> Status {
-      const std::span<std::byte> bytes(buffer.get(), part.length);
-      RESHARD_RETURN_IF_ERROR(CollectBytes(source.files(), copies, part.offset, bytes));
+      const uint64_t begin = next_item(part.offset);
+      const std::span<std::byte> bytes(buffer.get(), next_item(part.end()) - begin);
+      RESHARD_RETURN_IF_ERROR(CollectBytes(source.files(), copies, begin, bytes));
       sums.Add(SumValues(parameter.dtype, bytes));
       return {};
     });

@@ -547,8 +547,8 @@ class ContentFiller {
     ChunkDigest* const digest = counts ? digest_ : nullptr;
     RESHARD_RETURN_IF_ERROR(GatherFrom(segment, content, place, image_, digest));
     if (digest != nullptr) digest->AddImage(segment, place, image_);
-    const uint64_t lost = Cast(content.dtype, content.target_dtype(), image_, out);
-    if (lost > 0 && counts && lost_ != nullptr) lost_->Add(content.target_name, lost);
+    const CastLoss lost = Cast(content.dtype, content.target_dtype(), image_, out);
+    if (lost != CastLoss() && counts && lost_ != nullptr) lost_->Add(content.target_name, lost);
     return {};
   }
 

@@ -1,8 +1,8 @@
-// LostInCasts: how many finite values casts made infinite or NaN, by parameter.
+// LostInCasts: how many finite values casts made infinite or NaN, and how many others than zero
+// they made zero, by parameter.
 #ifndef RESHARD_SRC_WRITE_LOST_IN_CASTS_H_
 #define RESHARD_SRC_WRITE_LOST_IN_CASTS_H_
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/cast/cast.h"
 #include "src/record/part_record.h"
 
 namespace reshard {
@@ -17,13 +18,13 @@ namespace reshard {
 // Thread-safe.
 class LostInCasts {
  public:
-  void Add(std::string_view parameter, uint64_t values) {
+  void Add(std::string_view parameter, const CastLoss& loss) {
     const std::scoped_lock lock(mutex_);
-    const auto known = values_.find(parameter);
-    if (known == values_.end()) {
-      values_.emplace(parameter, values);
+    const auto known = losses_.find(parameter);
+    if (known == losses_.end()) {
+      losses_.emplace(parameter, loss);
     } else {
-      known->second += values;
+      known->second += loss;
     }
   }
 
@@ -31,14 +32,14 @@ class LostInCasts {
   std::vector<LostValues> values() const {
     const std::scoped_lock lock(mutex_);
     std::vector<LostValues> all;
-    all.reserve(values_.size());
-    for (const auto& [name, values] : values_) all.push_back({name, values});
+    all.reserve(losses_.size());
+    for (const auto& [name, loss] : losses_) all.push_back({name, loss.overflowed, loss.zeroed});
     return all;
   }
 
  private:
   mutable std::mutex mutex_;  // guards what follows
-  std::map<std::string, uint64_t, std::less<>> values_;
+  std::map<std::string, CastLoss, std::less<>> losses_;
 };
 
 }  // namespace reshard

@@ -147,7 +147,8 @@ struct WholeValue {
   RecordedValue value;
   Digest128 sum;
   std::map<uint64_t, Digest128> taken;  // by source
-  uint64_t lost = 0;
+  uint64_t lost = 0;                    // as in PartialValue
+  uint64_t zeros = 0;                   // likewise
 };
 
 // Adds what a part has of a Value. Returns whether it is the Value that the parts before had.
@@ -157,6 +158,7 @@ bool AddPartial(const PartialValue& partial, WholeValue& whole) {
   if (bare != whole.value) return false;
   whole.sum ^= SumOf(partial.value.digest);
   whole.lost += partial.lost;
+  whole.zeros += partial.zeros;
   for (const TakenDigest& taken : partial.taken) whole.taken[taken.source] ^= SumOf(taken.digest);
   return true;
 }
@@ -173,7 +175,7 @@ Result<std::vector<WholeValue>> AddUp(const std::vector<BlockRecord>& records,
     for (const PartialValue& partial : record.values) {
       const uint64_t offset = partial.value.offset;
       if (values.empty() || values.back().value.offset < offset) {
-        values.push_back({.value = partial.value, .sum = {}, .taken = {}, .lost = 0});
+        values.push_back({.value = partial.value, .sum = {}, .taken = {}});
         values.back().value.digest.clear();
       }
       if (!AddPartial(partial, values.back())) return Disagree(path, Quote(partial.value.name));
@@ -277,7 +279,10 @@ Result<std::string> EncodePartBlocks(const TargetPlan& plan, ByteRange part,
       });
       const bool is_first =
           record.values.empty() || record.values.back().value.name != partial.value.name;
-      if (of_value != lost.end() && is_first) partial.lost = of_value->values;
+      if (of_value != lost.end() && is_first) {
+        partial.lost = of_value->values;
+        partial.zeros = of_value->zeros;
+      }
     }
     record.values.push_back(std::move(partial));
   }
@@ -308,11 +313,17 @@ Result<std::string> JoinBlockRecords(const std::vector<BlockRecord>& records,
     }
     for (size_t i = 0; i < head.sources.size(); ++i) head.sources[i].digest = sources.HexDigest(i);
   }
-  std::map<std::string, uint64_t> lost;
+  std::map<std::string, LostValues> lost;
   for (const WholeValue& whole : values) {
-    if (whole.lost > 0) lost[whole.value.name] += whole.lost;
+    if (whole.lost == 0 && whole.zeros == 0) continue;
+    LostValues& of_name = lost[whole.value.name];
+    of_name.values += whole.lost;
+    of_name.zeros += whole.zeros;
   }
-  for (const auto& [name, number] : lost) head.lost.push_back({name, number});
+  for (auto& [name, of_name] : lost) {
+    of_name.name = name;
+    head.lost.push_back(std::move(of_name));
+  }
   std::string bytes;
   PartRecordEncoder encoder([&bytes](std::string_view piece) {
     bytes += piece;

@@ -27,6 +27,16 @@ using testing::Optional;
 
 using Totals = std::optional<ParameterTotals>;
 
+// A safetensors file of this header and so many zero bytes.
+std::string SafetensorsBytes(std::string header, size_t content) {
+  header.append((8 - header.size() % 8) % 8, ' ');
+  std::string file(8, '\0');
+  for (size_t i = 0, length = header.size(); i < 8; ++i, length >>= 8) {
+    file[i] = static_cast<char>(length & 0xff);
+  }
+  return file + header + std::string(content, '\0');
+}
+
 const ParameterLayout kHalves = MakeLayout({2}, {{0, -1}});
 const ParameterLayout kOneWhole = MakeLayout({2}, {{-1, -1}});
 
@@ -73,6 +83,72 @@ TEST(TotalsTest, OfAFileOfFullTensors) {
   folder.WriteRank(0, {MakeTensor("w", DType::kFloat32, {8, 3}),
                        MakeTensor("adam_v.w", DType::kFloat32, {8, 3})});
   EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24, 24}));
+}
+
+TEST(TotalsTest, OfWhatIsChosenAreToldApart) {
+  ConversionFolder folder({}, {{"w", kHalves}});
+  folder.WriteRank(0, {MakeTensor("w", DType::kFloat32, {8, 3}),
+                       MakeTensor("exp_avg.w", DType::kFloat32, {8, 3}),
+                       MakeTensor("exp_avg_sq_row_w", DType::kFloat32, {8})});
+  folder.options().selection.exclude = {"exp_avg*"};
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->totals, Optional(ParameterTotals{24, 32}));
+  EXPECT_THAT(report->chosen_totals, Optional(ParameterTotals{24, 0}));
+}
+
+TEST(TotalsTest, OfElementsSmallerThanAByteAreOfElements) {
+  ConversionFolder folder({}, {});
+  folder.options().source.path = folder.folder().Write(
+      "m.safetensors",
+      SafetensorsBytes(R"({"f4":{"dtype":"F4","shape":[4,6],"data_offsets":[0,12]},)"
+                       R"("odd":{"dtype":"F4","shape":[2,3],"data_offsets":[12,15]}})",
+                       15));
+  folder.options().target.format = TargetFormat::kHuggingFace;
+  folder.options().target.strategy = "";
+  folder.options().source.strategy = "";
+  EXPECT_THAT(TotalsOf(folder), Optional(ParameterTotals{24 + 6, 0}));
+}
+
+// A second network with the names of the first behind a prefix.
+class RepeatedWeightsTest : public testing::Test {
+ protected:
+  RepeatedWeightsTest() {
+    std::vector<TestTensor> tensors;
+    for (const char* prefix : {"", "ref_model."}) {
+      for (const char* name : {"model.a", "model.b"}) {
+        tensors.push_back(MakeTensor(std::string(prefix) + name, DType::kFloat32, {8, 3}));
+      }
+    }
+    // Other modules have parameters of one name, too.
+    tensors.push_back(MakeTensor("model.c.weight", DType::kFloat32, {8, 3}));
+    tensors.push_back(MakeTensor("weight", DType::kFloat32, {8, 3}));
+    folder_.WriteRank(0, tensors);
+  }
+
+  ConversionFolder folder_{{}, {{"model.a", kHalves}}};
+};
+
+TEST_F(RepeatedWeightsTest, CountAndAreWarnedOf) {
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->totals, Optional(ParameterTotals{6 * 24, 0}));
+  EXPECT_THAT(report->warnings,
+              testing::Contains(Says(WarningCode::kRepeatedWeights,
+                                     Naming("2 ", "\"ref_model.\"", "48 ", "'ref_model.*'"))));
+}
+
+TEST_F(RepeatedWeightsTest, AreNotExpectedWithoutThem) {
+  folder_.options().checks.parameters = RoundedCount{4 * 24, 1};
+  const Status status = Refused(folder_);
+  EXPECT_EQ(status.code(), StatusCode::kMismatch);
+  EXPECT_THAT(status.message(), Naming("144 ", "'ref_model.*'"));
+  folder_.options().selection.exclude = {"ref_model.*"};
+  const auto report = Convert(folder_.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(
+      report->warnings,
+      Not(testing::Contains(testing::Field(&Warning::code, WarningCode::kRepeatedWeights))));
 }
 
 // Two stages of two ranks that share a parameter.

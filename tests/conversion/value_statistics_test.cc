@@ -115,6 +115,17 @@ TEST(ValueSumsTest, EveryDType) {
       {DType::kInt4, Bytes<uint8_t>({0x7f, 0x80}), 4, 0, 0, int64_t{-8}, int64_t{7}, -2},
       {DType::kFloat8E4M3FN, Bytes<uint8_t>({0x7e, 0x7f, 0xb8}), 3, 1, 0, -1.0, 448.0, 447},
       {DType::kFloat8E5M2, Bytes<uint8_t>({0x7c, 0x3c}), 2, 0, 1, 1.0, 1.0, 1},
+      {DType::kFloat8E8M0, Bytes<uint8_t>({0xff, 127, 130, 126}), 4, 1, 0, 0.5, 8.0, 9.5},
+      {DType::kFloat8E4M3FNUZ, Bytes<uint8_t>({0x80, 0x7f, 0xff, 0x40}), 4, 1, 0, -240.0, 240.0, 1},
+      {DType::kFloat8E5M2FNUZ, Bytes<uint8_t>({0x80, 0x7f, 0xff, 0x40}), 4, 1, 0, -57344.0, 57344.0,
+       1},
+      // All values of the kind once: 0, 0.5, 1, 1.5, 2, 3, 4, 6 with both signs; then 0.5 and 1.
+      {DType::kFloat4E2M1, Bytes<uint8_t>({0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x21}),
+       18, 0, 0, -6.0, 6.0, 1.5},
+      // 0.125, 7.5, -1, 2
+      {DType::kFloat6E2M3, Bytes<uint8_t>({0xc1, 0x87, 0x42}), 4, 0, 0, -1.0, 7.5, 8.625},
+      // 0.0625, 28, -0.25, 1
+      {DType::kFloat6E3M2, Bytes<uint8_t>({0xc1, 0x47, 0x32}), 4, 0, 0, -0.25, 28.0, 28.8125},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(DTypeName(row.dtype));

@@ -169,8 +169,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "__metadata__ occurs twice"},
         MalformedFile{"key_twice", Build({.metadata = R"("__metadata__":{"a":"1","a":"1"},)"}),
                       "metadata \"a\" occurs twice"},
-        MalformedFile{"unknown_mark", Build({.metadata = R"("__metadata__":{"b":"Int2"},)"}),
-                      "tensor \"b\": the metadata under its name contradicts its dtype"},
         MalformedFile{"mark_of_another_dtype",
                       Build({.metadata = R"("__metadata__":{"b":"Int4"},)"}),
                       "tensor \"b\": metadata says Int4, which I8 may be, but it is I16"},

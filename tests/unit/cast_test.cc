@@ -94,6 +94,8 @@ uint64_t FromFloat(DType to, uint32_t bits) {
   return Nearest(format, std::fabs(static_cast<double>(value))) | sign;
 }
 
+bool IsZero(DType dtype, uint64_t bits) { return bits << (64 - 8 * ItemBytes(dtype)) << 1 == 0; }
+
 bool IsFinite(DType dtype, uint64_t bits) {
   if (dtype == DType::kFloat64) return std::isfinite(std::bit_cast<double>(bits));
   if (dtype == DType::kFloat32) {
@@ -160,11 +162,12 @@ TEST(CastTest, EveryKernelIsAsTheReference) {
     for (const DType to : kTargets) {
       if (from == to) continue;
       std::vector<uint64_t> expected;
-      uint64_t lost = 0;
+      CastLoss lost;
       for (uint64_t value : values) {
         if (from == DType::kFloat32) value &= 0xffffffff;
         expected.push_back(FromFloat(to, ToFloat(from, value)));
-        if (IsFinite(from, value) && !IsFinite(to, expected.back())) ++lost;
+        if (IsFinite(from, value) && !IsFinite(to, expected.back())) ++lost.overflowed;
+        if (!IsZero(from, value) && IsZero(to, expected.back())) ++lost.zeroed;
       }
       const std::vector<std::byte> wanted = Bytes(to, expected);
       for (const CastKernel* const kernel : CastKernels()) {

@@ -12,25 +12,72 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(OptimizerGroupTest, IsWhatTheNameBeginsWithAsFarAsItsDot) {
+TEST(OptimizerGroupTest, IsWhatTheListSays) {
+  const struct {
+    const char* name;
+    const char* group;
+    const char* parameter;
+  } rows[] = {
+      {"adam_m.w", "adam_m", "w"},
+      {"adam_v.layer.w", "adam_v", "layer.w"},
+      {"accu_grads.w", "accu_grads", "w"},
+      {"moments.w", "moments", "w"},
+      {"exp_avg.w", "exp_avg", "w"},
+      {"exp_avg_sq.w", "exp_avg_sq", "w"},
+      {"max_exp_avg_sq.w", "max_exp_avg_sq", "w"},
+      {"exp_avg_sq_w", "exp_avg_sq", ""},
+      {"exp_avg_sq_row_w", "exp_avg_sq_row", ""},
+      {"exp_avg_insta_col_w", "exp_avg_insta_col", ""},
+      {"accum.w", "accum", "w"},
+      {"accum_update.w", "accum_update", "w"},
+      {"ax_.w", "ax_", "w"},
+      {"muon_m.w", "muon_m", "w"},
+      {"main_param.w", "main_param", "w"},
+      {"learning_rate", "learning_rate", ""},
+      {"learning_rate_group_0", "learning_rate_group", ""},
+      {"matrix_a_inv_3", "matrix_a_inv", ""},
+      {"optim.state.w.exp_avg", "exp_avg", ""},
+      {"optimizer.state.exp_avg_sq.w", "exp_avg_sq", ""},
+      {"adam_m.", "adam_m", ""},
+      {"adam_m", "", ""},
+      {"adam_mw.w", "", ""},
+      {"layer.adam_m.w", "", ""},
+      {"moment3.w", "", ""},
+      {"learning_rate.w", "", ""},
+      {"ema.w", "", ""},
+      {"", "", ""},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(OptimizerGroup(row.name), row.group) << row.name;
+    EXPECT_EQ(ParameterOfState(row.name), row.parameter) << row.name;
+  }
+}
+
+// Networks have modules of such names.
+TEST(OptimizerGroupTest, AWordIsAStateOfAParameterThatIsThere) {
+  const auto has = [](std::string_view name) {
+    return name == "w" || name == "linear.weight" || name == "moments.v";
+  };
   const struct {
     const char* name;
     const char* group;
   } rows[] = {
-      {"adam_m.w", "adam_m"},
-      {"adam_v.layer.w", "adam_v"},
-      {"accu_grads.w", "accu_grads"},
-      {"moments.w", "moments"},
-      {"moment1.w", "moment1"},
-      {"moment2.w", "moment2"},
-      {"adam_m.", "adam_m"},
-      {"adam_m", ""},
-      {"adam_mw.w", ""},
-      {"layer.adam_m.w", ""},
-      {"moment3.w", ""},
-      {"", ""},
+      {"linear.w", "linear"},  // FTRL's, of w
+      {"linear.v", "linear"},  // likewise, of a parameter that is elsewhere
+      {"linear.weight", ""},   // of a module
+      {"linear.linear.weight", "linear"},
+      {"prev.w", "prev"},
+      {"stat.w", "stat"},
+      {"moment.w", "moment"},
+      {"ax.w", "ax"},
+      {"prev.x", ""},
+      {"adam_m.x", "adam_m"},
   };
-  for (const auto& row : rows) EXPECT_EQ(OptimizerGroup(row.name), row.group) << row.name;
+  for (const auto& row : rows) {
+    EXPECT_EQ(OptimizerGroup(row.name, has), row.group) << row.name;
+  }
+  EXPECT_EQ(OptimizerGroup("linear.w"), "");
+  EXPECT_EQ(ParameterOfState("linear.w"), "w");
 }
 
 TEST(ParameterCountTest, IsParsedWithItsPrecision) {

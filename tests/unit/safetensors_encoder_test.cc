@@ -95,6 +95,17 @@ TEST(SafetensorsEncoderTest, MarksInt4AndSaysWhoseFormat) {
                                   R"({"dtype":"I8","shape":[2],"data_offsets":[0,2]},)"));
 }
 
+TEST(SafetensorsEncoderTest, OtherMetadataStandsBehindItsOwnInTheOrderOfKeys) {
+  FileMetadata metadata;
+  metadata.others = {{"z", "1"}, {"a", "say \"a\""}, {"q", "not a mark"}};
+  const auto encoded = Encode({{"q", DType::kInt4, {2}, 2}}, metadata);
+  ASSERT_TRUE(encoded.ok()) << encoded.status().message();
+  EXPECT_THAT(encoded->header,
+              testing::StartsWith(
+                  R"({"__metadata__":{"format":"ms","a":"say \"a\"","q":"Int4","z":"1"},"q":)"));
+  EXPECT_EQ(Encode({}, metadata)->header, "{}      ");
+}
+
 // MindSpore takes metadata of a tensor's name for its dtype.
 TEST(SafetensorsEncoderTest, ATensorCalledFormatTakesTheKey) {
   const auto encoded = Encode({{"format", DType::kInt8, {}, 1}});

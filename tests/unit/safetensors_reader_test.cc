@@ -6,14 +6,19 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "format/container/common_metadata.h"
 
 namespace reshard {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -82,8 +87,47 @@ TEST(SafetensorsReaderTest, MarksMakeInt4OfI8) {
   const auto read = Read(WithHeader(R"({"__metadata__":{"q":"Int4","gone":"Int4"},)" + tensor, 2));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->table->arrays().front().dtype, DType::kInt4);
-  EXPECT_EQ(Read(WithHeader(R"({"__metadata__":{"q":"Int2"},)" + tensor, 2)).status().code(),
-            StatusCode::kCorrupt);
+}
+
+// Quantizers write of their tensors there; only one value is a mark.
+TEST(SafetensorsReaderTest, OtherMetadataUnderATensorsNameIsKept) {
+  const std::string tensor = R"("q":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})";
+  const auto read = Read(WithHeader(
+      R"({"__metadata__":{"format":"pt","q":"{\"_type\": 1}","gone":"Int4","crc_num":"1",)"
+      R"("remove_redundancy":"True","DCP_SHARDING_INFO":"{}"},)" +
+          tensor,
+      2));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->table->arrays().front().dtype, DType::kInt8);
+  EXPECT_THAT(*read->table->metadata(),
+              ElementsAre(std::pair("DCP_SHARDING_INFO", ""), std::pair("format", "pt"),
+                          std::pair("q", R"({"_type": 1})")));
+}
+
+TEST(CommonMetadataTest, IsWhatAllFilesAgreeOn) {
+  const auto strings = [](FileStrings metadata) {
+    return std::make_shared<const FileStrings>(std::move(metadata));
+  };
+  CommonMetadata common;
+  FileMetadata made;
+  common.SetOn(made);
+  EXPECT_EQ(made, FileMetadata());
+  common.Add(strings({{"format", "pt"}, {"a", "1"}, {"b", "1"}, {"DCP_VERSION", ""}}));
+  common.SetOn(made);
+  EXPECT_EQ(made.format, "pt");
+  EXPECT_THAT(made.others, ElementsAre(std::pair("a", "1"), std::pair("b", "1")));
+  EXPECT_THAT(common.LeftOut(), ElementsAre("DCP_VERSION"));
+  common.Add(strings({{"format", "pt"}, {"a", "1"}, {"b", "2"}, {"c", "1"}}));
+  FileMetadata both;
+  common.SetOn(both);
+  EXPECT_EQ(both.format, "pt");
+  EXPECT_THAT(both.others, ElementsAre(std::pair("a", "1")));
+  EXPECT_THAT(common.LeftOut(), ElementsAre("DCP_VERSION", "b", "c"));
+  EXPECT_THAT(common.Keys(), ElementsAre("DCP_VERSION", "a", "b", "c"));
+  common.Add(strings({}));
+  FileMetadata none;
+  common.SetOn(none);
+  EXPECT_EQ(none, FileMetadata());
 }
 
 TEST(SafetensorsReaderTest, MetadataMayComeLast) {

@@ -298,7 +298,8 @@ std::string LargestAsText(const std::vector<TensorInfo>& largest) {
   Table table({{""}, {""}, {""}, {"", Align::kRight}});
   for (const TensorInfo& parameter : largest) {
     table.AddRow({PrintableName(parameter.name), std::string(DTypeName(parameter.dtype)),
-                  FormatList(parameter.shape), FormatBytes(parameter.bytes)});
+                  ShapeText(parameter.kind, parameter.dtype, parameter.shape),
+                  FormatBytes(parameter.bytes)});
   }
   return table.ToText();
 }
@@ -326,7 +327,7 @@ nlohmann::ordered_json LargestAsJson(const std::vector<TensorInfo>& largest) {
   for (const TensorInfo& parameter : largest) {
     out.push_back({{"name", parameter.name},
                    {"dtype", DTypeName(parameter.dtype)},
-                   {"full_shape", parameter.shape},
+                   {"full_shape", LogicalShape(parameter.kind, parameter.dtype, parameter.shape)},
                    {"bytes", parameter.bytes}});
   }
   return out;
@@ -340,23 +341,19 @@ std::string TotalsText(const ParameterTotals& totals) {
   return text;
 }
 
+std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source) {
+  if (chosen == source) return TotalsText(source);
+  return fmt::format("chosen: {}; the whole source: {}", TotalsText(chosen), TotalsText(source));
+}
+
 std::string StageAloneText(int64_t stage) {
   return fmt::format("stage {} of {} or more, alone: load all parts together", stage,
                      std::max<int64_t>(stage + 1, 2));
 }
 
-void AddSourceSummary(const std::optional<ParameterTotals>& totals,
-                      const std::optional<int64_t>& stage_alone, const std::string& step,
-                      nlohmann::ordered_json& document) {
-  document["source_parameters"] = nullptr;
-  if (totals) {
-    document["source_parameters"] = {{"weights", totals->weights},
-                                     {"optimizer", totals->optimizer}};
-  }
-  document["stage_alone"] = nullptr;
-  if (stage_alone) document["stage_alone"] = *stage_alone;
-  document["step"] = nullptr;
-  if (!step.empty()) document["step"] = step;
+nlohmann::ordered_json TotalsAsJson(const std::optional<ParameterTotals>& totals) {
+  if (!totals) return nullptr;
+  return {{"weights", totals->weights}, {"optimizer", totals->optimizer}};
 }
 
 }  // namespace reshard

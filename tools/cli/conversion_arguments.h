@@ -104,13 +104,27 @@ nlohmann::ordered_json SampleAsJson(const std::optional<ReplicaSample>& sample);
 // Returns "weights 6.74 B parameters, optimizer 13.48 B".
 std::string TotalsText(const ParameterTotals& totals);
 
+// Returns the same of what is chosen of the source, with the totals of the whole source if they
+// differ.
+std::string ChosenTotalsText(const ParameterTotals& chosen, const ParameterTotals& source);
+
 // Returns "stage 0 of 2 or more, alone: load all parts together".
 std::string StageAloneText(int64_t stage);
 
-// Adds "source_parameters", "stage_alone" and "step", null for nothing.
-void AddSourceSummary(const std::optional<ParameterTotals>& totals,
-                      const std::optional<int64_t>& stage_alone, const std::string& step,
-                      nlohmann::ordered_json& document);
+// Null for nothing.
+nlohmann::ordered_json TotalsAsJson(const std::optional<ParameterTotals>& totals);
+
+// Adds "source_parameters", "chosen_parameters", "stage_alone" and "step" of a ConvertReport or
+// PlanReport, null for nothing.
+template <typename Report>
+void AddSourceSummary(const Report& report, nlohmann::ordered_json& document) {
+  document["source_parameters"] = TotalsAsJson(report.totals);
+  document["chosen_parameters"] = TotalsAsJson(report.chosen_totals);
+  document["stage_alone"] = nullptr;
+  if (report.stage_alone) document["stage_alone"] = *report.stage_alone;
+  document["step"] = nullptr;
+  if (!report.step.empty()) document["step"] = report.step;
+}
 
 }  // namespace reshard
 

@@ -166,7 +166,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report.totals, report.stage_alone, report.step, document);
+  AddSourceSummary(report, document);
   document["source_ranks"] = report.source_ranks;
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
@@ -181,6 +181,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["crc_files"] = report.crc_files;
   document["crc_bytes"] = report.crc_bytes;
   document["values_lost"] = report.values_lost;
+  document["values_zeroed"] = report.values_zeroed;
   document["pruned"] = report.pruned;
   document["replicas"] = nullptr;  // not compared
   if (report.replicas) document["replicas"] = ReplicasAsJson(*report.replicas);
@@ -222,7 +223,7 @@ void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) c
   if (const std::string text = ChoiceText(report.left_out, report.renamed); !text.empty()) {
     PrintWords(text);
   }
-  if (report.totals) PrintWords(TotalsText(*report.totals));
+  if (report.totals) PrintWords(ChosenTotalsText(*report.chosen_totals, *report.totals));
   if (const std::string text = ConfirmedText(report.sample); !text.empty()) {
     PrintWords("source strategy " + text);
   }

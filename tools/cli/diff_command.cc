@@ -35,7 +35,7 @@ std::string DigestTable(const DigestReport& report) {
   for (const ParameterDigest& parameter : report.parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
-                                    ShapeText(parameter.kind, parameter.shape),
+                                    ShapeText(parameter.kind, parameter.dtype, parameter.shape),
                                     fmt::format("{}", parameter.bytes), parameter.digest};
     if (by_rank) row.push_back(parameter.ranks.empty() ? "-" : FormatRanks(parameter.ranks));
     table.AddRow(std::move(row));
@@ -109,13 +109,13 @@ std::string_view RelationOfMany(ParameterRelation relation) {
 std::string TypeText(const std::optional<TensorInfo>& type) {
   if (!type) return "-";
   return fmt::format("{} {}", TypeName(type->kind, type->dtype),
-                     ShapeText(type->kind, type->shape));
+                     ShapeText(type->kind, type->dtype, type->shape));
 }
 
 nlohmann::ordered_json TypeAsJson(const std::optional<TensorInfo>& type) {
   if (!type) return nullptr;
   return {{"dtype", TypeName(type->kind, type->dtype)},
-          {"full_shape", ShapeAsJson(type->kind, type->shape)}};
+          {"full_shape", ShapeAsJson(type->kind, type->dtype, type->shape)}};
 }
 
 // As short as it can be without loss; the same in every locale.
@@ -212,11 +212,12 @@ int DigestCommand::Run() {
 void DigestCommand::PrintReport(const DigestReport& report, double seconds) const {
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const ParameterDigest& parameter : report.parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"dtype", TypeName(parameter.kind, parameter.dtype)},
-                          {"full_shape", ShapeAsJson(parameter.kind, parameter.shape)},
-                          {"bytes", parameter.bytes},
-                          {"digest", parameter.digest}});
+    parameters.push_back(
+        {{"name", parameter.name},
+         {"dtype", TypeName(parameter.kind, parameter.dtype)},
+         {"full_shape", ShapeAsJson(parameter.kind, parameter.dtype, parameter.shape)},
+         {"bytes", parameter.bytes},
+         {"digest", parameter.digest}});
     if (!parameter.ranks.empty()) parameters.back()["ranks"] = parameter.ranks;
   }
   nlohmann::ordered_json document = JsonDocument();

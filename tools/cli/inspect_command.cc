@@ -161,10 +161,9 @@ std::string ParametersAsText(const std::vector<const StoredArray*>& parameters, 
                {"BYTES", Align::kRight},
                {"VALUES", Align::kRight}});
   for (const StoredArray* parameter : parameters) {
-    const bool is_tensor = parameter->kind == ArrayKind::kTensor;
     const std::optional<uint64_t> offset = ContentOffset(*parameter);
     table.AddRow({PrintableName(parameter->name), std::string(TypeText(*parameter)),
-                  is_tensor ? FormatList(parameter->shape) : "-",
+                  ShapeText(parameter->kind, parameter->dtype, parameter->shape),
                   offset ? fmt::format("{}", *offset) : "-", fmt::format("{}", parameter->bytes),
                   fmt::format("{}", parameter->framed.size())});
     if (verbose) AddStretches(*parameter, table);
@@ -187,14 +186,14 @@ nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optio
                                         const std::vector<const StoredArray*>& parameters) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::array();
   for (const StoredArray* parameter : parameters) {
-    nlohmann::ordered_json entry = {{"name", parameter->name},
-                                    {"dtype", TypeText(*parameter)},
-                                    {"shape", nullptr},
-                                    {"offset", nullptr},
-                                    {"bytes", parameter->bytes},
-                                    {"values", parameter->framed.size()},
-                                    {"content", StretchesAsJson(*parameter)}};
-    if (parameter->kind == ArrayKind::kTensor) entry["shape"] = parameter->shape;
+    nlohmann::ordered_json entry = {
+        {"name", parameter->name},
+        {"dtype", TypeText(*parameter)},
+        {"shape", ShapeAsJson(parameter->kind, parameter->dtype, parameter->shape)},
+        {"offset", nullptr},
+        {"bytes", parameter->bytes},
+        {"values", parameter->framed.size()},
+        {"content", StretchesAsJson(*parameter)}};
     if (const std::optional<uint64_t> offset = ContentOffset(*parameter)) entry["offset"] = *offset;
     entries.push_back(std::move(entry));
   }
@@ -206,16 +205,6 @@ nlohmann::ordered_json CheckpointAsJson(const Checkpoint& checkpoint, std::optio
   if (rank) document["rank"] = *rank;
   if (const std::optional<uint64_t> crc = checkpoint.crc()) document["crc"] = *crc;
   return document;
-}
-
-// The part of training that a parameter belongs to: its OptimizerGroup; "others" for notes and
-// single elements (learning_rate, global_step); else "weights".
-std::string_view ParameterGroup(const StoredArray& parameter) {
-  const std::string_view group = OptimizerGroup(parameter.name);
-  if (!group.empty()) return group;
-  const bool single =
-      parameter.kind == ArrayKind::kTensor && ElementCount(parameter.shape) == uint64_t{1};
-  return single || parameter.kind == ArrayKind::kText ? "others" : "weights";
 }
 
 // A table, a row for each; six digits of what is no integer.
@@ -231,7 +220,7 @@ std::string ValuesAsText(const std::vector<ParameterStatistics>& parameters) {
   for (const ParameterStatistics& parameter : parameters) {
     std::vector<std::string> row = {PrintableName(parameter.name),
                                     std::string(TypeName(parameter.kind, parameter.dtype)),
-                                    ShapeText(parameter.kind, parameter.shape)};
+                                    ShapeText(parameter.kind, parameter.dtype, parameter.shape)};
     if (const auto& found = parameter.statistics) {
       row.insert(row.end(), {ToText(found->least), ToText(found->greatest),
                              found->mean ? ToText(*found->mean) : "-",
@@ -259,11 +248,12 @@ nlohmann::ordered_json ValuesAsJson(const std::optional<ValueStatistics>& statis
 
 }  // namespace
 
-void CheckpointTotals::Add(const std::vector<const StoredArray*>& parameters) {
+void CheckpointTotals::Add(const Checkpoint& checkpoint,
+                           const std::vector<const StoredArray*>& parameters) {
   ++files_;
   for (const StoredArray* parameter : parameters) {
     for (Total* total :
-         {&all_, &by_dtype_[TypeText(*parameter)], &by_group_[ParameterGroup(*parameter)]}) {
+         {&all_, &by_dtype_[TypeText(*parameter)], &by_group_[checkpoint.GroupOf(*parameter)]}) {
       ++total->parameters;
       total->bytes += parameter->bytes;
     }
@@ -551,10 +541,11 @@ void InspectCommand::InspectTensors(const std::string& path) {
     if (json()) {
       parameters.push_back(ShardsAsJson(tensor, *shards));
     } else {
-      table.Add(tensor.name,
-                {std::string(DTypeName(tensor.dtype)), FormatList(tensor.shape),
-                 FormatBytes(tensor.bytes), CutText(tensor, *shards)},
-                tensor.stage);
+      table.Add(
+          tensor.name,
+          {std::string(DTypeName(tensor.dtype)), ShapeText(tensor.kind, tensor.dtype, tensor.shape),
+           FormatBytes(tensor.bytes), CutText(tensor, *shards)},
+          tensor.stage);
     }
   }
   if (!json()) return PrintData(table.ToText(long_));
@@ -597,10 +588,11 @@ void InspectCommand::InspectValues(const std::string& path) {
   if (!json()) return PrintData(ValuesAsText(report->parameters));
   nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
   for (const ParameterStatistics& parameter : report->parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"dtype", TypeName(parameter.kind, parameter.dtype)},
-                          {"full_shape", ShapeAsJson(parameter.kind, parameter.shape)},
-                          {"statistics", ValuesAsJson(parameter.statistics)}});
+    parameters.push_back(
+        {{"name", parameter.name},
+         {"dtype", TypeName(parameter.kind, parameter.dtype)},
+         {"full_shape", ShapeAsJson(parameter.kind, parameter.dtype, parameter.shape)},
+         {"statistics", ValuesAsJson(parameter.statistics)}});
   }
   sharded_.push_back({{"path", path}, {"parameters", std::move(parameters)}});
 }
@@ -613,7 +605,7 @@ void InspectCommand::ShowCheckpoint(const Checkpoint& checkpoint, std::optional<
     if (!report.ok()) return Report(checkpoint.path(), report.status());
     statistics = std::move(report->parameters);
   }
-  totals_.Add(parameters);
+  totals_.Add(checkpoint, parameters);
   filter_matched_ |= !parameters.empty();
   if (json()) {
     const std::string separator = checkpoints_ == 0 ? "" : ",";

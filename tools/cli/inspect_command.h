@@ -27,7 +27,8 @@ namespace reshard {
 // Parameters and content bytes by dtype and by group. A plain value.
 class CheckpointTotals {
  public:
-  void Add(const std::vector<const StoredArray*>& parameters);
+  // Adds those of the checkpoint's parameters that are shown.
+  void Add(const Checkpoint& checkpoint, const std::vector<const StoredArray*>& parameters);
 
   std::string ToText() const;
   // The same in three lines.

@@ -57,6 +57,7 @@ int MergeCommand::Run() {
   const auto print = [this](const MergeReport& report, double seconds) {
     if (json()) PrintReport(report, seconds);
     if (quiet()) return 0;
+    PrintNotes(report.notes);
     PrintWords(fmt::format("{}: {} of {}, {} written in {} ({})", options_.output,
                            FormatCount(report.parameters, "parameter"),
                            FormatCount(report.sources.size(), "file"),
@@ -83,6 +84,7 @@ void MergeCommand::PrintReport(const MergeReport& report, double seconds) const 
   document["bytes_written"] = report.bytes_written;
   document["seconds"] = seconds;
   document["warnings"] = WarningsAsJson(report.warnings);
+  document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 

@@ -18,6 +18,7 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "tools/page/text_format.h"
 
 namespace reshard {
 
@@ -42,9 +43,10 @@ std::string ToJsonText(const nlohmann::ordered_json& value);
 // Returns {"code": "missing ranks", "message": "..."} for each, options as they are typed.
 nlohmann::ordered_json WarningsAsJson(const std::vector<Warning>& warnings);
 
-// Returns a list, null for what has no shape.
-inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, const Shape& shape) {
-  return kind == ArrayKind::kTensor ? nlohmann::ordered_json(shape) : nlohmann::ordered_json();
+// Returns a list of sizes in elements, null for what has no shape.
+inline nlohmann::ordered_json ShapeAsJson(ArrayKind kind, DType dtype, const Shape& shape) {
+  if (!HasShape(kind)) return nullptr;
+  return LogicalShape(kind, dtype, shape);
 }
 
 // Writes data to stdout. Failures are remembered for FinishData.

@@ -181,7 +181,7 @@ void PlanCommand::PrintReport(const PlanReport& report) const {
   document["left_out"] = report.left_out;
   document["renamed"] = report.renamed;
   document["largest"] = LargestAsJson(report.largest);
-  AddSourceSummary(report.totals, report.stage_alone, report.step, document);
+  AddSourceSummary(report, document);
   document["bytes_read"] = report.bytes_read;
   document["bytes_written"] = report.bytes_written;
   document["runs"] = {{"count", report.runs},
@@ -207,6 +207,9 @@ void PlanCommand::PrintText(const PlanReport& report) const {
   totals.AddRow({report.source_is_whole ? "source files" : "source ranks",
                  report.source_is_whole ? fmt::format("{}", ranks.size()) : FormatRanks(ranks)});
   if (!report.step.empty()) totals.AddRow({"step taken", report.step});
+  if (report.totals && report.totals != report.chosen_totals) {
+    totals.AddRow({"chosen", TotalsText(*report.chosen_totals)});
+  }
   if (report.totals) totals.AddRow({"whole source", TotalsText(*report.totals)});
   if (const std::string text = ConfirmedText(report.sample); !text.empty()) {
     totals.AddRow({"source strategy", text});

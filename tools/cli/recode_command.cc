@@ -120,6 +120,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
   document["warnings"] = WarningsAsJson(report.warnings);
+  document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
 }
 
@@ -138,6 +139,7 @@ void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) con
                            FormatRate(report.bytes_written, seconds),
                            FormatCount(report.parameters, "parameter")));
   }
+  PrintNotes(report.notes);
   if (report.renamed > 0) PrintWords(FormatCount(report.renamed, "parameter") + " renamed");
   if (!verbose()) return;
   if (report.crc_files > 0) {

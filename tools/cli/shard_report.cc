@@ -137,6 +137,17 @@ class ShardGridText {
   size_t rows_ = 0;
 };
 
+// Returns the parts of a tensor of elements smaller than a byte with boxes that count elements.
+std::vector<Shard> InElements(const LogicalTensor& tensor, std::vector<Shard> shards) {
+  const auto elements = static_cast<int64_t>(ElementsOfItem(tensor.dtype));
+  for (Shard& shard : shards) {
+    if (shard.box.dims() == 0) continue;
+    shard.box.begin.back() *= elements;
+    shard.box.extent.back() *= elements;
+  }
+  return shards;
+}
+
 }  // namespace
 
 std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
@@ -155,25 +166,30 @@ std::string CutText(const LogicalTensor& tensor, const std::vector<Shard>& shard
 }
 
 std::string ShardsAsText(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
-  std::string line = fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name),
-                                 DTypeName(tensor.dtype), FormatList(tensor.shape), tensor.stage);
+  std::string line =
+      fmt::format("{}: {} {}, stage {}", PrintableName(tensor.name), DTypeName(tensor.dtype),
+                  ShapeText(tensor.kind, tensor.dtype, tensor.shape), tensor.stage);
   if (!tensor.in_strategy) {
     return fmt::format("{}: in no layout; each rank has one of its own, that of rank {} is read\n",
                        line, FormatRanks(shards.front().ranks));
   }
-  return fmt::format("{}: {}\n", line, CutText(tensor, shards)) +
-         ShardGridText(tensor, shards).ToText();
+  const std::vector<Shard> parts = InElements(tensor, shards);
+  return fmt::format("{}: {}\n", line, CutText(tensor, parts)) +
+         ShardGridText(tensor, parts).ToText();
 }
 
 nlohmann::ordered_json ShardsAsJson(const LogicalTensor& tensor, const std::vector<Shard>& shards) {
   nlohmann::ordered_json boxes = nlohmann::ordered_json::array();
-  for (const Shard& shard : shards) {
+  for (const Shard& shard : InElements(tensor, shards)) {
     boxes.push_back(
         {{"begin", shard.box.begin}, {"extent", shard.box.extent}, {"ranks", shard.ranks}});
   }
-  return {
-      {"name", tensor.name},   {"dtype", DTypeName(tensor.dtype)},  {"full_shape", tensor.shape},
-      {"stage", tensor.stage}, {"in_strategy", tensor.in_strategy}, {"shards", std::move(boxes)}};
+  return {{"name", tensor.name},
+          {"dtype", DTypeName(tensor.dtype)},
+          {"full_shape", LogicalShape(tensor.kind, tensor.dtype, tensor.shape)},
+          {"stage", tensor.stage},
+          {"in_strategy", tensor.in_strategy},
+          {"shards", std::move(boxes)}};
 }
 
 }  // namespace reshard

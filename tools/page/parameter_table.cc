@@ -82,11 +82,12 @@ std::vector<ParameterTable::Line> ParameterTable::Lines(bool all) const {
   // A copy goes to the line of its parameter; a line that is gone has no parameters.
   for (Line& line : lines) {
     const std::string_view name = *line.first;
-    const std::string_view group = OptimizerGroup(name);
-    if (group.empty()) continue;
-    const auto place = places.find(key(name.substr(group.size() + 1), *line.cells, true));
+    const std::string_view parameter = ParameterOfState(name);
+    if (parameter.empty()) continue;
+    const auto place = places.find(key(parameter, *line.cells, true));
     if (place == places.end()) continue;
     Line& of_parameter = lines[place->second];
+    const std::string_view group = name.substr(0, name.size() - parameter.size() - 1);
     of_parameter.copies[std::string(group)] += std::exchange(line.parameters, 0);
     of_parameter.stages.insert(line.stages.begin(), line.stages.end());
   }

@@ -25,7 +25,7 @@ class ParameterTable {
 
   explicit ParameterTable(std::vector<Table::Column> columns) : columns_(std::move(columns)) {}
 
-  // Of a table that does not fit a screen, an optimizer's copies of a parameter (OptimizerGroup)
+  // Of a table that does not fit a screen, an optimizer's copies of a parameter (ParameterOfState)
   // are in the parameter's line where they differ from it in these columns at most.
   void FoldCopies(std::set<size_t> own_columns) { own_columns_ = std::move(own_columns); }
 

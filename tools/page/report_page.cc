@@ -232,9 +232,10 @@ std::string ParametersSection(const LayoutReport& report) {
   });
   ParameterTable parameters({});
   for (const ParameterCuts* parameter : sorted) {
-    std::vector<std::string> cells = {std::string(TypeName(parameter->kind, parameter->dtype)),
-                                      ShapeText(parameter->kind, parameter->shape),
-                                      BytesHtml(parameter->bytes)};
+    std::vector<std::string> cells = {
+        std::string(TypeName(parameter->kind, parameter->dtype)),
+        ShapeText(parameter->kind, parameter->dtype, parameter->shape),
+        BytesHtml(parameter->bytes)};
     if (report.planned) {
       for (const auto* cuts : {&parameter->source_cuts, &parameter->target_cuts}) {
         cells.push_back(parameter->copied ? "copied" : CutWords(*cuts));
@@ -262,9 +263,9 @@ std::string DevicesSection(const LayoutReport& report) {
       "<p>A square is a rank. Its hue tells the shard, its lightness the replica: ranks of equal "
       "colour hold the same bytes.</p>\n";
   for (const ParameterGrids& parameter : report.drawn) {
-    out += fmt::format("<h3>{}</h3>\n<p>{} {}, {}</p>\n", NameHtml(parameter.name),
-                       DTypeName(parameter.dtype), FormatList(parameter.shape),
-                       BytesHtml(parameter.bytes));
+    out += fmt::format(
+        "<h3>{}</h3>\n<p>{} {}, {}</p>\n", NameHtml(parameter.name), DTypeName(parameter.dtype),
+        ShapeText(parameter.kind, parameter.dtype, parameter.shape), BytesHtml(parameter.bytes));
     out += "<h4>Before</h4>\n" + Figure(DeviceGridChart(report.source, parameter.source,
                                                         "Source ranks of " + parameter.name),
                                         GridWords(parameter.source));

@@ -77,9 +77,14 @@ inline std::string_view TypeName(ArrayKind kind, DType dtype) {
   return kind == ArrayKind::kMapTensor ? "map" : DTypeName(dtype);
 }
 
-// "[2, 3]", "-" for what has no shape.
-inline std::string ShapeText(ArrayKind kind, const Shape& shape) {
-  return kind == ArrayKind::kTensor ? FormatList(shape) : "-";
+// Whether a StoredArray or a TensorInfo of this kind has a shape.
+inline bool HasShape(ArrayKind kind) {
+  return kind == ArrayKind::kTensor || kind == ArrayKind::kPacked;
+}
+
+// The shape in elements as "[2, 3]", "-" for what has none.
+inline std::string ShapeText(ArrayKind kind, DType dtype, const Shape& shape) {
+  return HasShape(kind) ? FormatList(LogicalShape(kind, dtype, shape)) : "-";
 }
 
 }  // namespace reshard
