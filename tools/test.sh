@@ -40,13 +40,15 @@ if [[ $mode == --complete ]]; then
   long_suites=complete
   random_cases=1000
   honest_cases=2000
+  planted_faults=500
   format_cases=1000
   layout_pairs=1000
   longest_comparison=60m
 else
   long_suites=sample
   random_cases=120
-  honest_cases=300
+  honest_cases=400
+  planted_faults=16
   format_cases=200
   layout_pairs=100
 fi
@@ -275,6 +277,8 @@ run_all() {
     rm -rf build/formats
     run_comparison sampled build/venv/bin/python tests/differential/sampled_test.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$honest_cases"
+    run_comparison planted build/venv/bin/python tests/differential/planted_test.py \
+      --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$planted_faults"
     run_comparison merges build/venv/bin/python tests/differential/merges.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     run_comparison casts build/venv/bin/python tests/differential/casts.py \

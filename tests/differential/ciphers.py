@@ -4,6 +4,7 @@ describe the blocks."""
 
 import ctypes
 import ctypes.util
+import itertools
 import struct
 
 MODES = {"AES-GCM": 0x7F3A5ED8, "AES-CBC": 0x7F3A5ED9}
@@ -41,13 +42,18 @@ def _run(mode, key, iv, data, tag=None, encrypt=True):
     return out.raw[:size.value + more.value], seal.raw
 
 
-def encrypted(plain, key, mode, rng, block):
-    """Returns plain bytes as MindSpore encrypts them, in blocks of `block`."""
-    out = []
-    for begin in range(0, len(plain), block):
+def encrypted(plain, key, mode, rng, sizes):
+    """Returns plain bytes as MindSpore encrypts them, in blocks of `sizes`, by
+    turns."""
+    out, begin = [], 0
+    for size in itertools.cycle(sizes):
+        if begin >= len(plain):
+            break
+        block = plain[begin:begin + size]
+        begin += size
         iv = rng.randbytes(16)
         cipher, tag = _run(mode, key, iv[:12] if mode == "AES-GCM" else iv,
-                           plain[begin:begin + block])
+                           block)
         out.append(struct.pack("<I", MODES[mode]))
         if mode == "AES-GCM":
             out.append(tag)

@@ -10,7 +10,6 @@ import numpy as np
 
 import ciphers
 import readers
-from cases import DTYPES
 from layouts import box
 from training import OPTIMIZERS, array_of, of_float
 from writers import (checkpoint_bytes, group_info, huggingface_folder,
@@ -34,7 +33,8 @@ class Store:
     """How a training run lies in `folder`/src.
 
     container: ckpt, safetensors, unified, huggingface or lone (one file); key:
-    of encrypted files, by `mode`; keep: whether a rank's file has a row.
+    of encrypted files, by `mode`; shuffled: each file has its tensors in an order
+    of its own.
     """
 
     container: str = "ckpt"
@@ -44,7 +44,7 @@ class Store:
     key: bytes = None
     crc: bool = False
     metadata: dict = field(default_factory=lambda: {"format": "ms"})
-    thin: bool = False
+    shuffled: bool = False
     as_sources: bool = False
     older: bool = False
     take_older: bool = False
@@ -78,10 +78,12 @@ def random_store(rng, training):
         store.key = rng.randbytes(rng.choice((16, 24, 32)))
     store.crc = store.is_ranks and not store.mode and rng.random() < 0.2
     if store.container == "safetensors":
+        store.shuffled = rng.random() < 0.15
         store.metadata = rng.choice((
             {"format": "ms"}, {"format": "pt"}, {},
             {"format": "ms", "remove_redundancy": "False"},
-            {"format": "ms", "author": "training", "step": "100"}))
+            {"format": "ms", "author": "training", "step": "100"},
+            {"format": "pt", training.parameters[0].name: '{"_type": "T"}'}))
     older = next((tail for tail in OLDER if store.stem.endswith(tail)), None)
     store.older = store.older and older is not None
     store.take_older = (store.older and not store.as_sources
@@ -97,11 +99,12 @@ def file_bytes(rng, store, rows, limit):
             metadata["crc_num"] = str(readers.safetensors_crcs(
                 {row[0]: (row[1], row[2] if row[2] != [0] else [], row[3])
                  for row in rows})[0])
-        return safetensors_bytes(rows, metadata)
+        return safetensors_bytes(rows, metadata,
+                                 rng if store.shuffled else None)
     data = checkpoint_bytes(rows, limit, store.crc)
     if store.mode:
-        data = ciphers.encrypted(data, store.key, store.mode, rng,
-                                 rng.choice((100, 1000, 1 << 16, 1 << 26)))
+        data = ciphers.encrypted(data, store.key, store.mode, rng, rng.choice(
+            ((100,), (1000,), (1 << 16,), (1 << 26,), (100, 52, 1000))))
     return data
 
 

@@ -395,7 +395,7 @@ def _spread(parameter, stage, count, sources):
 
 # Files.
 
-def _fill(rng, training):
+def fill(rng, training):
     stages = len(training.source.stages) if training.source else 1
     for stage in range(stages):
         ranks = list(training.ranks_of(stage))
@@ -478,7 +478,7 @@ def random_training(rng, kind=None, devices=None):
     if target:
         _choose(rng, training, target, False)
     _only_in_strategies(rng, training)
-    _fill(rng, training)
+    fill(rng, training)
     training.crc = rng.random() < 0.15
     if rng.random() < 0.1:
         training.value_limit = rng.choice((64, 1000))
@@ -490,8 +490,9 @@ def random_training(rng, kind=None, devices=None):
 def _vary(rng, parameters, weights, training):
     """Adds copies and gradients; leaves states out of the target."""
     if rng.random() < 0.25:
-        parameters += _copies(weights, "accu_grads.", "differs",
-                              rng.random() < 0.7)
+        kind = rng.choice(("differs", "differs", "differs", "own"))
+        parameters += _copies(weights, "accu_grads.", kind,
+                              kind == "differs" and rng.random() < 0.7)
     if rng.random() < 0.2:
         prefix = rng.choice(("ema.", "ref_model.", "target_net."))
         parameters += _copies(weights, prefix,

@@ -85,11 +85,13 @@ SAFETENSORS_DTYPES = {
 }
 
 
-def safetensors_bytes(rows, metadata):
+def safetensors_bytes(rows, metadata, rng=None):
     """Returns the file that the library writes of rows of (name, dtype, dims,
-    content bytes), whatever their order."""
+    content bytes), whatever their order; with `rng` in some other order."""
     order = list(SAFETENSORS_DTYPES)
     rows = sorted(rows, key=lambda row: (order.index(row[1]), row[0]))
+    if rng:
+        rng.shuffle(rows)
     header, end = ({"__metadata__": metadata} if metadata else {}), 0
     for name, dtype, dims, content in rows:
         dims = [] if dims == [0] and content else list(dims)

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Plants faults in honest conversions: each has to be refused or warned about,
+as the table of kinds says, and nothing wrong may be written with exit code 0
+and no warning. MindSpore is not needed."""
+
+import argparse
+import collections
+import secrets
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import planted_sources as sources
+from planted import Planted, Wrong
+
+# What is expected of each is in its function's description and calls.
+REFUSED = (sources.swapped_folders, sources.lone_shard, sources.lone_segments,
+           sources.dcp_shard)
+WARNED = (sources.unnamed_file, sources.wrong_total, sources.unconfirmed,
+          sources.inference_target)
+KINDS = {kind.__name__: kind for kind in (*REFUSED, *WARNED)}
+# So many failures of a kind are printed.
+MAX_FAILURES = 5
+
+
+def check(task):
+    """Returns the kind, the number, and what is wrong, if anything."""
+    kind, number, seed, reshard = task
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "case"
+        folder.mkdir()
+        return kind, number, plant(kind, number, seed, reshard, folder)
+
+
+def plant(kind, number, seed, reshard, folder):
+    try:
+        KINDS[kind](Planted(f"{seed}/{kind}/{number}", folder, reshard))
+    except Wrong as wrong:
+        return str(wrong)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reshard", required=True, type=Path)
+    parser.add_argument("--cases", type=int, default=20,
+                        help="of each kind (default: %(default)s)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS,
+                        metavar="KIND", help="some of " + ", ".join(KINDS))
+    parser.add_argument("--seed", help="a seed printed by an earlier run")
+    parser.add_argument("--only", type=int, metavar="N",
+                        help="one case of each kind")
+    parser.add_argument("--keep", type=Path, metavar="DIR",
+                        help="with --only, keep its files in DIR/KIND")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    reshard = arguments.reshard.resolve()
+    seed = arguments.seed or secrets.token_hex(4)
+    numbers = range(arguments.cases)
+    if arguments.only is not None:
+        numbers = [arguments.only]
+    print(f"seed {seed}, {len(numbers)} of each of {len(arguments.kinds)} "
+          "kinds", flush=True)
+    if arguments.keep:
+        for kind in arguments.kinds:
+            folder = arguments.keep.resolve() / kind
+            folder.mkdir(parents=True)
+            print(kind, plant(kind, arguments.only, seed, reshard, folder))
+        return 0
+    tasks = [(kind, number, seed, reshard)
+             for kind in arguments.kinds for number in numbers]
+    failures = collections.Counter()
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for kind, number, wrong in pool.map(check, tasks, chunksize=4):
+            if not wrong:
+                continue
+            failures[kind] += 1
+            if failures[kind] <= MAX_FAILURES:
+                print(f"FAILED {kind}, --only {number}: {wrong}", flush=True)
+    for kind in arguments.kinds:
+        print(f"{kind}: {len(numbers) - failures[kind]} passed, "
+              f"{failures[kind]} failed")
+    print(f"seed {seed}: {len(tasks) - failures.total()} passed, "
+          f"{failures.total()} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
