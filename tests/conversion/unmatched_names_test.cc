@@ -126,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
         SubstitutionRow{{"w", "h.0.mlp.w", "h.1.mlp.w"},
                         {"w", "layers.0.ffn.w", "layers.1.ffn.w"},
                         "\"h.#.mlp\" in the files is \"layers.#.ffn\" in the strategy"},
-        SubstitutionRow{{"w", "conv1.w", "conv2.w"},
-                        {"w", "linear1.w", "linear2.w"},
+        SubstitutionRow{{"z", "conv1.w", "conv2.w"},
+                        {"z", "linear1.w", "linear2.w"},
                         "\"conv#\" in the files is \"linear#\" in the strategy"}));
 
 TEST(UnmatchedNamesTest, WhatIsLeftOutIsNotUnmatched) {
