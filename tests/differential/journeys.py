@@ -246,13 +246,13 @@ class Choice:
             return TYPES[wanted]
         return dtype
 
-    def applied(self, expected, full):
+    def applied(self, expected, training):
         """Returns what becomes of (dtype, arrays) by name."""
         out = {}
         for name, (dtype, arrays) in expected.items():
             if not self.takes(name):
                 continue
-            to = self.dtype_of(name, dtype, full[name].size)
+            to = self.dtype_of(name, dtype, training.elements(name, arrays[0]))
             if to != dtype:
                 arrays = [of_float(as_float(array, dtype), to)
                           for array in arrays]
@@ -364,7 +364,7 @@ def wrong_rank_files(folder, training, choice, key=None, names=None):
         if len(paths) != 1 or not paths[0].exists():
             out.append(f"rank {rank} has {len(paths)} files")
             continue
-        expected = choice.applied(training.expected(rank), training.full)
+        expected = choice.applied(training.expected(rank), training)
         try:
             found = readers.file(paths[0], key)
         except (ValueError, KeyError) as error:
@@ -375,7 +375,7 @@ def wrong_rank_files(folder, training, choice, key=None, names=None):
 
 
 def wrong_whole_folder(folder, training, choice, unified):
-    expected = choice.applied(training.expected(0), training.full)
+    expected = choice.applied(training.expected(0), training)
     if unified:
         expected = {name: entry for name, entry in expected.items()
                     if not name.startswith("accu_grads")}

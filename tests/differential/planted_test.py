@@ -12,14 +12,18 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import planted_sources as sources
+import planted_targets as targets
 from planted import Planted, Wrong
 
 # What is expected of each is in its function's description and calls.
 REFUSED = (sources.swapped_folders, sources.lone_shard, sources.lone_segments,
            sources.dcp_shard)
 WARNED = (sources.unnamed_file, sources.wrong_total, sources.unconfirmed,
-          sources.inference_target)
-KINDS = {kind.__name__: kind for kind in (*REFUSED, *WARNED)}
+          sources.inference_target, sources.not_for_checkpoints,
+          targets.repeated_weights, targets.cast_to_zero)
+TAKEN = (sources.metadata_of_tensors, sources.small_floats,
+         targets.cast_states)
+KINDS = {kind.__name__: kind for kind in (*REFUSED, *WARNED, *TAKEN)}
 # So many failures of a kind are printed.
 MAX_FAILURES = 5
 

@@ -289,7 +289,7 @@ class Honest:
                         arrays[0].tobytes())
                        for name, (dtype, arrays) in
                        choice.applied(training.expected(rank),
-                                      training.full).items()]
+                                      training).items()]
                 for rank in range(training.target_ranks)}
         again = dataclasses.replace(
             training, source=training.target, target=None, files=held,
@@ -346,8 +346,7 @@ class Honest:
             self.folder / "strategy", training, training.source)]
         files = [self.folder / "src" / store.path(rank)
                  for rank in range(training.source_ranks)]
-        self._merged(files, options, store, training.expected(0),
-                     training.full)
+        self._merged(files, options, store, training.expected(0), training)
 
     def segments(self):
         rng = self.rng
@@ -370,9 +369,9 @@ class Honest:
         training.target = None
         expected = {name: (dtype, [trainings.array_of(dtype, dims, content)])
                     for name, dtype, dims, content in rows}
-        self._merged(files, ["--segments"], store, expected, training.full)
+        self._merged(files, ["--segments"], store, expected, training)
 
-    def _merged(self, files, options, store, expected, full):
+    def _merged(self, files, options, store, expected, training):
         choice = Choice()
         if self.rng.random() < 0.2:
             choice.exclude = [self.rng.choice(("*norm*", "adam_*"))]
@@ -387,7 +386,7 @@ class Honest:
                       self.folder / name / f"out{store.suffix}", *off)
         self._same_bytes()
         self.failures += journeys.differences(
-            choice.applied(expected, full),
+            choice.applied(expected, training),
             readers.file(self.folder / "checked" / f"out{store.suffix}"),
             "out")
 

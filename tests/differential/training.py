@@ -113,6 +113,14 @@ class Training(Case):
                     out[name] = dtype, [self._copied(number, local, name)]
         return out
 
+    def elements(self, name, array):
+        """Returns how many elements a parameter has: of what is copied as it
+        stands, those of the shard."""
+        sides = [side for side in (self.source, self.target) if side]
+        if all(name in side.names() for side in sides):
+            return self.full[name].size
+        return array.size
+
     @staticmethod
     def _is_elsewhere(name, names, is_here):
         return names is None or name in names and not is_here
