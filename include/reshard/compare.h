@@ -85,8 +85,8 @@ struct ReplicaReport {
 
 // What a sample of replicas read.
 struct ReplicaSample {
-  uint64_t parameters = 0;    // sampled, in each stage
-  uint64_t comparisons = 0;   // of a rank's part of a parameter with a replica of it
+  uint64_t parameters = 0;   // sampled, in each stage
+  uint64_t comparisons = 0;  // of a rank's part of a parameter with a replica of it
   // Of these, parts of matrices that are equal and not one value throughout: evidence for the
   // strategy. Without any it is unconfirmed.
   uint64_t confirming = 0;
@@ -106,12 +106,13 @@ struct RankFindings {
 };
 
 enum class DamageKind {
-  kManifest,  // a manifest is damaged; the files that it lists were not looked at
-  kRecord,    // a part record is missing or damaged; its file was compared without it
-  kMissing,   // the file does not exist
-  kNoFile,    // something else is in its place, or on the path to it; links are not followed
-  kSize,      // shorter or longer
-  kContent,   // of the right size, but with other bytes
+  kManifest,   // a manifest is damaged; the files that it lists were not looked at
+  kRecord,     // a part record is missing or damaged; its file was compared without it
+  kMissing,    // the file does not exist
+  kNoFile,     // something else is in its place, or on the path to it; links are not followed
+  kSize,       // shorter or longer
+  kContent,    // of the right size, but with other bytes
+  kNotListed,  // in no manifest, but readers of the folder take it
 };
 
 // Returns the kind in words, such as "other content".

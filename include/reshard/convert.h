@@ -22,7 +22,6 @@
 #include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
-#include "reshard/used_paths.h"
 
 namespace reshard {
 inline namespace v0_1 {
@@ -268,10 +267,6 @@ Result<RecodeReport> Recode(const RecodeOptions& options);
 // or that no parameter may have, for two of one new name, and for patterns whose `*` are not as
 // many as those of the new name; kIo.
 Result<Renames> ReadRenames(const std::string& path);
-
-// Returns the files that Convert and Plan, or Recode, read and write.
-UsedPaths PathsOf(const ConvertOptions& options);
-UsedPaths PathsOf(const RecodeOptions& options);
 
 }  // namespace v0_1
 }  // namespace reshard

@@ -51,12 +51,17 @@ class EncryptionKey {
   ~EncryptionKey();
 
   std::span<const std::byte> bytes() const { return {bytes_, size_}; }
+  // The path of the file that it was read from; empty: none.
+  const std::string& file() const { return file_; }
 
  private:
   EncryptionKey() = default;
+  static Result<std::shared_ptr<const EncryptionKey>> Make(std::span<const std::byte> bytes,
+                                                           std::string file);
 
   std::byte* bytes_ = nullptr;  // of OpenSSL's secure heap
   size_t size_ = 0;
+  std::string file_;
 };
 
 }  // namespace v0_1

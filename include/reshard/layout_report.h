@@ -19,7 +19,6 @@
 #include "reshard/convert.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
-#include "reshard/used_paths.h"
 
 namespace reshard {
 inline namespace v0_1 {
@@ -122,10 +121,11 @@ struct LayoutReportOptions {
 // written.
 Result<LayoutReport> MakeLayoutReport(const LayoutReportOptions& options);
 
-// Checks, before a report is made, that WriteReport could write it: its folder exists or is one of
-// `used.targets`. Errors: kAlreadyExists when `path` exists and is no file, or `force` is not set;
-// those of CheckOutput; kIo.
-Status CheckReport(const std::string& path, bool force, const UsedPaths& used);
+// Checks, before a report is made, that WriteReport could write it: its folder exists or is
+// `target`, the folder that a conversion makes. Errors: kAlreadyExists when `path` exists and is no
+// file, or `force` is not set; kInvalidArgument where an output of the thread's FileUse, which
+// `path` should be, belongs to what is in `target`; kIo.
+Status CheckReport(const std::string& path, bool force, const std::string& target);
 
 // Writes a page made of a report to the file `path`, which appears whole or not at all; its folder
 // has to be there. Errors: kAlreadyExists when it exists and not `force`; kIo.

@@ -21,6 +21,7 @@
 #include "reshard/compare.h"
 #include "reshard/convert.h"
 #include "reshard/encryption.h"
+#include "reshard/file_use.h"
 #include "reshard/layout_report.h"
 #include "reshard/merge.h"
 #include "reshard/options.h"
@@ -349,6 +350,7 @@ std::string PageOf(const ReportContent& content, const nb::object& words,
 
 nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& watch,
                         const nb::object& words) {
+  const FileUse use;
   ConvertCall options;
   Fill<ConvertCall>(options, keywords,
                     {kConversion<ConvertCall>, kConvert<ConvertCall>, kConvertCall});
@@ -356,9 +358,12 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
   const ConvertReport report =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ConvertReport> {
         options.run = run;
+        FileUse joined(use);
         if (!options.report.empty()) {
           // First, so that what is wrong with it is said before anything is written.
-          const Status free = CheckReport(options.report, options.force, PathsOf(options));
+          const Status stays = joined.AddOutput(options.report);
+          if (!stays.ok()) return stays;
+          const Status free = CheckReport(options.report, options.force, options.target.folder);
           if (!free.ok()) return free;
           Result<ReportContent> made = MakeReportContent({options, {}});
           if (!made.ok()) return made.status();
@@ -381,12 +386,16 @@ nb::dict ConvertAndDraw(const nb::dict& keywords, int jobs, const nb::object& wa
 
 nb::dict Draw(const nb::dict& keywords, int jobs, const nb::object& watch,
               const nb::object& words) {
+  const FileUse use;
   ReportCall options;
   Fill<ReportCall>(options, keywords, {kConversion<ReportCall>, kReport});
   const ReportContent content =
       RunWatched(jobs, watch, [&](const RunOptions& run) -> Result<ReportContent> {
         options.run = run;
-        const Status free = CheckReport(options.output, options.force, PathsOf(options));
+        FileUse joined(use);
+        const Status stays = joined.AddOutput(options.output);
+        if (!stays.ok()) return stays;
+        const Status free = CheckReport(options.output, options.force, "");
         if (!free.ok()) return free;
         return MakeReportContent({options, options.parameters});
       });
@@ -411,9 +420,11 @@ void AddCall(nb::module_& module, const char* name, Call call, const Tables&... 
   module.def(
       name,
       [call, &tables...](const nb::dict& keywords, int jobs, const nb::object& watch) {
+        const FileUse use;  // of what is read while the options are filled in, too
         Options options;
         Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(tables)...});
         return ReportOf(RunWatched(jobs, watch, [&](const RunOptions& run) {
+          const FileUse joined(use);
           options.run = run;
           return call(options);
         }));
@@ -427,6 +438,7 @@ void AddShortCall(nb::module_& module, const char* name, Call call, const Table&
   module.def(
       name,
       [call, &table](const nb::dict& keywords) {
+        const FileUse use;
         Options options;
         Fill<Options>(options, keywords, {std::span<const Keyword<Options>>(table)});
         const auto report = [&] {

@@ -341,6 +341,8 @@ std::string_view v0_1::DamageKindName(DamageKind kind) {
       return "no file";
     case DamageKind::kSize:
       return "other size";
+    case DamageKind::kNotListed:
+      return "not listed";
     case DamageKind::kContent:
       return "other content";
   }

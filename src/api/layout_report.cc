@@ -23,8 +23,10 @@
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 #include "src/os/write_file.h"
 #include "src/plan/plan_findings.h"
 #include "src/source/shard_grid.h"
@@ -352,10 +354,12 @@ Status CheckFolder(const std::string& path) {
 
 Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) {
   return CatchOutOfMemory([&]() -> Result<LayoutReport> {
-    if (options.conversion.source.path.empty()) return InvalidArgumentError("a source is needed");
+    const SourceSpec& source = options.conversion.source;
+    if (source.path.empty()) return InvalidArgumentError("a source is needed");
+    if (source.key != nullptr) NoteKeyFile(source.key->file());
     const TargetSpec& target = options.conversion.target;
-    const bool planned = options.conversion.source.has_strategy() || target.has_strategy() ||
-                         IsWholeFolder(target.format);
+    const bool planned =
+        source.has_strategy() || target.has_strategy() || IsWholeFolder(target.format);
     const Selection& selection = options.conversion.selection;
     if (!planned && !(selection.include.empty() && selection.exclude.empty())) {
       return InvalidArgumentError(
@@ -366,19 +370,16 @@ Result<LayoutReport> v0_1::MakeLayoutReport(const LayoutReportOptions& options) 
   });
 }
 
-Status v0_1::CheckReport(const std::string& path, bool force, const UsedPaths& used) {
+Status v0_1::CheckReport(const std::string& path, bool force, const std::string& target) {
   return CatchOutOfMemory([&]() -> Status {
-    RESHARD_RETURN_IF_ERROR(CheckOutput(path, used));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target));
     const std::string folder = FolderOf(path);
     Status in_folder = CheckFolder(path);
     if (in_folder.ok()) return CheckWritable(path, force);
-    for (const std::string& target : used.targets) {
-      if (target.empty()) continue;
-      RESHARD_ASSIGN_OR_RETURN(const PathLocation place, PathLocation::Of(folder));
-      RESHARD_ASSIGN_OR_RETURN(const PathLocation made, PathLocation::Of(target));
-      if (place.From(made) == "") return {};
-    }
-    return in_folder;
+    if (target.empty()) return in_folder;
+    RESHARD_ASSIGN_OR_RETURN(const PathLocation place, PathLocation::Of(folder));
+    RESHARD_ASSIGN_OR_RETURN(const PathLocation made, PathLocation::Of(target));
+    return place.From(made) == "" ? Status() : in_folder;
   });
 }
 

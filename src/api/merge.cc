@@ -12,7 +12,7 @@
 
 #include "format/container/container.h"
 #include "format/encoding/encoder.h"
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/base/natural_order.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -225,6 +225,8 @@ Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
 Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MergeReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    FileUse use;
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
       return InvalidArgumentError("segments hold whole parameters and have no strategy");
     }
@@ -235,8 +237,6 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(report.sources));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
     OpenedFiles opened(budget, options.run.stop, options.key);
-    RESHARD_RETURN_IF_ERROR(
-        CheckOutput(options.output, {.checkpoints = report.sources, .files = {options.strategy}}));
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
     RESHARD_RETURN_IF_ERROR(CheckPlaces(options, opened));
     RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -334,8 +334,8 @@ Status CheckGrid(const StageParameter& parameter, const ParameterLayout& layout)
 Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<InferStrategyReport> {
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-    RESHARD_RETURN_IF_ERROR(
-        CheckOutput(options.output, {.checkpoints = {options.source, options.reference}}));
+    FileUse use;
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     Inference inference(options.run.stop);
     RESHARD_RETURN_IF_ERROR(inference.Open(options));
     RESHARD_ASSIGN_OR_RETURN(const int64_t devices, inference.DevicesOfStages());

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "reshard/file_use.h"
 #include "src/api/source_tensors.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -14,6 +15,7 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/io/byte_source.h"
@@ -21,8 +23,10 @@
 #include "src/io/source_files.h"
 #include "src/mindspore/choice_findings.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/mindspore/output_check.h"
 #include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 #include "src/plan/target.h"
 #include "src/record/origin.h"
 #include "src/source/indexed_file.h"
@@ -173,6 +177,26 @@ void WarnOfSizes(const AgainstReport& report, uint64_t found, std::vector<Warnin
   }
 }
 
+// Adds what readers of the folder take that no manifest lists.
+Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageReport& report) {
+  const auto origin = ReadFile(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);
+  const bool has_strategy =
+      std::any_of(set.manifests.begin(), set.manifests.end(), [](const Manifest& manifest) {
+        return !manifest.source_strategy.empty() || !manifest.target_strategy.empty();
+      });
+  SetInFolder rules = RulesOf(folder, origin.ok() ? std::string_view(*origin) : "", has_strategy);
+  for (const Manifest& manifest : set.manifests) {
+    for (const ManifestFile& file : manifest.files) rules.files.insert(file.path);
+  }
+  RESHARD_ASSIGN_OR_RETURN(const std::vector<LeftOver> found, FindLeftOvers(rules));
+  for (const LeftOver& left : found) {
+    report.damages.push_back({.path = left.path,
+                              .kind = DamageKind::kNotListed,
+                              .detail = left.why + "; remove it, or move it to another folder"});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
@@ -182,9 +206,14 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
     }
     RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target));
+    const FileUse use;
+    if (options.key != nullptr) NoteKeyFile(options.key->file());
     RESHARD_ASSIGN_OR_RETURN(const ManifestSet set, ManifestSet::Open(options.target));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target));
     const CountedWork work(options.run, {.total_bytes = set.bytes(), .total_files = set.files()});
-    return FindDamage(set, options.key, work.work());
+    RESHARD_ASSIGN_OR_RETURN(DamageReport report, FindDamage(set, options.key, work.work()));
+    RESHARD_RETURN_IF_ERROR(AddLeftOvers(options.target, set, report));
+    return report;
   });
 }
 
@@ -192,6 +221,10 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
+    const FileUse use;
+    if (options.target.encryption_key != nullptr) {
+      NoteKeyFile(options.target.encryption_key->file());
+    }
     AgainstReport report;
     Selection selection = options.selection;
     if (selection.casts.empty()) {
@@ -212,6 +245,9 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       RESHARD_ASSIGN_OR_RETURN(made, MakeTarget(*source, spec, selection));
     }
     const Target& target = made.files();
+    std::vector<std::string> paths;
+    for (const int64_t file : files) paths.push_back(target.PathOf(file));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target.folder, paths));
     const std::vector<int64_t> ranks = RanksOf(target, files);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -61,6 +62,11 @@ void MakeSecureHeap() {
 
 Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromBytes(
     std::span<const std::byte> bytes) {
+  return Make(bytes, "");
+}
+
+Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::Make(
+    std::span<const std::byte> bytes, std::string file) {
   if (!IsKeyLength(bytes.size())) return WrongLength(bytes.size(), "the key");
   MakeSecureHeap();
   const std::shared_ptr<EncryptionKey> key(new EncryptionKey());
@@ -69,6 +75,7 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromBytes(
     return ResourceExhaustedError("no memory for a key; too many keys are in use");
   }
   key->size_ = bytes.size();
+  key->file_ = std::move(file);
   std::memcpy(key->bytes_, bytes.data(), bytes.size());
   return std::shared_ptr<const EncryptionKey>(key);
 }
@@ -100,7 +107,7 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromFile(
   const auto length = static_cast<size_t>(file.gcount());
   const size_t key_length = KeyLength(std::span(buffer).first(length));
   if (!IsKeyLength(key_length)) return WrongLength(key_length, Escape(path));
-  return FromBytes(std::span(buffer).first(key_length));
+  return Make(std::span(buffer).first(key_length), path);
 }
 
 Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromEnvironment(

@@ -16,10 +16,13 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/reader_check.h"
 #include "src/digest/xxh3.h"
 #include "src/full/full_folder.h"
+#include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 #include "src/record/origin.h"
 
 namespace reshard {
@@ -59,37 +62,40 @@ Status CheckOutsideOfPattern(const OpenedSource& source, const std::string& patt
   return {};
 }
 
-// A file that is read, a source or one of `others`, must not be one that is replaced, whatever the
-// names it is reached by, nor a source beside an output: a rank folder holds one checkpoint, but
-// where each file is converted alone.
+Status CheckReplacesNoInput(const OpenedSource& source, const std::string& path) {
+  const auto there = IdentityOf(path);
+  const auto same = there.ok() ? NotedInput(*there) : std::nullopt;
+  if (!same) return {};
+  const auto& chosen = source.chosen();
+  const bool is_source = std::any_of(chosen.begin(), chosen.end(), [&](const auto& file) {
+    return file.identity.device == there->device && file.identity.inode == there->inode;
+  });
+  return InvalidArgumentError(fmt::format(
+      "the output {} would replace {}{}; choose another target folder", Escape(path),
+      is_source ? "the source file " : "", Escape(*same) + (is_source ? "" : ", which is read")));
+}
+
+// A file that is read must not be one that is replaced, whatever the names it is reached by, nor a
+// source beside an output: a rank folder holds one checkpoint, but where each file is converted
+// alone.
 Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
-                        const std::string& target_folder, const std::vector<std::string>& others) {
+                        const std::string& target_folder) {
   const auto key = [](const FileIdentity& identity) {
     return std::pair(identity.device, identity.inode);
   };
-  std::map<std::pair<uint64_t, uint64_t>, std::string> inputs;  // by what they are, in words
   std::map<std::pair<uint64_t, uint64_t>, const OpenedSource::File*> folders;
   for (const OpenedSource::File& file : source.chosen()) {
-    inputs.emplace(key(file.identity), "the source file " + Escape(source.path(file)));
     const std::filesystem::path path = source.path(file);
     const auto folder = IdentityOf(path.has_parent_path() ? path.parent_path().string() : ".");
     if (folder.ok() && !source.each_alone()) folders.emplace(key(*folder), &file);
   }
-  for (const std::string& path : others) {
-    const auto identity = IdentityOf(path);
-    if (identity.ok()) inputs.emplace(key(*identity), Escape(path) + ", which is read");
-  }
   for (const TargetFileSummary& target : work.targets) {
     const std::string path = fmt::format("{}/{}", target_folder, target.path);
+    RESHARD_RETURN_IF_ERROR(CheckReplacesNoInput(source, path));
+    RESHARD_RETURN_IF_ERROR(
+        CheckReplacesNoInput(source, fmt::format("{}/{}", target_folder, RecordPath(target.path))));
     const auto folder = IdentityOf(std::filesystem::path(path).parent_path().string());
     if (!folder.ok()) continue;  // it will be made
-    const auto there = IdentityOf(path);
-    const auto same = there.ok() ? inputs.find(key(*there)) : inputs.end();
-    if (same != inputs.end()) {
-      return InvalidArgumentError(
-          fmt::format("the output {} would replace {}; choose another target folder", Escape(path),
-                      same->second));
-    }
     const auto beside = folders.find(key(*folder));
     if (beside != folders.end()) {
       return InvalidArgumentError(fmt::format(
@@ -100,14 +106,12 @@ Status CheckSourcesStay(const OpenedSource& source, const WorkList& work,
   return {};
 }
 
-// Returns what is read, a source or one of `others`, in `folder`; nothing where nothing is.
-Result<std::optional<std::string>> FindRead(const OpenedSource& source, const std::string& folder,
-                                            std::vector<std::string> others) {
+// Returns what is read in `folder`; nothing where nothing is.
+Result<std::optional<std::string>> FindRead(const std::string& folder) {
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(folder));
   if (kind == PathKind::kMissing) return std::optional<std::string>();
   RESHARD_ASSIGN_OR_RETURN(const PathLocation location, PathLocation::Of(folder));
-  for (const OpenedSource::File& file : source.chosen()) others.push_back(source.path(file));
-  for (std::string& path : others) {
+  for (std::string& path : NotedInputs()) {
     RESHARD_ASSIGN_OR_RETURN(const PathLocation input, PathLocation::Of(path));
     if (input.From(location)) return std::optional(std::move(path));
   }
@@ -115,10 +119,9 @@ Result<std::optional<std::string>> FindRead(const OpenedSource& source, const st
 }
 
 // What an earlier run has staged may be cleared, and is no checkpoint to convert. What a manifest
-// lists may be pruned. `inputs` are read besides the sources.
-Status CheckNothingRemovedIsRead(const OpenedSource& source, const std::string& target, bool prune,
-                                 const std::vector<std::string>& inputs) {
-  RESHARD_ASSIGN_OR_RETURN(auto read, FindRead(source, target + "/.reshard", inputs));
+// lists may be pruned.
+Status CheckNothingRemovedIsRead(const std::string& target, bool prune) {
+  RESHARD_ASSIGN_OR_RETURN(auto read, FindRead(target + "/.reshard"));
   if (read) {
     return InvalidArgumentError(
         fmt::format("{}: is an input, but lies in the staging folder of the target {}; choose "
@@ -126,7 +129,7 @@ Status CheckNothingRemovedIsRead(const OpenedSource& source, const std::string& 
                     Escape(*read), Escape(target)));
   }
   if (!prune) return {};
-  RESHARD_ASSIGN_OR_RETURN(read, FindRead(source, target, inputs));
+  RESHARD_ASSIGN_OR_RETURN(read, FindRead(target));
   if (!read) return {};
   return InvalidArgumentError(
       fmt::format("{}: is an input, but lies in the target {}, where `prune` removes files; choose "
@@ -249,22 +252,6 @@ std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
   return lines;
 }
 
-// Readers of Hugging Face's folders take model.safetensors before an index, so that a folder must
-// not have both.
-Status CheckNoOtherModel(const WorkList& work, const std::string& folder) {
-  const bool has_index =
-      std::any_of(work.targets.begin(), work.targets.end(),
-                  [](const TargetFileSummary& file) { return file.path == kHuggingFaceIndex; });
-  const std::string other =
-      fmt::format("{}/{}", folder, has_index ? kHuggingFaceFile : kHuggingFaceIndex);
-  RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(other));
-  if (kind == PathKind::kMissing) return {};
-  return AlreadyExistsError(fmt::format(
-      "{}: exists, and {} would be written beside it, but readers take model.safetensors; remove "
-      "it, or choose another target folder",
-      Escape(other), has_index ? std::string_view("shards and an index") : kHuggingFaceFile));
-}
-
 }  // namespace
 
 std::set<int64_t> RanksRead(const WorkList& work) {
@@ -274,14 +261,16 @@ std::set<int64_t> RanksRead(const WorkList& work) {
 }
 
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConvertOptions& options, const std::vector<std::string>& others) {
+                            const ConvertOptions& options) {
   const TargetSpec& target = options.target;
+  std::vector<std::string> paths;
+  paths.reserve(work.targets.size());
+  for (const TargetFileSummary& file : work.targets) paths.push_back(file.path);
+  if (target.encryption_key) NoteKeyFile(target.encryption_key->file());
+  RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(target.folder, paths));
   RESHARD_RETURN_IF_ERROR(CheckOutsideOfPattern(source, options.source.path, target.folder));
-  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder, others));
-  RESHARD_RETURN_IF_ERROR(CheckNothingRemovedIsRead(source, target.folder, options.prune, others));
-  if (target.format == TargetFormat::kHuggingFace) {
-    RESHARD_RETURN_IF_ERROR(CheckNoOtherModel(work, target.folder));
-  }
+  RESHARD_RETURN_IF_ERROR(CheckSourcesStay(source, work, target.folder));
+  RESHARD_RETURN_IF_ERROR(CheckNothingRemovedIsRead(target.folder, options.prune));
   JobSpec spec;
   spec.target_folder = target.folder;
   spec.fingerprint = PlanFingerprint(source, target, options.selection);
@@ -301,6 +290,11 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
     if (read.contains(file.rank)) spec.sources.push_back({file.relative_path, file.identity.size});
   }
   spec.source_identities = options.shard ? SharedIdentityLines(source) : IdentityLines(source);
+  for (const std::string& name :
+       {spec.manifest_name, ChecksumsName(spec.manifest_name), std::string(kOriginName)}) {
+    RESHARD_RETURN_IF_ERROR(
+        CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
+  }
   spec.checksum = options.checks.checksum;
   spec.states_crc = target.states_crc;
   if (target.encryption) {
@@ -317,6 +311,12 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
                               .target_strategy = spec.target_strategy,
                               .step = StepOf(source)});
   spec.resume = options.resume;
+  spec.check_readers = [rules = SetInFolder{.folder = target.folder,
+                                            .files = {},
+                                            .gone = {},
+                                            .has_own_names = !target.names.empty(),
+                                            .each_alone = source.each_alone()}](
+                           const NamesToCome& names) { return CheckReaders(rules, names); };
   return spec;
 }
 

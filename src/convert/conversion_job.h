@@ -19,11 +19,11 @@ namespace reshard {
 std::set<int64_t> RanksRead(const WorkList& work);
 
 // Returns the spec of the job that does `work`. Its fingerprint is equal for runs that would write
-// the same files from the same sources, whichever of the target ranks each of them does; `others`
-// are the files that are read besides the source's. Errors: kInvalidArgument where the target lies
-// in the source, or an output would replace a file that is read or lie beside one; kIo.
+// the same files from the same sources, whichever of the target ranks each of them does. Errors:
+// kInvalidArgument where the target lies in the source, or an output would replace a file that is
+// read or lie beside one; those of CheckOutputsOutside; kIo.
 Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
-                            const ConvertOptions& options, const std::vector<std::string>& others);
+                            const ConvertOptions& options);
 
 }  // namespace reshard
 

@@ -15,7 +15,7 @@
 
 #include "format/container/container.h"
 #include "format/encoding/encoder.h"
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -25,6 +25,7 @@
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/published_set.h"
+#include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
 #include "src/convert/strategy_check.h"
@@ -35,7 +36,7 @@
 #include "src/job/target_job.h"
 #include "src/job/worker_job.h"
 #include "src/mindspore/each_file.h"
-#include "src/mindspore/files_read.h"
+#include "src/mindspore/output_check.h"
 #include "src/os/storage_kind.h"
 #include "src/plan/each_file_target.h"
 #include "src/plan/parameter_choice.h"
@@ -105,13 +106,6 @@ Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice
     plan.findings.notes.push_back(Unconfirmed(source, findings.unconfirmed, plan.findings));
   }
   return {};
-}
-
-// The files that a conversion reads besides its source's.
-std::vector<std::string> OthersRead(const ConvertOptions& options) {
-  UsedPaths used = PathsOf(options);
-  used.checkpoints.clear();
-  return FilesRead(used);
 }
 
 // Says that a call begins to plan.
@@ -369,8 +363,7 @@ Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, Conve
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            FitMemory(first, HeldOf(source), plan.work, plan.findings.warnings));
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
-  RESHARD_ASSIGN_OR_RETURN(JobSpec job,
-                           MakeJobSpec(source, plan.work, options, OthersRead(options)));
+  RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, plan.work, options));
   job.meter = &budget.measured->meter;
   RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, target, job));
   const Conversion conversion{source, target, plan, options, budget, timeline};
@@ -428,6 +421,7 @@ RecodeReport ReportOfFiles(ConvertReport report) {
 
 Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<ConvertReport> {
+    const FileUse use;
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
     ReportPlanning(options.run);
@@ -452,6 +446,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
 
 Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
+    const FileUse use;
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     CheckChoice checks = options.checks;
@@ -466,8 +461,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                              FitMemory(first, HeldOf(*source), plan.work, plan.findings.warnings));
-    RESHARD_ASSIGN_OR_RETURN(JobSpec job,
-                             MakeJobSpec(*source, plan.work, options, OthersRead(options)));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(*source, plan.work, options));
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
     PlanReport report = ReportOf(std::move(plan));
@@ -480,6 +474,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
 
 Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
   return CatchOutOfMemory([&]() -> Result<RecodeReport> {
+    const FileUse use;
     TimelineRecorder timeline(false);
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
@@ -514,11 +509,20 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
 Result<CommitReport> v0_1::CommitWorkers(const CommitOptions& options) {
   return CatchOutOfMemory([&]() -> Result<CommitReport> {
     const Patience patience(options.stop, options.waiting);
+    const FileUse use;
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target));
     CommitReport report;
     RESHARD_ASSIGN_OR_RETURN(std::optional<WorkerJob> job,
                              WorkerJob::Open(options.target, patience));
     report.already_published = !job;
     if (!job) return report;
+    std::vector<std::string> paths;
+    for (const ManifestFile& file : job->spec().files) paths.push_back(file.path);
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target, paths));
+    const bool has_strategy =
+        !job->spec().source_strategy.empty() || !job->spec().target_strategy.empty();
+    job->set_check_readers([rules = RulesOf(options.target, job->spec().origin, has_strategy)](
+                               const NamesToCome& names) { return CheckReaders(rules, names); });
     RESHARD_ASSIGN_OR_RETURN(PublishReport outcome, job->Commit(patience));
     if (!outcome.published) {
       std::vector<std::string> shards;

@@ -22,6 +22,7 @@
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"
 #include "src/os/threads.h"
+#include "src/os/used_files.h"
 #include "src/source/listed_placement.h"
 
 namespace reshard {
@@ -199,7 +200,7 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
   ids.reserve(files.size());
   source->chosen_.reserve(files.size());
   for (const auto& [path, relative_path] : files) {
-    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(path));
+    RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(path));
     const FileId id = source->files_.Add(path, identity);
     source->chosen_.push_back({static_cast<int64_t>(ids.size()), relative_path, id, identity});
     ids.push_back(id);
@@ -255,7 +256,7 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
 
 Status OpenedSource::AddFolderFile(const std::string& path, const std::string& name,
                                    const std::string& told_by) {
-  Result<FileIdentity> identity = IdentityOf(path);
+  Result<FileIdentity> identity = PinInput(path);
   if (identity.status().code() == StatusCode::kNotFound && !told_by.empty()) {
     return MismatchError(fmt::format("{}: names {}, which is not there; complete the folder",
                                      Escape(told_by), Escape(path)));
@@ -278,7 +279,7 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
                          std::filesystem::path(folder.lone).filename().string(), {});
   }
   const std::string index = PathIn(spec.path, folder.index);
-  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(index));
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(index));
   const FileId id = files_.Add(index, identity);
   index_ = {0, folder.index, id, identity};
   WeightMap weights;
@@ -380,7 +381,7 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
   }
   const auto pin = [this](size_t i, const std::stop_token& /*stop*/) -> Status {
     File& file = chosen_[i];
-    RESHARD_ASSIGN_OR_RETURN(file.identity, IdentityOf(path(file)));
+    RESHARD_ASSIGN_OR_RETURN(file.identity, PinInput(path(file)));
     files_.Add(path(file), file.identity);
     return {};
   };

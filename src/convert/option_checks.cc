@@ -157,21 +157,6 @@ Status CheckRecodeOptions(const RecodeOptions& options) {
   return CheckRenames(options.renames);
 }
 
-UsedPaths v0_1::PathsOf(const RecodeOptions& options) {
-  return {.checkpoints = {options.source}, .files = {}, .targets = {options.target_folder}};
-}
-
-UsedPaths v0_1::PathsOf(const ConvertOptions& options) {
-  UsedPaths used{
-      .checkpoints = {options.source.path},
-      .files = {options.source.strategy, options.target.strategy, options.checks.reference},
-      .targets = {options.target.folder}};
-  for (const auto& [rank, path] : options.source.files) used.checkpoints.push_back(path);
-  used.files.insert(used.files.end(), options.source.group_info.begin(),
-                    options.source.group_info.end());
-  return used;
-}
-
 Result<Renames> v0_1::ReadRenames(const std::string& path) {
   return CatchOutOfMemory([&]() -> Result<Renames> {
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxRenameMapBytes));

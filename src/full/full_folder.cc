@@ -8,6 +8,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -18,8 +19,22 @@ constexpr std::string_view kCkptExtension = ".ckpt";
 
 }  // namespace
 
+bool IsFolderIndex(std::string_view name) {
+  return name == kParamNameMap || name.ends_with(kIndexExtension);
+}
+
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
+  for (const DirectoryEntry& entry : entries) {
+    const bool counts = IsFolderIndex(entry.name) || entry.name.ends_with(kFileExtension);
+    if (entry.is_directory || !counts) continue;
+    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(fmt::format("{}/{}", path, entry.name)));
+  }
+  return FullFolderOf(path, entries);
+}
+
+Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
+                                               const std::vector<DirectoryEntry>& entries) {
   std::vector<std::string> indexes;
   std::vector<std::string> files;
   std::vector<std::string> checkpoints;

@@ -15,6 +15,7 @@
 
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
+#include "src/os/paths.h"
 
 namespace reshard {
 
@@ -33,6 +34,13 @@ struct FullFolder {
   // The names of the folder's *.safetensors and *.ckpt, ascending; empty for a file by itself.
   std::vector<std::string> files = {};
 };
+
+// Whether a file of this name is, in a folder, the index of one of whole tensors.
+bool IsFolderIndex(std::string_view name);
+
+// As FindFullFolder, of a folder with these entries; `path` is for messages.
+Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
+                                               const std::vector<DirectoryEntry>& entries);
 
 // Returns what the names in the folder `path` say that it is, nothing where it has no index and not
 // just one safetensors file. Errors: kMismatch where several indexes leave the choice open; those

@@ -31,6 +31,7 @@
 #include "src/io/open_files.h"
 #include "src/os/fault_guard.h"
 #include "src/os/system_call.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 
@@ -138,7 +139,9 @@ class SourceFiles {
   explicit SourceFiles(const Options& options)
       : windows_(options.window_budget, options.header_budget),
         files_(options.max_open, options.access, options.key, windows_),
-        stop_(options.stop) {}
+        stop_(options.stop) {
+    if (options.key != nullptr) NoteKeyFile(options.key->file());
+  }
   explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
 
   // Names a file; no system call. The same path gives the same id.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
@@ -43,6 +42,13 @@ std::string WorkerLockName(const WorkerShare& worker) {
 
 std::string FinishedName(const WorkerShare& worker) {
   return fmt::format("finished_{}_of_{}", worker.index, worker.count);
+}
+
+// A line of the list of files to prune. Without the device, which is another one when the file
+// system is mounted anew; no number has a slash.
+std::string PrunedLine(const PrunedFile& file) {
+  return fmt::format("{} {} {} {}/{}\n", file.identity.inode, file.identity.size,
+                     file.identity.mtime_ns, file.identity.ctime_ns, file.path);
 }
 
 // Those that the files and their part records are staged in.
@@ -365,17 +371,16 @@ Status JobFolder::WriteOrigin(const SetToCome& set, const OutputDirectory& targe
   if (set.origin.empty()) return {};
   auto before = target.ReadFile(name, kMaxOriginBytes);
   if (!before.ok() && before.status().code() != StatusCode::kNotFound) return before.status();
-  const auto bytes =
-      WithOriginLine(before.ok() ? *std::move(before) : "", OriginLine(set.origin, set.manifest));
+  const auto bytes = WithOriginLine(before.ok() ? *std::move(before) : "",
+                                    OriginLine(set.origin, set.manifest, set.left));
   return bytes ? folder_.WriteFile(name, *bytes) : Status();
 }
 
-Status JobFolder::WritePruned(const std::vector<ManifestFile>& pruned) const {
+Status JobFolder::WritePruned(const std::vector<PrunedFile>& pruned) const {
   RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(kPruned));
   if (pruned.empty()) return {};
   std::string lines;
-  for (const ManifestFile& file : pruned)
-    lines += fmt::format("{} {}\n", file.stored_size(), file.path);
+  for (const PrunedFile& file : pruned) lines += PrunedLine(file);
   return folder_.WriteFile(kPruned, lines);
 }
 
@@ -514,13 +519,15 @@ Result<uint64_t> JobFolder::Prune(const OutputDirectory& target) const {
   for (std::string_view rest = *listed; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    ManifestFile file;
-    const auto size = std::from_chars(line.data(), line.data() + line.size(), file.size);
-    file.path = line.substr(std::min(line.size(), static_cast<size_t>(size.ptr - line.data()) + 1));
-    RESHARD_RETURN_IF_ERROR(CheckTargetPath(file.path));
-    const auto whole = IsWhole(target, file);
-    if (!whole.ok() || !*whole) continue;  // it is gone, or somebody else's
-    for (const std::string& path : {RecordPath(file.path), file.path}) {
+    const size_t slash = line.find('/');
+    const std::string file_path(line.substr(std::min(line.size(), slash + 1)));
+    RESHARD_RETURN_IF_ERROR(CheckTargetPath(file_path));
+    const auto entry = LookAt(target, file_path);
+    if (!entry.ok() || !*entry) continue;
+    const auto identity = IdentityOf(fmt::format("{}/{}", target.path(), file_path));
+    // Somebody else's by now, unless it is the file that was looked at.
+    if (!identity.ok() || PrunedLine({file_path, *identity}) != fmt::format("{}\n", line)) continue;
+    for (const std::string& path : {RecordPath(file_path), file_path}) {
       RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(target, path));
       if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));
       AddFolders(path, folders);

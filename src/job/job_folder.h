@@ -41,6 +41,7 @@
 #include "src/os/job_lock.h"
 #include "src/os/memory_usage.h"
 #include "src/os/output_directory.h"
+#include "src/os/paths.h"
 #include "src/os/staged_file.h"
 #include "src/record/block_record.h"
 #include "src/record/manifest_codec.h"
@@ -67,14 +68,21 @@ struct LockedTarget {
 // JobLock; then the folders that were made are gone.
 Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_worker);
 
+// A file of a set before, and what it was when it was held against its manifest.
+struct PrunedFile {
+  std::string path;  // relative to the target folder
+  FileIdentity identity;
+};
+
 // What is published with the staged files.
 struct SetToCome {
   // Those of the files that no WriteFinished has made durable with their folders.
   const std::vector<ManifestFile>& unflushed;
   Manifest manifest;
   std::string manifest_name;
-  std::string origin = {};                // of the run (EncodeOrigin); empty: none is told
-  std::vector<ManifestFile> pruned = {};  // removed afterwards
+  std::string origin = {};              // of the run (EncodeOrigin); empty: none is told
+  std::vector<PrunedFile> pruned = {};  // removed afterwards, if they are still the same
+  std::vector<ManifestFile> left = {};  // of sets before, for origin.jsonl
 };
 
 class JobFolder {
@@ -188,7 +196,7 @@ class JobFolder {
   Result<std::optional<JobText>> ReadJobText(const char* name) const;
   // These write what is to come beside the files, in place of what is there.
   Status WriteOrigin(const SetToCome& set, const OutputDirectory& target) const;
-  Status WritePruned(const std::vector<ManifestFile>& pruned) const;
+  Status WritePruned(const std::vector<PrunedFile>& pruned) const;
   Status WriteManifest(Manifest manifest, const std::string& name) const;
   // Removes those of `names`, manifests and their checksums, that are in `target`: durably, before
   // anything that they list is replaced.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,14 @@
 #include "src/record/manifest_codec.h"
 
 namespace reshard {
+
+// Paths in a target folder as they will be when a set is published, relative to it.
+struct NamesToCome {
+  std::set<std::string> listed;    // in its manifest
+  std::set<std::string> gone;      // that are removed
+  std::set<std::string> of_older;  // of sets before, in no manifest any more; `gone` included
+  bool prunes = false;
+};
 
 struct JobSpec {
   std::string target_folder;
@@ -46,6 +55,9 @@ struct JobSpec {
   Resume resume = Resume::kNo;
   // Remove, after publication, what the manifest listed that is replaced and the new one does not.
   bool prune = false;
+  // Whether readers of the target folder will take the set's files, before anything is written and
+  // before it is published; empty: not asked. Errors: kAlreadyExists, kIo.
+  std::function<Status(const NamesToCome& names)> check_readers = {};
   std::string origin = {};  // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
   uint64_t workers = 0;     // how many do it together; 0: one run alone
   // Of a worker: whether the manifest in the target folder is that of this conversion, of these

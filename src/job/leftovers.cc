@@ -170,7 +170,8 @@ Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& 
         break;
       }
       case Fate::kAbandon:  // not before this run has something to put in its place
-        for (const ManifestFile& file : leftover.files) recovered.abandoned.push_back(file.path);
+        recovered.abandoned.insert(recovered.abandoned.end(), leftover.files.begin(),
+                                   leftover.files.end());
         recovered.abandoned_jobs.push_back(leftover.fingerprint);
         break;
       case Fate::kContinue: {

@@ -56,7 +56,7 @@ struct Recovered {
   bool already_staged = false;           // only its publication is left to do, or to clear up after
   std::vector<ManifestFile> publishing;  // the files of that publication
   bool same_files = false;               // an earlier run was to write the same files
-  std::vector<std::string> abandoned;    // files of publications that are dropped by force
+  std::vector<ManifestFile> abandoned;   // files of publications that are dropped by force
   std::vector<std::string> abandoned_jobs;  // their fingerprints; they go when this run publishes
 };
 

@@ -102,53 +102,42 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
   return builder.Finish();
 }
 
-// Files of a manifest that goes which neither the new one nor one that stays lists.
-Result<std::vector<ManifestFile>> ToPrune(const JobSpec& spec, const TargetFindings& findings,
-                                          const OutputDirectory& target) {
-  std::vector<ManifestFile> pruned;
-  if (!spec.prune) return pruned;
-  std::set<std::string> listed;
-  for (const ManifestFile& file : spec.files) listed.insert(file.path);
-  for (const ManifestFile& file : findings.joined) listed.insert(file.path);
-  std::vector<ManifestFile> gone = findings.abandoned;
-  std::sort(gone.begin(), gone.end(),
-            [](const ManifestFile& a, const ManifestFile& b) { return a.path < b.path; });
-  RESHARD_ASSIGN_OR_RETURN(const auto others, ManifestsThatList(target, gone, spec.manifest_name));
-  for (const auto& [name, manifest] : others) {
-    if (ShareAny(manifest.files, spec.files)) continue;  // it goes, too
-    for (const ManifestFile& file : manifest.files) listed.insert(file.path);
-  }
-  for (const ManifestFile& file : gone) {
-    if (!listed.contains(file.path)) pruned.push_back(file);
-  }
-  return pruned;
-}
-
-// Files that were in a manifest before, are in none now, and are still there.
-Status ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
-                       const std::vector<ManifestFile>& pruned, const OutputDirectory& target,
-                       PublishReport& report) {
-  std::set<std::string> paths(superseded.abandoned.begin(), superseded.abandoned.end());
-  for (const ManifestFile& file : superseded.findings.abandoned) paths.insert(file.path);
-  for (const ManifestFile& file : pruned) paths.erase(file.path);
+// Returns the files that were in a manifest before, are in none now, and stay.
+Result<std::vector<ManifestFile>> ReportAbandoned(const JobSpec& spec, const Superseded& superseded,
+                                                  const Pruning& pruning,
+                                                  const OutputDirectory& target,
+                                                  PublishReport& report) {
+  std::map<std::string, const ManifestFile*> paths;
+  for (const ManifestFile& file : superseded.findings.abandoned) paths.emplace(file.path, &file);
+  for (const PrunedFile& file : pruning.files) paths.erase(file.path);
   for (const ManifestFile& file : spec.files) paths.erase(file.path);
   for (const ManifestFile& file : superseded.findings.joined) paths.erase(file.path);
-  std::vector<std::string> left;
-  for (const std::string& path : paths) {
+  std::vector<ManifestFile> left;
+  std::vector<std::string> names;
+  for (const auto& [path, file] : paths) {
     const auto entry = LookAt(target, path);
     if (!entry.ok() && !IsInTheWay(entry.status())) return entry.status();
-    if (entry.ok() && *entry) left.push_back(path);
+    if (!entry.ok() || !*entry) continue;
+    left.push_back(*file);
+    names.push_back(path);
   }
-  if (!left.empty()) {
+  if (!pruning.kept.empty()) {
+    report.warnings.push_back(
+        {WarningCode::kFilesAbandoned,
+         fmt::format("{}: `prune` leaves {} files of an earlier conversion alone, which are not "
+                     "what it wrote there, or encrypted with another key: {}; remove them "
+                     "yourself, if they are not wanted",
+                     Escape(target.path()), pruning.kept.size(), FirstOf(pruning.kept))});
+  } else if (!left.empty()) {
     report.warnings.push_back(
         {WarningCode::kFilesAbandoned,
          fmt::format(
              "{}: {} files of an earlier conversion remain, no longer in any manifest: {}; remove "
              "them, or a loader may take them for files of this one (`prune` does it while "
              "converting)",
-             Escape(target.path()), left.size(), FirstOf(left))});
+             Escape(target.path()), left.size(), FirstOf(names))});
   }
-  return {};
+  return left;
 }
 
 }  // namespace
@@ -194,9 +183,11 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                        PublishReport& report) {
   RESHARD_ASSIGN_OR_RETURN(Manifest manifest,
                            NewManifest(spec, superseded.findings, folder, target, report));
-  RESHARD_ASSIGN_OR_RETURN(const std::vector<ManifestFile> pruned,
-                           ToPrune(spec, superseded.findings, target));
-  RESHARD_RETURN_IF_ERROR(ReportAbandoned(spec, superseded, pruned, target, report));
+  RESHARD_ASSIGN_OR_RETURN(Pruning pruning, FindPruned(spec, superseded.findings, target,
+                                                       PruneCheck::kDigests, superseded.pruning));
+  RESHARD_RETURN_IF_ERROR(CheckReaders(spec, superseded.findings, pruning));
+  RESHARD_ASSIGN_OR_RETURN(std::vector<ManifestFile> left,
+                           ReportAbandoned(spec, superseded, pruning, target, report));
   for (const std::string& fingerprint : superseded.abandoned_jobs) {
     RESHARD_RETURN_IF_ERROR(JobFolder::Discard(parent, fingerprint));
   }
@@ -204,7 +195,8 @@ Status MakePublishable(const JobSpec& spec, const Superseded& superseded,
                         .manifest = std::move(manifest),
                         .manifest_name = spec.manifest_name,
                         .origin = spec.origin,
-                        .pruned = pruned},
+                        .pruned = std::move(pruning.files),
+                        .left = std::move(left)},
                        parent, target);
 }
 

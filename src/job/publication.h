@@ -15,6 +15,7 @@
 #include "reshard/status.h"
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"
+#include "src/job/pruning.h"
 #include "src/job/target_check.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
@@ -58,7 +59,7 @@ struct PublishReport {
 // What the new set replaces.
 struct Superseded {
   TargetFindings findings;
-  std::vector<std::string> abandoned;       // files of publications that are dropped
+  Pruning pruning;                          // as far as it is known
   std::vector<std::string> abandoned_jobs;  // their fingerprints
 };
 

@@ -188,6 +188,11 @@ Result<TargetFindings> CheckTarget(const OutputDirectory& target, const JobSpec&
   TargetFindings findings;
   RESHARD_RETURN_IF_ERROR(CheckNames(target, spec, replace));
   RESHARD_RETURN_IF_ERROR(CheckManifests(target, spec, replace, findings));
+  const auto origin = target.ReadFile(std::string(kOriginName), kMaxOriginBytes);
+  if (origin.ok()) {
+    std::vector<ManifestFile> left = LastRunOf(*origin).left;
+    findings.abandoned.insert(findings.abandoned.end(), left.begin(), left.end());
+  }
   if (spec.prune && !findings.has_manifest) {
     return NotFoundError(
         fmt::format("{}: `prune` removes what only the replaced manifest lists, and there is none "

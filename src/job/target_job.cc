@@ -12,6 +12,7 @@
 #include "src/base/status_macros.h"
 #include "src/job/file_digests.h"
 #include "src/job/leftovers.h"
+#include "src/job/pruning.h"
 #include "src/job/target_place.h"
 
 namespace reshard {
@@ -73,11 +74,16 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   job.already_staged_ = recovered.already_staged;
   job.publishing_ = std::move(recovered.publishing);
   if (job.already_staged_) return job;
-  job.superseded_.abandoned = std::move(recovered.abandoned);
   job.superseded_.abandoned_jobs = std::move(recovered.abandoned_jobs);
   RESHARD_ASSIGN_OR_RETURN(
       job.superseded_.findings,
       CheckTarget(job.target_, job.spec_, job.spec_.force || recovered.same_files));
+  std::vector<ManifestFile>& abandoned = job.superseded_.findings.abandoned;
+  abandoned.insert(abandoned.end(), recovered.abandoned.begin(), recovered.abandoned.end());
+  RESHARD_ASSIGN_OR_RETURN(job.superseded_.pruning, FindPruned(job.spec_, job.superseded_.findings,
+                                                               job.target_, PruneCheck::kDigests));
+  RESHARD_RETURN_IF_ERROR(
+      CheckReaders(job.spec_, job.superseded_.findings, job.superseded_.pruning));
   const bool resumed = job.folder_.has_value();
   if (resumed) {
     RESHARD_ASSIGN_OR_RETURN(job.finished_, job.KeepFinished());
@@ -146,7 +152,10 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   } else if (parent.status().code() != StatusCode::kNotFound) {
     return parent.status();
   }
-  RESHARD_RETURN_IF_ERROR(CheckTarget(*target, spec, replace).status());
+  RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings, CheckTarget(*target, spec, replace));
+  RESHARD_ASSIGN_OR_RETURN(const Pruning pruning,
+                           FindPruned(spec, findings, *target, PruneCheck::kSizes));
+  RESHARD_RETURN_IF_ERROR(CheckReaders(spec, findings, pruning));
   return CheckSpace(*target, BytesToWrite(spec, finished));
 }
 

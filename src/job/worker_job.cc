@@ -10,6 +10,7 @@
 #include "src/job/file_digests.h"
 #include "src/job/job_spec.h"
 #include "src/job/leftovers.h"
+#include "src/job/pruning.h"
 #include "src/job/target_check.h"
 #include "src/job/target_place.h"
 #include "src/write/target_record.h"
@@ -91,7 +92,11 @@ Status WorkerJob::Start() {
     for (const ManifestFile& file : spec_.files) bytes = SaturatingAdd(bytes, file.stored_size());
   }
   if (!begun || !unfinished_.empty()) {
-    RESHARD_RETURN_IF_ERROR(CheckTarget(target_, spec_, spec_.force || same_files).status());
+    RESHARD_ASSIGN_OR_RETURN(const TargetFindings findings,
+                             CheckTarget(target_, spec_, spec_.force || same_files));
+    RESHARD_ASSIGN_OR_RETURN(const Pruning pruning,
+                             FindPruned(spec_, findings, target_, PruneCheck::kSizes));
+    RESHARD_RETURN_IF_ERROR(CheckReaders(spec_, findings, pruning));
     RESHARD_RETURN_IF_ERROR(CheckSpace(target_, bytes).status());
   }
   if (!begun) {
@@ -323,7 +328,8 @@ Result<Superseded> WorkerJob::FindSuperseded() const {
                            JudgeLeftovers(target_, lock_.folder(), forced));
   for (const Leftover& leftover : leftovers) {
     if (leftover.fate != Fate::kAbandon) continue;
-    for (const ManifestFile& file : leftover.files) superseded.abandoned.push_back(file.path);
+    std::vector<ManifestFile>& abandoned = superseded.findings.abandoned;
+    abandoned.insert(abandoned.end(), leftover.files.begin(), leftover.files.end());
     superseded.abandoned_jobs.push_back(leftover.fingerprint);
   }
   return superseded;

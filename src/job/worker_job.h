@@ -13,6 +13,7 @@
 #define RESHARD_SRC_JOB_WORKER_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,6 +54,10 @@ class WorkerJob final : public PartSink {
   bool already_published() const { return already_published_; }
 
   const JobSpec& spec() const { return spec_; }
+  // Sets what a spec that was read from its text does not have.
+  void set_check_readers(std::function<Status(const NamesToCome& names)> check) {
+    spec_.check_readers = std::move(check);
+  }
   StorageKind storage() const { return StorageOf(target_.fd()); }
   // Of a job that was opened: the workers that were at work then, and in which processes as far as
   // that is known.

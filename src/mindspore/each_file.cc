@@ -13,6 +13,7 @@
 #include "src/base/status_macros.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -60,6 +61,7 @@ Status AddFiles(const std::string& folder, const std::string& relative, std::str
     if (!entry.is_regular || entry.name.starts_with('.') || !entry.name.ends_with(extension)) {
       continue;
     }
+    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(folder, entry.name)));
     RESHARD_ASSIGN_OR_RETURN(const bool taken, pattern.Takes(entry.name));
     if (!taken) continue;
     files.push_back(

@@ -13,17 +13,12 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
 
 namespace reshard {
 namespace {
-
-std::optional<int64_t> RankOf(std::string_view folder) {
-  constexpr std::string_view kPrefix = "rank_";
-  if (!folder.starts_with(kPrefix)) return std::nullopt;
-  return ParseNumber<int64_t>(folder.substr(kPrefix.size()));
-}
 
 // Says what could be meant by a folder without rank folders.
 std::string Hint(const std::string& folder, const std::vector<DirectoryEntry>& entries) {
@@ -45,7 +40,7 @@ Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(folder));
   std::map<int64_t, std::string> names;
   for (const DirectoryEntry& entry : entries) {
-    const auto rank = entry.is_directory ? RankOf(entry.name) : std::nullopt;
+    const auto rank = entry.is_directory ? RankOfFolder(entry.name) : std::nullopt;
     if (!rank) continue;
     const auto [place, added] = names.emplace(*rank, entry.name);
     if (!added) {
@@ -281,12 +276,40 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
 
 }  // namespace
 
+std::optional<int64_t> RankOfFolder(std::string_view name) {
+  constexpr std::string_view kPrefix = "rank_";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  return ParseNumber<int64_t>(name.substr(kPrefix.size()));
+}
+
+std::map<std::string, std::string> TakenInRankFolder(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const RankListing listing = CheckpointsAmong(names, 0, "");
+  std::map<std::string, std::string> taken;
+  const std::vector<const Candidate*> eligible = Eligible(listing, "");
+  for (const Candidate* candidate : eligible) {
+    taken.emplace(candidate->name, eligible.size() == 1
+                                       ? "readers take it, which is of the latest step"
+                                       : "readers cannot choose between it and another file");
+  }
+  if (!CheckOneFormat(listing).ok()) {
+    for (const Candidate& candidate : listing.candidates) {
+      taken.emplace(candidate.name, "readers expect files of one format in a folder");
+    }
+  }
+  if (!listing.last_by_name.empty()) {
+    taken.emplace(listing.last_by_name, "MindSpore takes it, the last one by name");
+  }
+  return taken;
+}
+
 Result<RankFolder> FindRankFiles(const std::string& source, const RankFolderOptions& options) {
   if (IsRankPattern(source)) {
     RESHARD_ASSIGN_OR_RETURN(const PatternListing listing, ListPattern(source));
     return Choose(source, listing.base, listing.ranks, options.suffix);
   }
   RESHARD_ASSIGN_OR_RETURN(const std::vector<RankListing> ranks, ListRanks(source));
+  RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(source));
   return Choose(source, source, ranks, options.suffix);
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/status.h"
@@ -35,6 +36,13 @@ struct RankFolder {
   std::vector<RankFile> files;  // ascending by rank, at least one; ranks may be missing
   std::vector<Warning> warnings;
 };
+
+// Returns N of a folder rank_N.
+std::optional<int64_t> RankOfFolder(std::string_view name);
+
+// Returns which of the files of these names readers of a rank folder take, and why, in words: what
+// FindRankFiles takes, all that leave its choice open, and what MindSpore takes.
+std::map<std::string, std::string> TakenInRankFolder(std::vector<std::string> names);
 
 // Chooses one file of each folder rank_N of `source`, or of each file or folder that the pattern
 // `source` names: of the files PREFIX-EPOCH_STEP.ckpt that of the greatest (epoch, step); where

@@ -13,6 +13,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/paths.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -120,6 +121,7 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   RankListing listing{rank, relative, relative.substr(0, begin), {}, {}};
   if (kind == PathKind::kMissing) return listing;
+  RESHARD_RETURN_IF_ERROR(KeepFromOutputs(path));
   // What is no file at all, opening it says.
   listing.candidates.push_back({relative.substr(begin), StepOf(Stem(relative))});
   return listing;
@@ -162,20 +164,31 @@ std::string PathIn(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
+RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank,
+                             const std::string& folder) {
+  RankListing listing{rank, folder, folder, {}, {}};
+  for (const std::string& name : names) {
+    const std::string_view extension = CheckpointExtension(name);
+    if (name.starts_with('.') || extension.empty()) continue;
+    if (extension == kMindSporeExtension) listing.last_by_name = name;  // they are sorted
+    const std::string_view stem = Stem(name);
+    if (stem.ends_with("_breakpoint")) continue;
+    listing.candidates.push_back({name, StepOf(stem)});
+  }
+  return listing;
+}
+
 Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
                                    const std::string& folder) {
-  RankListing listing{rank, folder, folder, {}, {}};
   const std::string path = PathIn(base, folder);
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
+  std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries) {
-    const std::string_view file = entry.name;
-    if (!entry.is_regular || file.starts_with('.')) continue;
-    const std::string_view extension = CheckpointExtension(file);
-    if (extension.empty()) continue;
-    if (extension == kMindSporeExtension) listing.last_by_name = entry.name;  // they are sorted
-    const std::string_view stem = Stem(file);
-    if (stem.ends_with("_breakpoint")) continue;
-    listing.candidates.push_back({entry.name, StepOf(stem)});
+    if (entry.is_regular) names.push_back(entry.name);
+  }
+  RankListing listing = CheckpointsAmong(names, rank, folder);
+  for (const Candidate& candidate : listing.candidates) {
+    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(path, candidate.name)));
   }
   return listing;
 }

@@ -13,7 +13,7 @@
 
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
 #include "src/base/out_of_memory.h"
@@ -466,8 +466,8 @@ Result<StrategySpec> ParseStrategySpec(const std::string& path, std::string_view
 
 Result<MakeStrategyReport> v0_1::MakeStrategy(const MakeStrategyOptions& options) {
   return CatchOutOfMemory([&]() -> Result<MakeStrategyReport> {
-    RESHARD_RETURN_IF_ERROR(
-        CheckOutput(options.output, {.files = {options.spec, options.checkpoint}}));
+    FileUse use;
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(options.output));
     RESHARD_ASSIGN_OR_RETURN(const StrategySpec spec,
                              options.spec_text.empty()
                                  ? ReadSpec(options.spec)

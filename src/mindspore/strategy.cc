@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/checked_strategy.h"
@@ -72,7 +72,8 @@ Result<Strategy> v0_1::ReadStrategy(const std::string& path) {
 Result<StrategyMergeReport> v0_1::MergeStrategies(const std::string& folder,
                                                   const std::string& output, bool force) {
   return CatchOutOfMemory([&]() -> Result<StrategyMergeReport> {
-    RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {folder}}));
+    FileUse use;
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
     RESHARD_ASSIGN_OR_RETURN(const MergedStrategy merged, MergeStrategyFolder(folder));
     RESHARD_RETURN_IF_ERROR(WriteFile(output, merged.bytes, force));
     return StrategyMergeReport{merged.stages, merged.bytes.size(), merged.notes};

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "reshard/strategy.h"
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -461,7 +461,8 @@ Result<StrategyConversionReport> v0_1::ConvertStrategyFile(
     const StrategyConversionOptions& options) {
   return CatchOutOfMemory([&]() -> Result<StrategyConversionReport> {
     const auto& [input, output, renames, force] = options;
-    RESHARD_RETURN_IF_ERROR(CheckOutput(output, {.files = {input}}));
+    FileUse use;
+    RESHARD_RETURN_IF_ERROR(use.AddOutput(output));
     if (!renames.empty()) return WriteRenamed(options);
     StrategyConversionReport report;
     RESHARD_ASSIGN_OR_RETURN(const std::string bytes, ReadStrategyBytes(input, report.notes));

@@ -17,6 +17,7 @@
 #include "src/os/file_pages.h"
 #include "src/os/paths.h"
 #include "src/os/system_call.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -61,10 +62,12 @@ Result<InputFile> OpenInputFile(const std::string& path) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at", path);
   if (!S_ISREG(status.st_mode)) return NotRegular(path, KindName(status.st_mode));
+  const FileIdentity identity = IdentityFromStat(status);
+  if (Status free = NoteInput(path, identity); !free.ok()) return free;
   // Advice; that it fails harms nothing. Reads hop from header to header, each asks for all that it
   // wants.
   static_cast<void>(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
-  return InputFile{std::move(descriptor), IdentityFromStat(status)};
+  return InputFile{std::move(descriptor), identity};
 }
 
 Result<FileIdentity> IdentityOfOpen(int descriptor, const std::string& path) {

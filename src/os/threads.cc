@@ -11,15 +11,22 @@
 #include <vector>
 
 #include "src/base/out_of_memory.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
 
-using Body = std::function<void()>;
+// What a thread does, and the list of files of the one that started it.
+struct Body {
+  std::function<void()> work;
+  std::shared_ptr<UsedFiles> files;
+};
 
 extern "C" void* RunThreadBody(void* argument) {
   const std::unique_ptr<Body> body(static_cast<Body*>(argument));
-  (*body)();
+  ExchangeUsedFiles(std::move(body->files));
+  body->work();
+  ExchangeUsedFiles(nullptr);
   return nullptr;
 }
 
@@ -99,7 +106,7 @@ Result<Thread> Thread::Start(std::function<void()> body) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
-    auto argument = std::make_unique<Body>(std::move(body));
+    std::unique_ptr<Body> argument(new Body{std::move(body), CurrentUsedFiles()});
     pthread_t handle{};
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
     if (error == 0) error = pthread_create(&handle, &attributes, RunThreadBody, argument.get());

@@ -10,6 +10,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/output_directory.h"
+#include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
@@ -41,9 +42,6 @@ Status CheckFree(const OutputDirectory& folder, const std::string& name, const s
   return AlreadyExistsError(fmt::format(
       "{}: exists; choose another name or pass `force` to replace a file", Escape(path)));
 }
-
-// Where a file is until it is whole: beside its place.
-std::string StagedName(const std::string& name) { return name + ".reshard"; }
 
 // Puts `bytes` in place of what CheckFree has passed.
 Status WriteStaged(const OutputDirectory& folder, const std::string& name, const std::string& path,
@@ -87,6 +85,8 @@ Result<FileLock> ClaimStaged(const OutputDirectory& folder, const std::string& n
 
 }  // namespace
 
+std::string StagedName(const std::string& path) { return path + ".reshard"; }
+
 Status CheckWritable(const std::string& path, bool replace) {
   RESHARD_ASSIGN_OR_RETURN(const FilePlace place, FilePlaceOf(path));
   RESHARD_ASSIGN_OR_RETURN(const OutputDirectory folder, OutputDirectory::Open(place.folder));
@@ -94,6 +94,7 @@ Status CheckWritable(const std::string& path, bool replace) {
 }
 
 Status WriteFile(const std::string& path, std::string_view bytes, bool replace) {
+  RESHARD_RETURN_IF_ERROR(CheckOutputs());
   RESHARD_ASSIGN_OR_RETURN(const FilePlace place, FilePlaceOf(path));
   std::vector<std::string> made;
   const auto write = [&]() -> Status {
@@ -115,6 +116,7 @@ SingleOutput::SingleOutput(OutputDirectory folder, std::vector<std::string> made
       lock_(std::move(lock)) {}
 
 Result<SingleOutput> SingleOutput::Claim(const std::string& path, bool replace) {
+  RESHARD_RETURN_IF_ERROR(CheckOutputs());
   RESHARD_ASSIGN_OR_RETURN(FilePlace place, FilePlaceOf(path));
   std::vector<std::string> made;
   const auto claim = [&]() -> Result<SingleOutput> {

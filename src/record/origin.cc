@@ -196,6 +196,82 @@ class CastsReader {
   std::vector<CastRule> casts_;
 };
 
+std::string_view LastLine(std::string_view bytes) {
+  while (bytes.ends_with('\n')) bytes.remove_suffix(1);
+  return bytes.substr(bytes.rfind('\n') + 1);
+}
+
+std::string LeftFileAsJson(const ManifestFile& file) {
+  return fmt::format(
+      R"({{"path":{},"size":{},"digest":{}{}}})", Text(file.path), file.size,
+      TextOrNull(file.digest),
+      file.encryption ? fmt::format(R"(,"encryption":"{}")", EncryptionModeName(*file.encryption))
+                      : "");
+}
+
+// Takes "names" in "options", and "left", of a line; of other members nothing.
+class LastRunReader {
+ public:
+  LastRun Take() {
+    std::erase_if(run_.left, [](const auto& file) { return !CheckTargetPath(file.path).ok(); });
+    return std::move(run_);
+  }
+
+  // NOLINTBEGIN(readability-identifier-naming): the names that nlohmann's parser calls
+  bool null() { return true; }
+  bool boolean(bool /*value*/) { return true; }
+  bool number_integer(int64_t /*value*/) { return true; }
+  bool number_unsigned(uint64_t value) {
+    if (InLeft() && key_ == "size") run_.left.back().size = value;
+    return true;
+  }
+  bool number_float(double /*value*/, const std::string& /*text*/) { return true; }
+  bool string(const std::string& text) {
+    if (depth_ == 2 && member_ == "options" && key_ == "format") run_.format = text;
+    if (depth_ == 2 && member_ == "options" && key_ == "names") {
+      run_.names = BytesOfText(text).value_or("");
+    }
+    if (!InLeft()) return true;
+    ManifestFile& file = run_.left.back();
+    if (key_ == "path") file.path = BytesOfText(text).value_or("");
+    if (key_ == "digest") file.digest = text;
+    if (key_ == "encryption") file.encryption = ParseEncryptionMode(text);
+    return true;
+  }
+  bool binary(const std::vector<uint8_t>& /*value*/) { return true; }
+  bool key(const std::string& name) {
+    (depth_ == 1 ? member_ : key_) = name;
+    return true;
+  }
+  bool start_object(size_t /*members*/) {
+    ++depth_;
+    if (InLeft()) run_.left.emplace_back();
+    return true;
+  }
+  bool end_object() { return --depth_ >= 0; }
+  bool start_array(size_t /*elements*/) {
+    ++depth_;
+    return true;
+  }
+  bool end_array() { return --depth_ >= 0; }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) {
+    run_ = {};
+    return false;
+  }
+  // NOLINTEND(readability-identifier-naming)
+
+ private:
+  static constexpr int kFile = 3;  // the depth of a file: in the line and "left"
+
+  bool InLeft() const { return depth_ == kFile && member_ == "left"; }
+
+  int depth_ = 0;
+  std::string member_;  // of the line
+  std::string key_;     // of an object in it
+  LastRun run_;
+};
+
 // XXH3-128 of a line for each source, or nothing where one has no digest.
 std::string SourcesDigest(const Manifest& manifest) {
   Xxh3 lines;
@@ -222,10 +298,12 @@ std::string EncodeOrigin(const SourceSpec& source, const TargetSpec& target,
       OptionsAsJson(source, target, selection));
 }
 
-std::string OriginLine(std::string_view origin, const Manifest& manifest) {
+std::string OriginLine(std::string_view origin, const Manifest& manifest,
+                       const std::vector<ManifestFile>& left) {
   const std::string digest = SourcesDigest(manifest);
-  return fmt::format("{},\"source_digest\":{}}}\n", origin.substr(0, origin.rfind('}')),
-                     digest.empty() ? "null" : '"' + digest + '"');
+  return fmt::format("{},\"source_digest\":{}{}}}\n", origin.substr(0, origin.rfind('}')),
+                     digest.empty() ? "null" : '"' + digest + '"',
+                     left.empty() ? "" : ",\"left\":" + Array(left, LeftFileAsJson));
 }
 
 std::optional<std::string> WithOriginLine(std::string before, std::string_view line) {
@@ -237,12 +315,15 @@ std::optional<std::string> WithOriginLine(std::string before, std::string_view l
 }
 
 std::vector<CastRule> CastsOfLastRun(std::string_view bytes) {
-  while (bytes.ends_with('\n')) bytes.remove_suffix(1);
-  const size_t before = bytes.rfind('\n');
-  if (before != std::string_view::npos) bytes.remove_prefix(before + 1);
   CastsReader reader;
-  const bool whole = nlohmann::json::sax_parse(bytes, &reader);
+  const bool whole = nlohmann::json::sax_parse(LastLine(bytes), &reader);
   return whole ? reader.Take() : std::vector<CastRule>();
+}
+
+LastRun LastRunOf(std::string_view bytes) {
+  LastRunReader reader;
+  if (!nlohmann::json::sax_parse(LastLine(bytes), &reader)) return {};
+  return reader.Take();
 }
 
 }  // namespace reshard

@@ -31,8 +31,10 @@ struct OriginFacts {
 std::string EncodeOrigin(const SourceSpec& source, const TargetSpec& target,
                          const Selection& selection, const OriginFacts& facts);
 
-// Returns the line, with its end, of a run that EncodeOrigin told of and that `manifest` came of.
-std::string OriginLine(std::string_view origin, const Manifest& manifest);
+// Returns the line, with its end, of a run that EncodeOrigin told of and that `manifest` came of;
+// `left` are files of sets before that it does not list and that are still there.
+std::string OriginLine(std::string_view origin, const Manifest& manifest,
+                       const std::vector<ManifestFile>& left = {});
 
 // Returns the file that holds `before`, the old one or nothing, and then `line`; nothing where that
 // is its last line already.
@@ -41,6 +43,15 @@ std::optional<std::string> WithOriginLine(std::string before, std::string_view l
 // Returns the casts of the last run that `bytes`, those of the file, tell of; none where they tell
 // nothing that can be read.
 std::vector<CastRule> CastsOfLastRun(std::string_view bytes);
+
+struct LastRun {
+  std::string format;              // as `--format` has it; empty: that of the source
+  std::string names;               // the pattern that files are named by; empty: the usual one
+  std::vector<ManifestFile> left;  // path, size, digest, encryption
+};
+
+// Returns what the last line of `bytes`, those of the file, tells, as far as it can be read.
+LastRun LastRunOf(std::string_view bytes);
 
 // More than any such file has.
 inline constexpr uint64_t kMaxOriginBytes = uint64_t{64} << 20;

@@ -27,6 +27,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Key;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 const std::vector<NamedLayout> kRowsOf4 = {{"w", MakeLayout({4}, {{0, -1}})}};
@@ -135,6 +136,65 @@ TEST(PruneTest, WorkersPruneWhenTheLastOnePublishes) {
     EXPECT_EQ(report.pruned, worker == 0 ? 0U : 2U);
   }
   EXPECT_FALSE(fs::exists(set.Target("rank_3")));
+}
+
+// The manifest has digests: what is of the same size need not be what was written.
+TEST(PruneTest, LeavesAFileOfTheSameSizeThatIsAnother) {
+  EarlierSet set;
+  const fs::path path = set.Target("rank_3/checkpoint_3.ckpt");
+  const std::string mine(fs::file_size(path), 'm');
+  fs::remove(path);
+  set.folder().Write("target/rank_3/checkpoint_3.ckpt", mine);
+  for (const uint64_t pruned : {1U, 0U}) {  // what stays is told again
+    const ConvertReport report = RunConvert(set.options());
+    EXPECT_EQ(report.pruned, pruned);
+    EXPECT_THAT(report.warnings, ElementsAre(Says(WarningCode::kFilesAbandoned)));
+    EXPECT_THAT(report.warnings.front().message, Naming("rank_3/checkpoint_3.ckpt", "`prune`"));
+    EXPECT_EQ(ReadFile(path), mine);
+    EXPECT_FALSE(fs::exists(set.Target("rank_2/checkpoint_2.ckpt")));
+  }
+}
+
+TEST(PruneTest, WithoutDigestsSizesHaveToDo) {
+  EarlierSet set;
+  set.options().checks.checksum = false;
+  set.options().prune = false;
+  set.options().target.strategy = set.folder().Write("four.ckpt", ProtobufStrategy(0, kRowsOf4));
+  RunConvert(set.options());
+  set.options().target.strategy = set.folder().Write("two.ckpt", ProtobufStrategy(0, kRowsOf2));
+  set.options().prune = true;
+  EXPECT_EQ(RunConvert(set.options()).pruned, 2U);
+}
+
+// No manifest lists them any more; origin.jsonl does until they are gone.
+TEST(PruneTest, WhatStaysIsRemembered) {
+  EarlierSet set;
+  set.options().prune = false;
+  for (int i = 0; i < 3; ++i) {
+    const ConvertReport report = RunConvert(set.options());
+    EXPECT_THAT(report.warnings, ElementsAre(Says(WarningCode::kFilesAbandoned)));
+    EXPECT_THAT(report.warnings.front().message,
+                Naming("rank_2/checkpoint_2.ckpt", "rank_3/checkpoint_3.ckpt", "`prune`"));
+  }
+  EXPECT_EQ(OriginOf(set).back().at("left").size(), 2U);
+  fs::remove(set.Target("rank_2/checkpoint_2.ckpt"));
+  EXPECT_THAT(RunConvert(set.options()).warnings.front().message,
+              Not(HasSubstr("checkpoint_2.ckpt")));
+  set.options().prune = true;
+  const ConvertReport report = RunConvert(set.options());
+  EXPECT_EQ(report.pruned, 1U);
+  EXPECT_THAT(report.warnings, IsEmpty());
+  EXPECT_FALSE(fs::exists(set.Target("rank_3")));
+  EXPECT_FALSE(OriginOf(set).back().contains("left"));
+}
+
+TEST(PruneTest, WhatASetTakesOverIsLeftNoMore) {
+  EarlierSet set;
+  set.options().prune = false;
+  RunConvert(set.options());
+  set.options().target.strategy = set.folder().Write("four.ckpt", ProtobufStrategy(0, kRowsOf4));
+  EXPECT_THAT(RunConvert(set.options()).warnings, IsEmpty());
+  EXPECT_FALSE(OriginOf(set).back().contains("left"));
 }
 
 TEST(PruneTest, IsRefusedWithoutAManifest) {

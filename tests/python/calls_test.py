@@ -622,3 +622,33 @@ def test_a_conversion_draws_itself(samples, strategies, tmp_path):
     with pytest.raises(FileExistsError):
         reshard.convert(samples / "ckpt_8", tmp_path / "other", **strategies, report=page)
     assert not (tmp_path / "other").exists()
+
+
+def test_what_is_read_or_made_is_no_report(samples, strategies, tmp_path):
+    source = samples / "ckpt_8"
+    whole = tmp_path / "whole"
+    reshard.convert(source, whole, src_strategy=source / "strategy", format="huggingface", shard_size=100_000)
+    names = tmp_path / "names.json"
+    names.write_text('{"lm_head.weight": "head.weight"}')
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    (tmp_path / "hard").hardlink_to(min(whole.glob("model-*")))
+    before = {path: path.read_bytes() for path in [*whole.iterdir(), names, key]}
+    refused = pytest.raises(ValueError, match="choose another file")
+    for page in [min(whole.glob("model-*")), whole / "model.safetensors.index.json", names, tmp_path / "hard"]:
+        with refused:
+            reshard.convert(
+                whole, tmp_path / "out", format="huggingface", rename=names, report=page, force=True
+            )
+        with refused:
+            reshard.report(whole, page, format="huggingface", rename=names, force=True)
+    with refused:
+        reshard.convert(source, tmp_path / "out", **strategies, key_file=key, report=key, force=True)
+    with refused:
+        reshard.convert(
+            whole, tmp_path / "out", format="huggingface", report=tmp_path / "out" / "model.safetensors"
+        )
+    with refused:
+        reshard.merge([whole], min(whole.glob("model-*")), segments=True, force=True)
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (tmp_path / "out").exists()

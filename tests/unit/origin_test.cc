@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "reshard/tensor.h"
 #include "reshard/version.h"
@@ -96,6 +97,35 @@ TEST(OriginTest, CastsComeBackFromTheLastLine) {
         R"({"options":{"casts":[["w","Float3"]]}})", R"({"options":{"casts":[[["w",null]]]}})",
         R"({"options":{"casts":"w"}})", R"({"options":{"casts":[["w",null]}})"}) {
     EXPECT_THAT(CastsOfLastRun(damaged), IsEmpty()) << damaged;
+  }
+}
+
+// What the last run left of sets before it, and by which names readers find its files.
+TEST(OriginTest, ComesBack) {
+  TargetSpec target;
+  target.format = TargetFormat::kCkpt;
+  target.names = "m{rank}\xff.{ext}";
+  const std::string origin = EncodeOrigin({}, target, {}, {});
+  const std::vector<ManifestFile> left = {
+      {.path = "rank_2/\"a\"\xff.ckpt", .size = 36, .digest = std::string(32, 'a')},
+      {.path = "rank_3/b.ckpt", .size = 7, .encryption = EncryptionMode::kAesGcm}};
+  const std::string first = OriginLine(origin, {}, left);
+  const LastRun run = LastRunOf(first);
+  EXPECT_EQ(run.format, "ckpt");
+  EXPECT_EQ(run.names, target.names);
+  EXPECT_EQ(run.left, left);
+  EXPECT_THAT(LastRunOf(first + OriginLine(origin, {})).left, IsEmpty());
+}
+
+// It is for people, too: what they change is taken as far as it can be read.
+TEST(OriginTest, WhatIsNoOriginTellsNothing) {
+  for (const char* bytes :
+       {"", "\n", "[", "[]", "3", "{\"left\":3}", "{\"left\":[3,\"a\"]}",
+        "{\"left\":{\"path\":\"a\"}}",
+        R"({"left":[{"path":"../a"},{"path":"/a"},{"path":"manifest.json"},{"size":1}]})",
+        R"({"left":[{"path":"a"}])"}) {
+    EXPECT_THAT(LastRunOf(bytes).left, IsEmpty()) << bytes;
+    EXPECT_THAT(LastRunOf(bytes).names, IsEmpty()) << bytes;
   }
 }
 

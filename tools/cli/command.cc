@@ -70,23 +70,22 @@ Command::Command(CLI::App& parent, const std::string& name, const std::string& d
 int Command::Start() {
   if (json_lines_) AlsoPrintJsonLines(full_name_);
   if (json_) AlsoPrintErrorDocument(full_name_);
-  UsedPaths used = Paths();
-  for (const char* name : {"--key-file", "--encrypt-key-file"}) {
-    const CLI::Option* const option = FindOption(app_, name);
-    if (option == nullptr || option->count() == 0) continue;
-    // It is not among the library's options, which cannot know that an output would replace it.
-    const std::string& file = option->results().back();
-    const Status stays = CheckOutput(file, {.targets = used.targets, .outputs = used.outputs});
-    if (!stays.ok()) return Fail(stays.WithMessage(fmt::format("{} {}", name, stays.message())));
-    used.files.push_back(file);
-  }
+  file_use_.emplace();
   if (FindOption(app_, "--log-file")->count() > 0) {
-    const Status unused = CheckOutput(log_file_, used);
-    if (!unused.ok()) return Fail(unused.WithMessage("--log-file " + unused.message()));
-    const Status opened = AlsoLogTo(log_file_);
+    const Status added = file_use_->AddOutput(log_file_, "--log-file");
+    if (!added.ok()) return Fail(added);
+    const Status opened = AlsoLogTo(log_file_, OpensFilesOneByOne(),
+                                    [this] { return file_use_->Check(); });
     if (!opened.ok()) return Fail(opened);
   }
-  return Run();
+  int exit_code = Run();
+  // A command that goes on after an error, as inspect does, may have told another one.
+  const int refused = ExitCode(StatusCode::kInvalidArgument);
+  if (const Status free = file_use_->Check(); !free.ok() && exit_code != refused) {
+    exit_code = Fail(free);
+  }
+  FinishLog();
+  return exit_code;
 }
 
 void Command::AddJsonLinesOption() {

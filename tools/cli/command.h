@@ -5,11 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reshard/status.h"
-#include "reshard/used_paths.h"
+#include "reshard/file_use.h"
 #include "tools/cli/messages.h"
 
 namespace reshard {
@@ -24,15 +25,15 @@ class Command {
 
   bool chosen() const { return app_.parsed(); }
 
-  // Refuses to write over a key's file, opens the log where one is asked for and destroys nothing,
-  // then does the command's work. Returns the exit code.
+  // Does the command's work. The log, where one is asked for, is opened when the files that the
+  // command reads and writes are known, and it is none of them. Returns the exit code.
   int Start();
 
   // Prints data, words, warnings and errors. Returns the exit code. Called by Start.
   virtual int Run() = 0;
 
-  // Returns what Run will read and write, as the command line names it.
-  virtual UsedPaths Paths() const = 0;
+  // Whether there are files that it has not opened when it tells progress.
+  virtual bool OpensFilesOneByOne() const { return false; }
 
  protected:
   // `examples` are lines without indentation, as a user would type them.
@@ -43,6 +44,8 @@ class Command {
   void AddJsonLinesOption();
 
   CLI::App& app() { return app_; }
+  // The files that the command reads; what it writes itself, it adds. Only while it runs.
+  FileUse& file_use() { return *file_use_; }
   // Whether data is to be JSON: the one document, or the summary among JSON lines.
   bool json() const { return json_ || json_lines_; }
   bool json_lines() const { return json_lines_; }
@@ -57,6 +60,7 @@ class Command {
   CLI::App& app_;
   std::string full_name_;  // "strategy show"
   std::string log_file_;
+  std::optional<FileUse> file_use_;
   bool json_ = false;
   bool json_lines_ = false;
   bool quiet_ = false;

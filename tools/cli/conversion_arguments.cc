@@ -277,21 +277,7 @@ Result<ConvertOptions> ConversionArguments::Options() const {
   ConvertOptions options = WithoutChoice();
   if (Status status = choice_.Fill(options.selection); !status.ok()) return status;
   if (Status status = name_map_.Fill(options.source); !status.ok()) return status;
-  if (!name_map_.file().empty()) {
-    const Status stays = CheckOutput(name_map_.file(), {.targets = {options.target.folder}});
-    if (!stays.ok()) return stays.WithMessage("--name-map " + stays.message());
-  }
-  // It is not among the options, so that the library cannot know that an output would replace it.
-  const Status stays = CheckOutput(choice_.rename_file(), {.targets = {options.target.folder}});
-  if (!stays.ok()) return stays.WithMessage("--rename " + stays.message());
   return options;
-}
-
-UsedPaths ConversionArguments::Paths() const {
-  UsedPaths used = PathsOf(WithoutChoice());
-  used.files.push_back(choice_.rename_file());
-  if (!name_map_.file().empty()) used.files.push_back(name_map_.file());
-  return used;
 }
 
 std::string LargestAsText(const std::vector<TensorInfo>& largest) {

@@ -12,7 +12,6 @@
 #include "reshard/convert.h"
 #include "reshard/parameters.h"
 #include "reshard/status.h"
-#include "reshard/used_paths.h"
 #include "tools/cli/shared_options.h"
 
 namespace reshard {
@@ -64,8 +63,6 @@ class ConversionArguments {
 
   // After parsing. Errors: those of ChoiceOptions::Fill.
   Result<ConvertOptions> Options() const;
-  // After parsing: what the options name.
-  UsedPaths Paths() const;
   // The target folder, however it was given.
   const std::string& target() const {
     return mindformers_.target().empty() ? options_.target.folder : mindformers_.target();

@@ -38,9 +38,8 @@ std::string IoInWords(const IoUsed& io) {
 }
 
 // What the page `path` will show of layouts. Errors: as MakeReportContent and CheckReport.
-Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::string& path,
-                                    const UsedPaths& used) {
-  const Status free = CheckReport(path, options.force, used);
+Result<ReportContent> ContentBefore(const ConvertOptions& options, const std::string& path) {
+  const Status free = CheckReport(path, options.force, options.target.folder);
   if (!free.ok()) return free;
   const StopOnSignal stop;
   LayoutReportOptions layout{options, {}};
@@ -99,12 +98,6 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
   arguments_.AddMindFormersTo(app());
 }
 
-UsedPaths ConvertCommand::Paths() const {
-  UsedPaths used = arguments_.Paths();
-  used.outputs.push_back(page_);
-  return used;
-}
-
 int ConvertCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
@@ -123,8 +116,10 @@ int ConvertCommand::Run() {
   const Status world_size = mindformers.CheckWorldSize(options.target.strategy);
   if (!world_size.ok()) return Fail(world_size);
   std::optional<ReportContent> content;
+  const Status stays = file_use().AddOutput(page_);
+  if (!stays.ok()) return Fail(stays);
   if (!page_.empty()) {  // first, so that what is wrong with it is said before anything is written
-    Result<ReportContent> made = ContentBefore(options, page_, arguments_.Paths());
+    Result<ReportContent> made = ContentBefore(options, page_);
     if (!made.ok()) return Fail(made.status());
     content = *std::move(made);
     options.record_timeline = true;
@@ -274,8 +269,6 @@ CommitCommand::CommitCommand(CLI::App& parent)
   AddJsonLinesOption();
   AddWaitOption(app(), waiting_);
 }
-
-UsedPaths CommitCommand::Paths() const { return {.targets = {target_}}; }
 
 int CommitCommand::Run() {
   const StopOnSignal stop;

@@ -18,7 +18,6 @@ class ConvertCommand : public Command {
  public:
   explicit ConvertCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const ConvertReport& report, double seconds) const;
@@ -35,7 +34,6 @@ class CommitCommand : public Command {
  public:
   explicit CommitCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   std::string target_;

@@ -180,10 +180,6 @@ DigestCommand::DigestCommand(CLI::App& parent)
                 "Threads that read; 0 is one per core (default: one per core, at most 4)");
 }
 
-UsedPaths DigestCommand::Paths() const {
-  return {.checkpoints = {options_.source.path}, .files = {options_.source.strategy}};
-}
-
 int DigestCommand::Run() {
   SpellSourceStrategy("--strategy");
   filter_.Fill(options_);
@@ -269,11 +265,6 @@ DiffCommand::DiffCommand(CLI::App& parent)
   AddJsonLinesOption();
   AddJobsOption(app(), options_.run.jobs,
                 "Threads that read; 0 is one per core (default: one per core, at most 4)");
-}
-
-UsedPaths DiffCommand::Paths() const {
-  return {.checkpoints = {options_.a.path, options_.b.path},
-          .files = {options_.a.strategy, options_.b.strategy}};
 }
 
 int DiffCommand::Run() {

@@ -12,7 +12,6 @@ class DigestCommand : public Command {
  public:
   explicit DigestCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const DigestReport& report, double seconds) const;
@@ -26,7 +25,6 @@ class DiffCommand : public Command {
  public:
   explicit DiffCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const DiffReport& report, double seconds) const;

@@ -403,12 +403,6 @@ Status InspectCommand::CheckOptions() const {
   return {};
 }
 
-UsedPaths InspectCommand::Paths() const {
-  UsedPaths used{.checkpoints = paths_, .files = paths_};
-  used.files.push_back(strategy_);
-  return used;
-}
-
 int InspectCommand::Run() {
   SpellSourceStrategy("--strategy");
   if (const Status status = CheckOptions(); !status.ok()) return Fail(status);

@@ -82,7 +82,7 @@ class InspectCommand : public Command {
  public:
   explicit InspectCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
+  bool OpensFilesOneByOne() const override { return true; }
 
  private:
   void InspectPath(const std::string& path);

@@ -41,14 +41,6 @@ MergeCommand::MergeCommand(CLI::App& parent)
       "Threads that read and write; 0 is one per core (default: one per core, at most 4)");
 }
 
-UsedPaths MergeCommand::Paths() const {
-  const auto output = std::prev(files_and_output_.end());
-  const std::vector<std::string> files(files_and_output_.begin(), output);
-  UsedPaths used{.checkpoints = {}, .files = files, .targets = {}, .outputs = {*output}};
-  used.files.push_back(options_.strategy);
-  return used;
-}
-
 int MergeCommand::Run() {
   options_.sources.assign(files_and_output_.begin(), std::prev(files_and_output_.end()));
   options_.output = files_and_output_.back();

@@ -15,7 +15,6 @@ class MergeCommand : public Command {
  public:
   explicit MergeCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const MergeReport& report, double seconds) const;

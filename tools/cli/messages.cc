@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +43,10 @@ struct Extras {
   std::string document_command;    // empty: errors are in no JSON document
   bool data_printed = false;
   std::string log_path;
+  // Set until the log is opened: whether it may be. Lines are kept meanwhile.
+  std::function<Status()> log_check;
+  std::string kept_lines;
+  bool log_waits_for_end = false;
   std::FILE* log = nullptr;  // open until the process ends
   bool log_failed = false;
 };
@@ -58,10 +64,16 @@ void WriteToStderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+void WriteToLog(const std::string& text) {
+  Extras& to = AskedFor();
+  const bool written = std::fwrite(text.data(), 1, text.size(), to.log) == text.size();
+  if (std::fflush(to.log) != 0 || !written) to.log_failed = true;
+}
+
 // Appends the lines in one write, each with the time in UTC before it.
 void Log(std::string_view lines) {
   Extras& to = AskedFor();
-  if (to.log == nullptr) return;
+  if (to.log == nullptr && to.log_check == nullptr) return;
   const auto now =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const std::time_t second = std::chrono::system_clock::to_time_t(now);
@@ -73,8 +85,16 @@ void Log(std::string_view lines) {
     text += fmt::format("{}{}\n", time, lines.substr(0, end));
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
-  const bool written = std::fwrite(text.data(), 1, text.size(), to.log) == text.size();
-  if (std::fflush(to.log) != 0 || !written) to.log_failed = true;
+  if (to.log == nullptr) {
+    to.kept_lines += text;
+  } else {
+    WriteToLog(text);
+  }
+}
+
+Status CannotLogTo(const std::string& path, int error) {
+  return IoError(fmt::format("--log-file {}: cannot be opened to append to: {}",
+                             PrintableName(path), std::generic_category().message(error)));
 }
 
 // "reshard: LABEL: TEXT"
@@ -196,12 +216,35 @@ void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& 
   std::fflush(stdout);  // a failure shows in FinishData
 }
 
-Status AlsoLogTo(const std::string& path) {
-  AskedFor().log_path = path;
-  AskedFor().log = std::fopen(path.c_str(), "ae");
-  if (AskedFor().log != nullptr) return Status();
-  return IoError(fmt::format("--log-file {}: cannot be opened to append to: {}",
-                             PrintableName(path), std::generic_category().message(errno)));
+Status AlsoLogTo(const std::string& path, bool at_end, std::function<Status()> check) {
+  Extras& to = AskedFor();
+  // Not opened before its time: a new file in a folder of checkpoints might be taken for one.
+  const std::filesystem::path file(path);
+  std::error_code error;
+  const bool exists = std::filesystem::exists(file, error);
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  const int allowed = exists ? access(path.c_str(), W_OK) : access(folder.c_str(), W_OK | X_OK);
+  if (allowed != 0) error.assign(errno, std::generic_category());
+  if (exists && std::filesystem::is_directory(file)) error.assign(EISDIR, std::generic_category());
+  if (error || path.empty()) return CannotLogTo(path, path.empty() ? ENOENT : error.value());
+  to.log_path = path;
+  to.log_check = std::move(check);
+  to.log_waits_for_end = at_end;
+  return {};
+}
+
+void FinishLog() {
+  Extras& to = AskedFor();
+  const std::function<Status()> check = std::exchange(to.log_check, nullptr);
+  if (check == nullptr) return;
+  const std::string kept = std::exchange(to.kept_lines, {});
+  if (!check().ok()) return;  // the command says so
+  to.log = std::fopen(to.log_path.c_str(), "ae");
+  if (to.log == nullptr) {
+    to.log_failed = true;
+  } else {
+    WriteToLog(kept);
+  }
 }
 
 Status FinishData() {
@@ -262,6 +305,7 @@ void ProgressOutput::Update(const Progress& progress) {
   // The time that planning takes says nothing of the rate.
   if (first || phase_ == Phase::kPlan) start_ = now;
   const bool begins = phase_ != progress.phase;
+  if (progress.phase != Phase::kPlan && !AskedFor().log_waits_for_end) FinishLog();
   phase_ = progress.phase;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::optional<double> left = TimeLeft(progress, seconds);

@@ -64,8 +64,13 @@ void AlsoPrintErrorDocument(std::string command);
 void PrintJsonLine(std::string_view message_type, const nlohmann::ordered_json& fields);
 
 // From now on what goes to stderr, but for progress, is appended to the file as well: each line
-// with the time, and no colour. Errors: kIo when it cannot be opened.
-Status AlsoLogTo(const std::string& path);
+// with the time, and no colour. Lines are kept until a ProgressOutput leaves its first phase, when
+// all files that the command reads are known, or, with `at_end`, until FinishLog. They are written
+// only if `check` returns ok then. Errors: kIo when the file could not be opened.
+Status AlsoLogTo(const std::string& path, bool at_end, std::function<Status()> check);
+
+// Writes the lines that are kept.
+void FinishLog();
 
 // Flushes stdout. Errors: kIo when any of the data, or of the log, could not be written.
 Status FinishData();

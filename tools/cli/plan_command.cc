@@ -137,8 +137,6 @@ PlanCommand::PlanCommand(CLI::App& parent)
   app().add_flag("--long", long_, "List every file; without it, equal ones share a line");
 }
 
-UsedPaths PlanCommand::Paths() const { return arguments_.Paths(); }
-
 int PlanCommand::Run() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
@@ -255,8 +253,6 @@ RanksCommand::RanksCommand(CLI::App& parent)
           "Strategy of the target: a file, or a folder of stage files. Without it one rank gets "
           "full tensors");
 }
-
-UsedPaths RanksCommand::Paths() const { return {.files = {source_strategy_, target_strategy_}}; }
 
 int RanksCommand::Run() {
   if (!all_ && ranks_.empty()) return Fail(InvalidArgumentError("RANK is required, or --all"));

@@ -17,7 +17,6 @@ class PlanCommand : public Command {
  public:
   explicit PlanCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const PlanReport& report) const;
@@ -31,7 +30,6 @@ class RanksCommand : public Command {
  public:
   explicit RanksCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   int RunOne(int64_t rank);

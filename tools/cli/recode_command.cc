@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "reshard/used_paths.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
@@ -75,20 +74,11 @@ RecodeCommand::RecodeCommand(CLI::App& parent)
       "Threads that gather and write; 0 is one per core (default: one per core, at most 4)");
 }
 
-UsedPaths RecodeCommand::Paths() const {
-  UsedPaths used = PathsOf(options_);
-  used.files.push_back(rename_file_);
-  return used;
-}
-
 int RecodeCommand::Run() {
   if (!rename_file_.empty()) {
     Result<Renames> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return Fail(renames.status());
     options_.renames = *std::move(renames);
-    // It is not among the options, so that the library cannot know that an output would replace it.
-    const Status stays = CheckOutput(rename_file_, {.targets = {options_.target_folder}});
-    if (!stays.ok()) return Fail(stays.WithMessage("--rename " + stays.message()));
   }
   options_.checksum = !no_checksum_;
   options_.resume = resume_ == "true"     ? Resume::kTrust

@@ -15,7 +15,6 @@ class RecodeCommand : public Command {
  public:
   explicit RecodeCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   void PrintReport(const RecodeReport& report, double seconds) const;

@@ -41,15 +41,10 @@ ReportCommand::ReportCommand(CLI::App& parent)
   AddJsonLinesOption();
 }
 
-UsedPaths ReportCommand::Paths() const {
-  UsedPaths used = PathsOf(options_.conversion);
-  used.files.push_back(choice_.rename_file());
-  used.outputs.push_back(output_);
-  return used;
-}
-
 int ReportCommand::Run() {
-  const Status free = CheckReport(output_, force_, PathsOf(options_.conversion));
+  const Status stays = file_use().AddOutput(output_);
+  if (!stays.ok()) return Fail(stays);
+  const Status free = CheckReport(output_, force_, "");
   if (!free.ok()) return Fail(free);
   const Status chosen = choice_.Fill(options_.conversion.selection);
   if (!chosen.ok()) return Fail(chosen);

@@ -14,7 +14,6 @@ class ReportCommand : public Command {
  public:
   explicit ReportCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   LayoutReportOptions options_;

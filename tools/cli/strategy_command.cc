@@ -4,7 +4,6 @@
 
 #include "reshard/convert.h"
 #include "reshard/strategy.h"
-#include "reshard/used_paths.h"
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
 #include "tools/cli/shared_options.h"
@@ -22,8 +21,6 @@ StrategyShowCommand::StrategyShowCommand(CLI::App& parent)
   filter_.AddTo(app(), "--include,--filter");
   app().add_flag("--long", long_, "List every parameter; without it, equal ones share a line");
 }
-
-UsedPaths StrategyShowCommand::Paths() const { return {.files = {path_}}; }
 
 int StrategyShowCommand::Run() {
   const Result<Strategy> strategy = ReadStrategy(path_);
@@ -53,8 +50,6 @@ StrategyMergeCommand::StrategyMergeCommand(CLI::App& parent)
   AddPositional(app(), "OUT", output_, "File to write");
   app().add_flag("--force", force_, "Replace OUT when it exists");
 }
-
-UsedPaths StrategyMergeCommand::Paths() const { return {.files = {folder_}, .outputs = {output_}}; }
 
 int StrategyMergeCommand::Run() {
   const Result<StrategyMergeReport> report = MergeStrategies(folder_, output_, force_);
@@ -91,17 +86,11 @@ StrategyConvertCommand::StrategyConvertCommand(CLI::App& parent)
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
 }
 
-UsedPaths StrategyConvertCommand::Paths() const {
-  return {.files = {options_.input, rename_file_}, .outputs = {options_.output}};
-}
-
 int StrategyConvertCommand::Run() {
   if (!rename_file_.empty()) {
     Result<Renames> renames = ReadRenames(rename_file_);
     if (!renames.ok()) return Fail(renames.status());
     options_.renames = *std::move(renames);
-    const Status stays = CheckOutput(options_.output, {.files = {rename_file_}});
-    if (!stays.ok()) return Fail(stays);
   }
   const Result<StrategyConversionReport> report = ConvertStrategyFile(options_);
   if (!report.ok()) return Fail(report.status());
@@ -139,10 +128,6 @@ StrategyInferCommand::StrategyInferCommand(CLI::App& parent)
   AddJsonLinesOption();
 }
 
-UsedPaths StrategyInferCommand::Paths() const {
-  return {.checkpoints = {options_.source, options_.reference}, .outputs = {options_.output}};
-}
-
 int StrategyInferCommand::Run() {
   const Result<InferStrategyReport> report =
       CallStoppable(options_, progress_style(), InferStrategy);
@@ -170,10 +155,6 @@ StrategyMakeCommand::StrategyMakeCommand(CLI::App& parent)
                   "Full checkpoint that gives the names for the patterns, and the shapes")
       ->type_name("CKPT");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
-}
-
-UsedPaths StrategyMakeCommand::Paths() const {
-  return {.files = {options_.spec, options_.checkpoint}, .outputs = {options_.output}};
 }
 
 int StrategyMakeCommand::Run() {

@@ -16,7 +16,6 @@ class StrategyShowCommand : public Command {
  public:
   explicit StrategyShowCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   std::string path_;
@@ -28,7 +27,6 @@ class StrategyMergeCommand : public Command {
  public:
   explicit StrategyMergeCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   std::string folder_;
@@ -40,7 +38,6 @@ class StrategyConvertCommand : public Command {
  public:
   explicit StrategyConvertCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   StrategyConversionOptions options_;
@@ -51,7 +48,6 @@ class StrategyInferCommand : public Command {
  public:
   explicit StrategyInferCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   InferStrategyOptions options_;
@@ -61,7 +57,6 @@ class StrategyMakeCommand : public Command {
  public:
   explicit StrategyMakeCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   MakeStrategyOptions options_;

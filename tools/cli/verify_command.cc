@@ -222,18 +222,6 @@ void VerifyCommand::AddAgainst() {
   for (CLI::Option* option : choice_.AddTo(app())) option->group(kWithAgainst);
 }
 
-UsedPaths VerifyCommand::Paths() const {
-  ConvertOptions conversion;
-  conversion.source = against_.source;
-  conversion.target = against_.target;
-  conversion.target.folder.clear();  // which is read
-  UsedPaths used = PathsOf(conversion);
-  used.checkpoints.push_back(options_.target);
-  used.files.push_back(choice_.rename_file());
-  if (!name_map_.file().empty()) used.files.push_back(name_map_.file());
-  return used;
-}
-
 int VerifyCommand::Run() {
   for (const char* name : {"--against", "--source"}) {
     if (FindOption(app(), name)->count() > 0) return RunAgainst();

@@ -16,7 +16,6 @@ class VerifyCommand : public Command {
  public:
   explicit VerifyCommand(CLI::App& parent);
   int Run() override;
-  UsedPaths Paths() const override;
 
  private:
   // With --against.

@@ -1,0 +1,216 @@
+#include "src/os/used_files.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/os/write_file.h"
+
+namespace reshard {
+
+class UsedFiles {
+ public:
+  Status NoteInput(const std::string& path, const FileIdentity& identity) {
+    const std::lock_guard lock(mutex_);
+    inputs_.try_emplace(KeyOf(identity), path);
+    return CheckInput(path, identity);
+  }
+
+  Status KeepFromOutputs(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    for (const UsedOutput& output : outputs_) {
+      if (output.files.empty()) continue;
+      const auto identity = IdentityOf(path);
+      return identity.ok() ? CheckInput(path, *identity) : Status();
+    }
+    return {};
+  }
+
+  Status AddOutput(UsedOutput added, const std::vector<PathLocation>& places) {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const UsedOutput& other = outputs_[i];
+      if (other.path == added.path && other.name == added.name) return {};
+      for (const PathLocation& place : places) {
+        for (const PathLocation& taken : places_[i]) {
+          if (place.From(taken) != "") continue;
+          const bool is_named = !added.name.empty() || other.name.empty();
+          return Refuse(InvalidArgumentError(fmt::format(
+              "{}: {} is written there; choose another file", (is_named ? added : other).InWords(),
+              Escape((is_named ? other : added).path))));
+        }
+      }
+    }
+    outputs_.push_back(std::move(added));
+    places_.push_back(places);
+    for (const FileIdentity& file : outputs_.back().files) {
+      const auto input = inputs_.find(KeyOf(file));
+      if (input != inputs_.end()) RESHARD_RETURN_IF_ERROR(CheckInput(input->second, file));
+    }
+    return {};
+  }
+
+  Status Check() const {
+    const std::lock_guard lock(mutex_);
+    return refused_;
+  }
+
+  Status RefuseOutput(Status status) {
+    const std::lock_guard lock(mutex_);
+    return Refuse(std::move(status));
+  }
+
+  std::optional<std::string> Find(const FileIdentity& file) const {
+    const std::lock_guard lock(mutex_);
+    const auto input = inputs_.find(KeyOf(file));
+    return input == inputs_.end() ? std::nullopt : std::optional(input->second);
+  }
+
+  std::vector<std::string> inputs() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> paths;
+    paths.reserve(inputs_.size());
+    for (const auto& [key, path] : inputs_) paths.push_back(path);
+    return paths;
+  }
+
+  std::vector<UsedOutput> outputs() const {
+    const std::lock_guard lock(mutex_);
+    return outputs_;
+  }
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;  // device, inode
+  static Key KeyOf(const FileIdentity& file) { return {file.device, file.inode}; }
+
+  Status CheckInput(const std::string& path, const FileIdentity& identity) {
+    for (const UsedOutput& output : outputs_) {
+      for (const FileIdentity& file : output.files) {
+        if (KeyOf(file) != KeyOf(identity)) continue;
+        return Refuse(InvalidArgumentError(
+            fmt::format("{}: would destroy {}, which is read; choose another file",
+                        output.InWords(), Escape(path))));
+      }
+    }
+    return {};
+  }
+
+  Status Refuse(Status status) {
+    if (refused_.ok()) refused_ = status;
+    return status;
+  }
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<Key, std::string> inputs_;
+  std::vector<UsedOutput> outputs_;
+  std::vector<std::vector<PathLocation>> places_;  // of each output and of its staged name
+  Status refused_;
+};
+
+namespace {
+
+std::shared_ptr<UsedFiles>& OfThread() {
+  thread_local std::shared_ptr<UsedFiles> files;
+  return files;
+}
+
+}  // namespace
+
+std::string UsedOutput::InWords() const {
+  return name.empty() ? Escape(path) : fmt::format("{} {}", name, Escape(path));
+}
+
+std::shared_ptr<UsedFiles> ExchangeUsedFiles(std::shared_ptr<UsedFiles> files) {
+  return std::exchange(OfThread(), std::move(files));
+}
+
+std::shared_ptr<UsedFiles> CurrentUsedFiles() { return OfThread(); }
+
+Status NoteInput(const std::string& path, const FileIdentity& identity) {
+  UsedFiles* const files = OfThread().get();
+  return files == nullptr ? Status() : files->NoteInput(path, identity);
+}
+
+Result<FileIdentity> PinInput(const std::string& path) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(path));
+  RESHARD_RETURN_IF_ERROR(NoteInput(path, identity));
+  return identity;
+}
+
+void NoteKeyFile(const std::string& path) {
+  if (path.empty() || OfThread() == nullptr) return;
+  const auto kind = KindOf(path);
+  // It was read: of a pipe, and where it is gone, nothing can be lost.
+  if (kind.ok() && *kind == PathKind::kFile) static_cast<void>(PinInput(path));
+}
+
+Status KeepFromOutputs(const std::string& path) {
+  UsedFiles* const files = OfThread().get();
+  return files == nullptr ? Status() : files->KeepFromOutputs(path);
+}
+
+Status CheckOutputs() {
+  const UsedFiles* const files = OfThread().get();
+  return files == nullptr ? Status() : files->Check();
+}
+
+std::optional<std::string> NotedInput(const FileIdentity& file) {
+  const UsedFiles* const files = OfThread().get();
+  return files == nullptr ? std::nullopt : files->Find(file);
+}
+
+std::vector<std::string> NotedInputs() {
+  const UsedFiles* const files = OfThread().get();
+  return files == nullptr ? std::vector<std::string>() : files->inputs();
+}
+
+std::vector<UsedOutput> UsedOutputs() {
+  const UsedFiles* const files = OfThread().get();
+  return files == nullptr ? std::vector<UsedOutput>() : files->outputs();
+}
+
+Status RefuseOutput(Status status) {
+  UsedFiles* const files = OfThread().get();
+  return files == nullptr ? status : files->RefuseOutput(std::move(status));
+}
+
+v0_1::FileUse::FileUse() : before_(CurrentUsedFiles()), files_(before_) {
+  if (files_ != nullptr) return;
+  files_ = std::make_shared<UsedFiles>();
+  ExchangeUsedFiles(files_);
+}
+
+v0_1::FileUse::FileUse(const FileUse& other)
+    : before_(ExchangeUsedFiles(other.files_)), files_(other.files_) {}
+
+v0_1::FileUse::~FileUse() { ExchangeUsedFiles(std::move(before_)); }
+
+Status v0_1::FileUse::AddOutput(const std::string& path, const std::string& name) {
+  return CatchOutOfMemory([&]() -> Status {
+    if (path.empty()) return {};  // writing it fails
+    RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
+    if (kind == PathKind::kOther) return {};
+    UsedOutput output{path, name, {}};
+    std::vector<PathLocation> places;
+    for (const std::string& place : {path, StagedName(path)}) {
+      const auto location = PathLocation::Of(place);
+      // A name that is too long to be staged is no matter of a file that is only appended to.
+      if (!location.ok() && place == path) return location.status();
+      if (!location.ok()) continue;
+      places.push_back(*location);
+      const auto found = KindOf(place);
+      if (!found.ok() || *found != PathKind::kFile) continue;
+      if (const auto identity = IdentityOf(place); identity.ok()) output.files.push_back(*identity);
+    }
+    return files_->AddOutput(std::move(output), places);
+  });
+}
+
+Status v0_1::FileUse::Check() const { return files_->Check(); }
+
+}  // namespace reshard

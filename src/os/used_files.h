@@ -1,0 +1,66 @@
+// The list behind FileUse, as the library fills it: all functions are about the calling thread's
+// list, and do nothing where it has none.
+//
+// Any thread; a Thread has the list of the thread that started it.
+#ifndef RESHARD_SRC_OS_USED_FILES_H_
+#define RESHARD_SRC_OS_USED_FILES_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/file_use.h"
+#include "reshard/status.h"
+#include "src/os/paths.h"
+
+namespace reshard {
+
+// Notes a file that is read, or may be. Whatever opens files for reading calls it.
+// Errors: kInvalidArgument where it is an output; FileUse::Check returns the same from then on.
+Status NoteInput(const std::string& path, const FileIdentity& identity);
+
+// Returns the identity of a file that was chosen to be read, and notes it. Errors: those of
+// IdentityOf and NoteInput.
+Result<FileIdentity> PinInput(const std::string& path);
+
+// Notes the file that a key came from. Empty: none. What is wrong with it, FileUse::Check returns.
+void NoteKeyFile(const std::string& path);
+
+// As NoteInput, for a file that lies where a choice is made and was not chosen: no output replaces
+// it either. Looks at the file only if there are outputs.
+Status KeepFromOutputs(const std::string& path);
+
+// As FileUse::Check.
+Status CheckOutputs();
+
+// Returns the path of the noted file that is this one, if one is.
+std::optional<std::string> NotedInput(const FileIdentity& file);
+
+// Returns the paths of all noted files.
+std::vector<std::string> NotedInputs();
+
+struct UsedOutput {
+  std::string path;
+  std::string name;  // as in FileUse::AddOutput
+  // What is there, and at the name that it is staged under.
+  std::vector<FileIdentity> files;
+
+  // "--log-file a.log", for messages.
+  std::string InWords() const;
+};
+
+std::vector<UsedOutput> UsedOutputs();
+
+// From now on CheckOutputs returns `status`, unless there is an error already. Returns it.
+Status RefuseOutput(Status status);
+
+// Makes `files`, which may be null, the list of this thread, and returns the one that it had.
+std::shared_ptr<UsedFiles> ExchangeUsedFiles(std::shared_ptr<UsedFiles> files);
+
+// Returns the list of this thread; null: it has none.
+std::shared_ptr<UsedFiles> CurrentUsedFiles();
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_OS_USED_FILES_H_
