@@ -17,7 +17,8 @@ from planted import Planted, Wrong
 
 # What is expected of each is in its function's description and calls.
 REFUSED = (sources.swapped_folders, sources.lone_shard, sources.lone_segments,
-           sources.dcp_shard)
+           sources.dcp_shard, targets.destroyed_input,
+           targets.destroyed_output, targets.left_over, targets.unlisted)
 WARNED = (sources.unnamed_file, sources.wrong_total, sources.unconfirmed,
           sources.inference_target, sources.not_for_checkpoints,
           targets.repeated_weights, targets.cast_to_zero)
