@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "reshard/strategy.h"
@@ -99,6 +102,47 @@ void MindFormersSpelling::AddTo(CLI::App& app) {
   add("--transform_process_num", processes_, "J", "The same as --jobs")
       ->transform(WholeNumber(kMostDigits))
       ->excludes(FindOption(app, "--jobs"));
+}
+
+Result<std::vector<MindFormersSpelling>> MindFormersSpelling::ForEachFile(
+    const std::string& target) const {
+  namespace fs = std::filesystem;
+  std::set<std::string> names;
+  std::error_code error;
+  if (source_.empty() || !fs::is_directory(source_, error)) {
+    return std::vector<MindFormersSpelling>();
+  }
+  for (fs::directory_iterator entry(source_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code none;
+    if (name.starts_with("rank_") && entry->is_directory(none)) {
+      return std::vector<MindFormersSpelling>();
+    }
+    if (name.ends_with(".ckpt") && !name.starts_with('.') && entry->is_regular_file(none)) {
+      names.insert(name);
+    }
+  }
+  if (error) {
+    return IoError(
+        fmt::format("{}: cannot list the folder: {}", PrintableName(source_), error.message()),
+        error.value());
+  }
+  std::map<std::string, std::string> by_folder;  // files by the names of target folders
+  std::vector<MindFormersSpelling> spellings;
+  for (const std::string& name : names) {
+    const auto [other, is_new] = by_folder.emplace(name.substr(0, name.find('.')), name);
+    if (!is_new) {
+      return MismatchError(fmt::format(
+          "{}: both {} and {} would be converted into the folder {}; rename one of them",
+          PrintableName(source_), PrintableName(other->second), PrintableName(name),
+          PrintableName(other->first)));
+    }
+    MindFormersSpelling& spelling = spellings.emplace_back(*this);
+    spelling.source_ = fs::path(source_) / name;
+    spelling.target_ = fs::path(target) / other->first;
+  }
+  return spellings;
 }
 
 void MindFormersSpelling::ApplyTo(ConvertOptions& options) const {

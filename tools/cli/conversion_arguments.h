@@ -27,6 +27,11 @@ class MindFormersSpelling {
   // After parsing. Paths that were not given are empty.
   const std::string& source() const { return source_; }
   const std::string& target() const { return target_; }
+  // Where the source is a folder of .ckpt files without folders of ranks, each file is full, and
+  // MindFormers converts them one by one, a.ckpt into the folder `a` of `target`. Returns the
+  // spellings that say so, one for each file; none for another source. Errors: kMismatch for two
+  // files with one such folder; kIo.
+  Result<std::vector<MindFormersSpelling>> ForEachFile(const std::string& target) const;
   // Sets in `options` what was given of the rest.
   void ApplyTo(ConvertOptions& options) const;
 
@@ -68,6 +73,7 @@ class ConversionArguments {
     return mindformers_.target().empty() ? options_.target.folder : mindformers_.target();
   }
   const MindFormersSpelling& mindformers() const { return mindformers_; }
+  void SetMindFormers(const MindFormersSpelling& spelling) { mindformers_ = spelling; }
 
  private:
   // Tells which positional is which. Throws the parser's errors.

@@ -99,6 +99,21 @@ ConvertCommand::ConvertCommand(CLI::App& parent)
 }
 
 int ConvertCommand::Run() {
+  const auto each = arguments_.mindformers().ForEachFile(arguments_.target());
+  if (!each.ok()) return Fail(each.status());
+  if (each->size() > 1 && !page_.empty()) {
+    return Fail(InvalidArgumentError(
+        fmt::format("--report: one page draws one conversion; {} has {} files, give one of them",
+                    PrintableName(arguments_.mindformers().source()), each->size())));
+  }
+  for (const MindFormersSpelling& one : *each) {
+    arguments_.SetMindFormers(one);
+    if (const int code = ConvertOne(); code != 0) return code;
+  }
+  return each->empty() ? ConvertOne() : 0;
+}
+
+int ConvertCommand::ConvertOne() {
   const auto start = std::chrono::steady_clock::now();
   Result<ConvertOptions> given = arguments_.Options();
   if (!given.ok()) return Fail(given.status());

@@ -20,6 +20,8 @@ class ConvertCommand : public Command {
   int Run() override;
 
  private:
+  // Makes the conversion that the arguments say. Returns the exit code.
+  int ConvertOne();
   void PrintReport(const ConvertReport& report, double seconds) const;
   void PrintSummary(const ConvertReport& report, double seconds) const;
   void PrintDetails(const ConvertReport& report) const;
