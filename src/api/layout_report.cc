@@ -247,6 +247,7 @@ SideSums TargetSums(const ConversionRule& rule, const ConversionTarget& target) 
 Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                            DivideMemory(options.conversion.memory_limit, 1));
+  const MemoryWatch watch(WatchOf(budget));
   const ConvertOptions& conversion = options.conversion;
   RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(conversion, budget));
   RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,

@@ -102,7 +102,10 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& wa
 struct OpenedFiles {
   OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop,
               std::shared_ptr<const EncryptionKey> key)
-      : files({.window_budget = budget.window_bytes, .stop = stop, .key = std::move(key)}),
+      : files({.window_budget = budget.window_bytes,
+               .stop = stop,
+               .key = std::move(key),
+               .pages = budget.measured->pages}),
         cache(files, kTableBytes) {}
   OpenedFiles(const OpenedFiles&) = delete;
   OpenedFiles& operator=(const OpenedFiles&) = delete;
@@ -202,10 +205,27 @@ class MergedFile final : public PartSink {
   const uint64_t size_;
 };
 
+// Divides what the plan, which is in memory, leaves.
+Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const OpenedFiles& opened,
+                               const TargetPlan& plan, std::vector<Warning>& warnings) {
+  const SourceFiles& files = opened.files;
+  WorkList work;
+  TargetFileSummary& target = work.targets.emplace_back();
+  target.path = plan.path;
+  target.size = plan.size;
+  work.bytes_written = plan.size;
+  for (const TableHandle& index : opened.tables) {
+    work.sources.push_back({0, files.path(index->file()), index->file_size()});
+  }
+  return FitMemory(budget, {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(), 0}, work,
+                   warnings);
+}
+
 Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
              const MemoryBudget& budget, const MergeOptions& options, const SharedWork& shared) {
   WriteBack write_back(budget.write_back_bytes);
   const uint64_t size = plan.size;
+  opened.files.SetWindowBudget(budget.window_bytes, budget.header_bytes);
   PartWork work;
   work.parts = {{0, {0, size}}};
   work.groups = {{0}};
@@ -230,16 +250,19 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     if (options.kind == MergeKind::kSegments && !options.strategy.empty()) {
       return InvalidArgumentError("segments hold whole parameters and have no strategy");
     }
-    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
+    const MemoryWatch watch(WatchOf(first));
     MergeReport report;
     RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
     if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(report.sources));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
-    OpenedFiles opened(budget, options.run.stop, options.key);
+    OpenedFiles opened(first, options.run.stop, options.key);
     RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
     RESHARD_RETURN_IF_ERROR(CheckPlaces(options, opened));
     RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
+                             FitMemory(first, opened, plan.target, report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
     RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), plan.target.size).status());

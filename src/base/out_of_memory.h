@@ -9,9 +9,9 @@
 
 namespace reshard {
 
-// Returns kResourceExhausted with advice, or with a message so short that a string holds it in
-// itself where there is no memory for more. Any thread.
-Status OutOfMemoryError() noexcept;
+// Returns the status of a MemoryRefused; else kResourceExhausted with advice, or with a message so
+// short that a string holds it in itself where there is no memory for more. Any thread.
+Status OutOfMemoryError(const std::bad_alloc& error = {}) noexcept;
 
 // Returns body(), which returns a Status or a Result, or OutOfMemoryError(). Where no exception may
 // pass: at the end of the API and of each thread, and where others wait for what is done. A
@@ -20,8 +20,8 @@ template <typename Body>
 std::invoke_result_t<const Body&> CatchOutOfMemory(const Body& body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError();
+  } catch (const std::bad_alloc& error) {
+    return OutOfMemoryError(error);
   }
 }
 

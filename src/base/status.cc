@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
 
 namespace reshard {
@@ -208,8 +209,12 @@ void v0_1::EndForMisuse(std::string_view reason, const Status& status) noexcept 
   std::abort();
 }
 
-Status OutOfMemoryError() noexcept {
+Status OutOfMemoryError(const std::bad_alloc& error) noexcept {
+  const MemoryWatch::Unwatched unwatched;
   try {
+    if (const auto* const refused = dynamic_cast<const MemoryRefused*>(&error)) {
+      return refused->status();
+    }
     return ResourceExhaustedError("out of memory; use fewer jobs, or raise the memory limit");
   } catch (const std::bad_alloc&) {
     return ResourceExhaustedError("out of memory");

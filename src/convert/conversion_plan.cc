@@ -29,8 +29,10 @@ namespace {
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
 
-// What a TargetDigest holds of a segment: its sum, and where those of its copies begin.
-constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
+// What a TargetDigest holds of a segment: its sum, and where those of its copies begin; and so does
+// the ChunkDigest of a chunk.
+constexpr size_t kDigestOfSegment = 2 * (sizeof(Digest128) + sizeof(size_t));
+constexpr size_t kDigestOfCopy = 2 * sizeof(Digest128);
 
 // About what the table of a written file holds of an array with this name, while it is read back
 // for the file's CRC.
@@ -54,7 +56,7 @@ void AddTo(PlanSums& sums, const Segment& segment) {
   const auto* content = std::get_if<Content>(&segment);
   if (content == nullptr) return;
   sums.table_bytes += TableBytes(content->target_name);
-  sums.plan_bytes += content->source_name.size() + content->copies.size() * sizeof(Digest128);
+  sums.plan_bytes += content->source_name.size() + content->copies.size() * kDigestOfCopy;
   if (content->target_name != content->source_name) sums.plan_bytes += content->target_name.size();
   for (const BlockCopy& copy : content->copies) {
     sums.shortest_run =
@@ -348,7 +350,8 @@ SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget)
           .header_bytes = budget.header_bytes,
           .access = AccessOf(options.io.source),
           .stop = options.run.stop,
-          .memory = CheckOf(budget)};
+          .memory = CheckOf(budget),
+          .pages = budget.measured->pages};
 }
 
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target) {

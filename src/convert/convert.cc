@@ -206,8 +206,7 @@ struct Work {
 // Before anything is written, and after.
 void MarkTime(const Conversion& conversion) {
   if (!conversion.timeline.records()) return;
-  conversion.timeline.Mark(conversion.budget.measured->meter.Look() +
-                           conversion.source.files().Held());
+  conversion.timeline.Mark(conversion.budget.measured->Look());
 }
 
 // `counted` gets what there is to do.
@@ -343,6 +342,7 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
   counted->Enter(Phase::kPublish);
+  conversion.budget.measured->refuses = false;
   // Before anything says that the files are finished: others would publish them.
   RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
   if (job.worker) RESHARD_RETURN_IF_ERROR(job.worker->FinishShare());
@@ -353,7 +353,10 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
 
 HeldOfSources HeldOf(OpenedSource& source) {
   const SourceFiles& files = source.files();
-  return {files.HeldPeak(), files.HeldForHeaders(), files.Buffered()};
+  const TableCache& tables = source.tables();
+  // An index is there twice for a moment: what it is made of, and what was made.
+  return {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(),
+          tables.has_dropped() ? 2 * tables.largest() : 0};
 }
 
 // What follows planning.
@@ -426,6 +429,7 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
     timeline.Begin("plan");
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
+    const MemoryWatch watch(WatchOf(first));
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
     RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
                              MakeTarget(*source, options.target, options.selection));
@@ -449,6 +453,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     const FileUse use;
     ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
+    const MemoryWatch watch(WatchOf(first));
     CheckChoice checks = options.checks;
     if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
@@ -480,6 +485,7 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     RESHARD_RETURN_IF_ERROR(CheckRecodeOptions(options));
+    const MemoryWatch watch(WatchOf(first));
     const ConvertOptions all = OptionsOf(options);
     const bool to_ckpt = options.format == TargetFormat::kCkpt;
     const Container from = to_ckpt ? Container::kSafetensors : Container::kMindSpore;

@@ -27,7 +27,6 @@ constexpr uint64_t kSlack = 4 * kMiB;
 // What the kernel takes beside for files and pages, those of libraries too, where a control group
 // counts it. It is left free where less than all is enough.
 constexpr uint64_t kOfKernel = 12 * kMiB;
-constexpr uint64_t kBetweenLooks = kMiB;  // taken while files are planned, and not seen
 constexpr uint64_t kMostWindows = 64 * kMiB;
 constexpr uint64_t kPlanningWindows = 16 * kMiB;  // headers are read once
 constexpr uint64_t kMostWriteBack = 64 * kMiB;
@@ -140,6 +139,12 @@ Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes) {
   return budget;
 }
 
+uint64_t MeasuredMemory::Look() {
+  const uint64_t held = meter.Look() + *pages;
+  Note(held);
+  return held;
+}
+
 void MeasuredMemory::Note(uint64_t bytes) {
   uint64_t before = peak;
   while (before < bytes && !peak.compare_exchange_weak(before, bytes)) {
@@ -149,18 +154,28 @@ void MeasuredMemory::Note(uint64_t bytes) {
 MemoryCheck CheckOf(const MemoryBudget& budget) {
   return [measured = budget.measured, limit = budget.limit,
           asked_for = budget.asked_for](uint64_t more) -> Status {
-    more += kBetweenLooks;
-    uint64_t held = measured->meter.Look();
+    more += MemoryWatch::kBetweenLooks;
+    uint64_t held = measured->Look();
     if (!asked_for || !measured->refuses || held + more <= limit) return {};
     ReturnFreeMemory();
-    held = measured->meter.Look();
+    held = measured->Look();
     if (held + more <= limit) return {};
+    if (measured->planned) {
+      return ResourceExhaustedError(fmt::format(
+          "the memory limit of {}M is too small: writing takes {}M, more than was planned; nothing "
+          "was published; raise the limit, or leave it out to use what is needed",
+          InMiB(limit), InMiB(held + more)));
+    }
     return ResourceExhaustedError(
         fmt::format("the memory limit of {}M is too small: planning takes {}M so far, and more "
                     "later, for layouts, parameters and ranks; nothing was written; raise the "
                     "limit, or leave it out to use what is needed",
                     InMiB(limit), InMiB(held + more)));
   };
+}
+
+MemoryCheck WatchOf(const MemoryBudget& budget) {
+  return budget.asked_for ? CheckOf(budget) : MemoryCheck();
 }
 
 size_t MostOpen(const MemoryBudget& budget, const WorkList& work) {
@@ -225,14 +240,16 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& sources,
                                const WorkList& work, std::vector<Warning>& warnings) {
   MemoryMeter& meter = budget.measured->meter;
-  meter.Look();
-  budget.measured->Note(meter.peak() + sources.peak);
+  budget.measured->Look();
+  // Where nobody looked all the time, both may have been held at once.
+  if (!budget.asked_for) budget.measured->Note(meter.peak() + sources.peak);
   ReturnFreeMemory();
   const uint64_t held = meter.Look();
   RESHARD_ASSIGN_OR_RETURN(
       MemoryBudget rest,
-      DivideRest(budget, work, held - std::min(held, sources.buffered), sources.headers));
-  rest.planned_peak = std::max(rest.planned_peak, meter.peak() + sources.peak);
+      DivideRest(budget, work, held - std::min(held, sources.buffered) + sources.indexing,
+                 sources.headers));
+  rest.planned_peak = std::max<uint64_t>(rest.planned_peak, budget.measured->peak);
   if (rest.limit > budget.limit) {
     warnings.push_back(
         {WarningCode::kMemory,
@@ -243,7 +260,7 @@ Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& 
                          ? ", and more than a quarter of this host's memory"
                          : "")});
   }
-  budget.measured->refuses = false;
+  budget.measured->planned = true;
   return rest;
 }
 

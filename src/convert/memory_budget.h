@@ -16,6 +16,7 @@
 
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
+#include "src/base/memory_watch.h"
 #include "src/convert/work_list.h"
 #include "src/os/memory_usage.h"
 #include "src/os/storage_kind.h"
@@ -28,12 +29,17 @@ inline constexpr uint64_t kLeastMemoryLimit = uint64_t{28} << 20;
 
 // The measurements of one call, from its begin on.
 struct MeasuredMemory {
+  // Returns the bytes that are held now, pages of sources included, and remembers the most.
+  uint64_t Look();
   // Remembers `bytes` that are held, pages included.
   void Note(uint64_t bytes);
 
   MemoryMeter meter;
-  std::atomic<bool> refuses = true;  // as long as nothing is written
-  std::atomic<uint64_t> peak = 0;    // of what was noted
+  // Bytes of pages of sources, which SourceFiles counts.
+  std::shared_ptr<std::atomic<uint64_t>> pages = std::make_shared<std::atomic<uint64_t>>(0);
+  std::atomic<bool> planned = false;  // the call has divided what planning left
+  std::atomic<bool> refuses = true;   // until files are published
+  std::atomic<uint64_t> peak = 0;     // of what was noted
 };
 
 struct MemoryBudget {
@@ -61,8 +67,11 @@ struct MemoryBudget {
 Result<MemoryBudget> DivideMemory(uint64_t limit, size_t lanes);
 
 // Returns what fails with kResourceExhausted when more is held than a limit that was asked for
-// allows, as long as nothing is written; any other limit is only measured against.
+// allows, as long as nothing is published; any other limit is only measured against.
 MemoryCheck CheckOf(const MemoryBudget& budget);
+
+// Returns what a MemoryWatch asks for a call with this budget: CheckOf, if a limit was asked for.
+MemoryCheck WatchOf(const MemoryBudget& budget);
 
 // Divides what is left for the writing of `work` when `held` bytes are held once it is planned, and
 // `headers` more of pages as header_bytes counts them, of which half of what is left is kept. A
@@ -74,13 +83,13 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
 
 // What planning holds of sources, in bytes.
 struct HeldOfSources {
-  uint64_t peak = 0;      // the most that was held at a time
+  uint64_t peak = 0;      // the most bytes of pages that were held at a time
   uint64_t headers = 0;   // now, where only headers were read
   uint64_t buffered = 0;  // now, in anonymous memory, for what is read ahead
+  uint64_t indexing = 0;  // beyond what is held now, while files are indexed once more
 };
 
-// As DivideRest, of what is held now. Adds a warning to `warnings` when the limit was raised. From
-// now on nothing is refused.
+// As DivideRest, of what is held now. Adds a warning to `warnings` when the limit was raised.
 Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const HeldOfSources& sources,
                                const WorkList& work, std::vector<Warning>& warnings);
 

@@ -130,12 +130,9 @@ OpenedSource::OpenedSource(const SourceLimits& limits, std::shared_ptr<const Enc
               .header_budget = limits.header_bytes,
               .access = limits.access,
               .stop = limits.stop,
-              .key = std::move(key)}),
-      memory_([this, memory = limits.memory](uint64_t more) {
-        // Anonymous memory is measured.
-        const uint64_t held = files_.Held();
-        return CheckMemory(memory, more + held - std::min(held, files_.Buffered()));
-      }),
+              .key = std::move(key),
+              .pages = limits.pages}),
+      memory_(limits.memory),
       tables_(
           [this](FileId file, const std::shared_ptr<const FileTable>& like) {
             return MakeTable(file, like);

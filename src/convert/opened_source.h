@@ -50,6 +50,7 @@ struct SourceLimits {
   SourceAccess access = SourceAccess::kAuto;
   std::stop_token stop = {};  // as in SourceFiles
   MemoryCheck memory = {};    // asked while strategies, files and plans are gone through
+  std::shared_ptr<std::atomic<uint64_t>> pages = {};  // as SourceFiles counts them
 };
 
 class OpenedSource;
@@ -146,7 +147,7 @@ class OpenedSource {
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
   SourceFiles files_;
-  const MemoryCheck memory_;  // pages of sources count, too
+  const MemoryCheck memory_;
   // From names in the source.
   std::map<std::string, std::string> new_names_;
   std::unique_ptr<FolderTables> folder_;  // null but for a folder of whole tensors

@@ -74,7 +74,9 @@ void BeginReading(OpenedSource& source, const Target& target, const WorkList& li
                   const MemoryBudget& budget) {
   SourceFiles& files = source.files();
   if (!files.HasReadFiles()) return;
-  const auto rest = DivideRest(budget, list, budget.measured->meter.Look(), files.HeldForHeaders());
+  const uint64_t held = budget.measured->meter.Look();
+  const auto rest =
+      DivideRest(budget, list, held - std::min(held, files.Buffered()), files.HeldForHeaders());
   if (!rest.ok()) return;  // FitMemory says so
   files.SetWindowBudget(rest->window_bytes, rest->header_bytes);
   std::vector<TargetShare> parts;
@@ -112,7 +114,6 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
       options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
   const MemoryBudget budget = IsDirect(mode, storage) ? PastPageCache(given) : given;
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
-  MemoryMeter& meter = budget.measured->meter;
   WriteBack write_back(budget.write_back_bytes);
   WriteCounts counts;
   PartWork work;
@@ -151,7 +152,7 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
       if (shared.progress) shared.progress(bytes);
       return;
     }
-    const uint64_t held = meter.Look() + source.files().Held() + write_back.bytes();
+    const uint64_t held = budget.measured->Look() + write_back.bytes();
     budget.measured->Note(held);
     if (timeline.records()) {
       timeline.AddWritten(bytes, counts.gathered, source.files().FilledBytes(), held);

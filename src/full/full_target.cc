@@ -183,6 +183,7 @@ Result<TargetFile> FullTarget::MakeFile(int64_t file, PlanFindings& findings) co
   if (place >= arrays_.size()) {
     made.arrays = 0;
     RESHARD_ASSIGN_OR_RETURN(made.literal, MakeIndex());
+    made.making_bytes += made.literal.size() + weights_.size() * sizeof(weights_[0]);
     return made;
   }
   made.arrays = arrays_[place].size();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/status_macros.h"
 #include "src/io/granules.h"
@@ -59,8 +60,10 @@ FileWindows::~FileWindows() {
   }
   lock.unlock();
   uint64_t held = 0;
+  uint64_t held_pages = 0;
   bool any_stayed = false;
   for (Entry& entry : gone) {
+    held_pages += WindowCache::PagesOf(entry);
     entry.own = Drop(entry.number, entry.held, entry.own);
     entry.buffer = ReservedMemory();
     held += BytesIn(entry.held);
@@ -68,6 +71,7 @@ FileWindows::~FileWindows() {
   }
   lock.lock();
   cache_.held_ -= held;
+  *cache_.pages_ -= held_pages;
   for (Entry& entry : gone) cache_.EndReadAhead(entry, entry.ahead);
   lock.unlock();
   if (!any_stayed) return;
@@ -95,7 +99,9 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   lock.unlock();
   Pin pin(this, entry);
   // Bytes beside those of the range may be to blame, which nobody needs.
-  if (!status.ok() && is_mapped_) status = source_.Populate(range);
+  if (is_mapped_ && !status.ok() && status.code() != StatusCode::kResourceExhausted) {
+    status = source_.Populate(range);
+  }
   if (!status.ok()) return status;
   return pin;
 }
@@ -252,6 +258,8 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   lock.unlock();
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
+      // Pages are counted by now.
+      MemoryWatch::BeforeTaking(BytesIn(granules), is_mapped_ ? 0 : BytesIn(granules));
       const Granules uncached = FindOwn(entry.number, unasked, own);
       // What somebody asked about before, he brought into the page cache.
       const Granules done =
@@ -304,7 +312,7 @@ bool FileWindows::IsWorthReuse(const Entry& entry, Granules granules) const {
 
 void FileWindows::ReuseBuffer(Entry& entry, ReservedMemory reuse) {
   if (reuse.data() == nullptr || entry.buffer.data() != nullptr) return;
-  entry.buffer = std::move(reuse);
+  cache_.GiveBuffer(entry, std::move(reuse));
   cache_.Hold(entry, ~Granules{0});
 }
 
@@ -312,7 +320,7 @@ Status FileWindows::ReserveBuffer(Lock& lock, Entry& entry) {
   while (entry.buffer.data() == nullptr) {
     Result<ReservedMemory> buffer = ReservedMemory::Make(kWindowBytes);
     if (buffer.ok()) {
-      entry.buffer = std::move(*buffer);
+      cache_.GiveBuffer(entry, std::move(*buffer));
     } else if (cache_.AnyIdle()) {
       cache_.EvictOldest(lock);  // address space is short
     } else {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -135,12 +136,15 @@ class SourceFiles {
     SourceAccess access = SourceAccess::kAuto;
     std::stop_token stop = {};  // after a request, calls that want a file fail: kCancelled
     std::shared_ptr<const EncryptionKey> key = {};  // of encrypted files; null: none is decrypted
+    // Counts the bytes of pages that are held, for others to read at any time; null: it need not.
+    std::shared_ptr<std::atomic<uint64_t>> pages = {};
   };
   explicit SourceFiles(const Options& options)
       : windows_(options.window_budget, options.header_budget),
         files_(options.max_open, options.access, options.key, windows_),
         stop_(options.stop) {
     if (options.key != nullptr) NoteKeyFile(options.key->file());
+    if (options.pages) windows_.CountPagesIn(options.pages);
   }
   explicit SourceFiles(size_t max_open) : SourceFiles(Options{.max_open = max_open}) {}
 
@@ -196,6 +200,9 @@ class SourceFiles {
   // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }
+  // As WindowCache::PagesPeak and Pages.
+  uint64_t PagesPeak() const { return windows_.PagesPeak(); }
+  uint64_t Pages() const { return windows_.Pages(); }
   // As WindowCache::HeldForHeaders.
   uint64_t HeldForHeaders() const { return windows_.HeldForHeaders(); }
   // As WindowCache::Buffered.

@@ -48,6 +48,11 @@ uint64_t WindowCache::Held() const {
   return held_;
 }
 
+uint64_t WindowCache::PagesPeak() const {
+  const std::scoped_lock lock(mutex_);
+  return pages_peak_;
+}
+
 uint64_t WindowCache::HeldForHeaders() const {
   const std::scoped_lock lock(mutex_);
   return header_bytes_;
@@ -65,18 +70,23 @@ uint64_t WindowCache::Filled() const {
 
 uint64_t WindowCache::Buffered() const {
   const std::scoped_lock lock(mutex_);
-  uint64_t bytes = 0;
-  for (const auto* list : {&wanted_, &pinned_, &idle_, &headers_, &awaited_}) {
-    for (const Entry& entry : *list) {
-      if (entry.buffer.data() != nullptr) bytes += BytesIn(entry.held);
-    }
-  }
-  return bytes;
+  return held_ - std::min<uint64_t>(held_, *pages_);
+}
+
+uint64_t WindowCache::PagesOf(const Entry& entry) {
+  return entry.buffer.data() == nullptr ? BytesIn(entry.held) : 0;
 }
 
 void WindowCache::Hold(Entry& entry, Granules granules) {
+  const uint64_t before = PagesOf(entry);
   held_ += BytesIn(granules & ~entry.held);
   entry.held |= granules;
+  *pages_ += PagesOf(entry) - before;
+}
+
+void WindowCache::GiveBuffer(Entry& entry, ReservedMemory buffer) {
+  *pages_ -= PagesOf(entry);
+  entry.buffer = std::move(buffer);
 }
 
 void WindowCache::EndReadAhead(Entry& entry, Granules granules) {
@@ -188,6 +198,7 @@ void WindowCache::MakeRoom(Lock& lock, ReservedMemory* reuse) {
     }
   }
   held_peak_ = std::max(held_peak_, held_);
+  pages_peak_ = std::max<uint64_t>(pages_peak_, *pages_);
 }
 
 bool WindowCache::LacksRoomForWhole(const Entry& entry) const {
@@ -223,6 +234,7 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   entry->present &= ~gone;
   entry->large &= ~gone;
   const Granules held = entry->held & gone;
+  const uint64_t pages = entry->buffer.data() == nullptr ? BytesIn(held) : 0;
   GranulePages own{};
   ForEachGranule(gone, [&](size_t i) { own[i] = std::exchange(entry->own[i], 0); });
   ReservedMemory buffer;
@@ -242,6 +254,7 @@ void WindowCache::EvictOldest(Lock& lock, ReservedMemory* reuse) {
   --evicting_;
   ForEachGranule(gone, [&](size_t i) { entry->own[i] |= stayed[i]; });
   held_ -= BytesIn(held);
+  *pages_ -= pages;
   EndReadAhead(*entry, gone);
   entry->held &= ~gone;
   entry->busy &= ~gone;

@@ -29,8 +29,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "src/os/memory_usage.h"
 #include "src/os/threads.h"
@@ -57,6 +59,8 @@ class WindowCache {
   // which only headers were read up to `headers` more.
   explicit WindowCache(uint64_t budget, uint64_t headers = 0)
       : budget_(budget), header_budget_(headers) {}
+  // Besides, counts the bytes of pages that are held in `pages`; before any file is opened.
+  void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // From now on as many; what is beyond goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
   ~WindowCache();
@@ -66,6 +70,10 @@ class WindowCache {
   // The most bytes that were held at a time, and those that are now.
   uint64_t HeldPeak() const;
   uint64_t Held() const;
+  // The same of pages alone: what is held in buffers is anonymous memory, as others measure it. No
+  // lock is taken for those that are now.
+  uint64_t PagesPeak() const;
+  uint64_t Pages() const { return *pages_; }
   // Those of them now that are of windows of which only headers were read.
   uint64_t HeldForHeaders() const;
   // Those that are anonymous memory: of files that are not mapped.
@@ -122,6 +130,10 @@ class WindowCache {
   void Unpin(Place entry);
   // Counts granules that are to be held.
   void Hold(Entry& entry, Granules granules);
+  // Those of an entry that are pages; what is in a buffer is none.
+  static uint64_t PagesOf(const Entry& entry);
+  // Gives the entry a buffer for its window.
+  void GiveBuffer(Entry& entry, ReservedMemory buffer);
   void EndReadAhead(Entry& entry, Granules granules);
   // Lets windows go until the budget is kept, those that are awaited last; gives up the lock
   // meanwhile. A buffer of a whole window that goes is kept in `reuse`, unless that is null.
@@ -160,6 +172,7 @@ class WindowCache {
   uint64_t held_ = 0;
   uint64_t header_bytes_ = 0;  // of those, in headers_
   uint64_t held_peak_ = 0;
+  uint64_t pages_peak_ = 0;
   uint64_t filled_ = 0;
   uint64_t ahead_ = 0;  // read ahead, or to be, and not used yet
   size_t evicting_ = 0;
@@ -169,6 +182,8 @@ class WindowCache {
   bool closing_ = false;
   std::array<std::optional<Thread>, kMostReaders> readers_;
   std::atomic<bool> has_read_files_ = false;
+  // Changed with the lock held.
+  std::shared_ptr<std::atomic<uint64_t>> pages_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 template <typename Change>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -112,7 +113,7 @@ class LayoutTable {
 
   uint32_t Intern(const ParameterLayout& layout);
 
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;  // a vector that grows takes twice as much for a moment
   std::vector<std::shared_ptr<const ParameterLayout>> layouts_;
   std::map<const ParameterLayout*, uint32_t, ByValue> by_value_;  // places in layouts_
   NameArena names_;

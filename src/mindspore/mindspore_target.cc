@@ -19,6 +19,9 @@
 namespace reshard {
 namespace {
 
+// What the allocator takes beside each allocation.
+constexpr uint64_t kOfAllocation = 2 * sizeof(void*);
+
 uint64_t NextRecipe() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
@@ -124,6 +127,12 @@ void CutParameters::Add(const SourceTensor& tensor, const SharedGrid& grid,
   ranges_.insert(ranges_.end(), tensor.content.begin(), tensor.content.end());
 }
 
+uint64_t CutParameters::MakingBytes() const {
+  // A vector that grows is there twice, and the names were a list of strings before.
+  const uint64_t names = names_.memory() + entries_.size() * (sizeof(std::string) + kOfAllocation);
+  return 3 * (entries_.size() * sizeof(Entry) + ranges_.size() * sizeof(ByteRange)) / 2 + 2 * names;
+}
+
 void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
   const Entry& entry = entries_[place];
   tensor.name = entry.name;
@@ -153,6 +162,12 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   file.metadata = recipe->metadata;
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
+  if (recipe.use_count() == 1) {  // else it is there already
+    file.making_bytes = recipe->converted.MakingBytes();
+    for (const std::string& name : recipe->selection.copied) {
+      file.making_bytes += 2 * (sizeof(std::string) + name.size() + kOfAllocation);
+    }
+  }
   if (file.arrays == 0) findings.empty_files.insert(file.path);
   file.make = [this, rank, recipe = std::move(recipe), &findings, box = LastBox()](
                   size_t number, TargetArray& array) mutable {

@@ -52,6 +52,8 @@ class CutParameters {
   void GetTensor(size_t place, SourceTensor& tensor) const;
   const ShardGrid& grid(size_t place) const { return *std::get<8>(*entries_[place].form); }
   const Shape& shard_shape(size_t place) const { return std::get<9>(*entries_[place].form); }
+  // About the bytes of memory that they take, and those that were taken while they were added.
+  uint64_t MakingBytes() const;
   // Says which parameters are equal but for their names and where they lie.
   const void* form(size_t place) const { return entries_[place].form; }
 

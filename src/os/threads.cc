@@ -10,20 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
 #include "src/os/used_files.h"
 
 namespace reshard {
 namespace {
 
-// What a thread does, and the list of files of the one that started it.
+// What a thread does, and the list of files and the watch of the one that started it.
 struct Body {
   std::function<void()> work;
   std::shared_ptr<UsedFiles> files;
+  MemoryWatch* watch = nullptr;
 };
 
 extern "C" void* RunThreadBody(void* argument) {
   const std::unique_ptr<Body> body(static_cast<Body*>(argument));
+  MemoryWatch::Enter(body->watch);
   ExchangeUsedFiles(std::move(body->files));
   body->work();
   ExchangeUsedFiles(nullptr);
@@ -106,7 +109,8 @@ Result<Thread> Thread::Start(std::function<void()> body) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
-    std::unique_ptr<Body> argument(new Body{std::move(body), CurrentUsedFiles()});
+    std::unique_ptr<Body> argument(
+        new Body{std::move(body), CurrentUsedFiles(), MemoryWatch::current()});
     pthread_t handle{};
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
     if (error == 0) error = pthread_create(&handle, &attributes, RunThreadBody, argument.get());

@@ -79,6 +79,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   made.container = container_;
   made.arrays = names.size();
   made.near = file;
+  for (const std::string& name : names) made.making_bytes += kOfName + name.size();
   if (!findings.silent) {
     findings.texts_left_out.merge(texts);
     // The other format has none, and this one is that of no source.

@@ -25,6 +25,9 @@
 namespace reshard {
 namespace {
 
+// What is held of an array while a header of all of them is made, besides its text, twice.
+constexpr uint64_t kOfHeaderEntry = 192;
+
 // What is held of a piece of a shard while copies are made of it.
 constexpr size_t kOfPiece = 512;
 
@@ -101,7 +104,9 @@ class PlanMaker {
     plan_.parameters = file.arrays;
     if (file.metadata.states_crc && file.literal.empty()) plan_.crc = CrcPlaceOf(file.container);
     if (most_kept > file.arrays * sizeof(Segment) * 2) keeps_ = true;
-    if (keeps_) plan_.segments.reserve(2 * file.arrays);  // mostly a header and a content each
+    // Mostly a content each, and a header before it or one for all.
+    const bool has_one_header = file.container == Container::kSafetensors;
+    if (keeps_) plan_.segments.reserve(has_one_header ? file.arrays + 1 : 2 * file.arrays);
   }
 
   // What the encoder asks.
@@ -114,6 +119,7 @@ class PlanMaker {
   }
 
   Status AddHeader(std::string literal) {
+    encoding_ = 2 * literal.size() + file_.arrays * kOfHeaderEntry;
     RESHARD_RETURN_IF_ERROR(AddLiteral("", literal));
     return Flush();
   }
@@ -134,6 +140,7 @@ class PlanMaker {
     for (const KnownCut& cut : cuts_) {
       plan_.making_bytes += sizeof(KnownCut) + MemoryBytes(cut.segment);
     }
+    plan_.making_bytes += encoding_ + file_.making_bytes;
     return std::move(plan_);
   }
 
@@ -383,6 +390,7 @@ class PlanMaker {
   const uint64_t most_kept_;  // bytes, where there is a visitor
   bool keeps_;                // segments, up to now
   uint64_t kept_ = 0;         // bytes of them
+  uint64_t encoding_ = 0;     // bytes that making a header of all arrays takes
   TargetPlan plan_;
   TargetArray array_;  // that the encoder asked for last
   std::vector<KnownCut> cuts_;

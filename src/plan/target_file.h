@@ -62,6 +62,7 @@ struct TargetFile {
   int64_t near = 0;  // the local rank whose arrays are taken where several hold the same
   // Not empty: the whole file, which is in no container, as an index of the others is.
   std::string literal = {};
+  uint64_t making_bytes = 0;  // of memory, about, that it holds, or took while it was made
 };
 
 }  // namespace reshard

@@ -86,6 +86,11 @@ size_t TableCache::largest() const {
   return largest_;
 }
 
+bool TableCache::has_dropped() const {
+  const std::lock_guard lock(mutex_);
+  return has_dropped_;
+}
+
 size_t TableCache::memory() const {
   const std::lock_guard lock(mutex_);
   return memory_;
@@ -108,6 +113,7 @@ void TableCache::Evict() {
   while (memory_ > budget_ && entries_.size() > least_kept_ && !idle_.empty()) {
     const auto entry = entries_.find(idle_.front());
     idle_.pop_front();
+    has_dropped_ = true;
     const Tables::iterator table = entry->second.table;
     entries_.erase(entry);
     memory_ -= sizeof(IndexedFile);

@@ -83,6 +83,8 @@ class TableCache {
   size_t memory() const;
   // The bytes of the largest table that there was.
   size_t largest() const;
+  // Whether an index went that may have to be made once more.
+  bool has_dropped() const;
 
  private:
   friend class TableHandle;
@@ -123,6 +125,7 @@ class TableCache {
   std::list<FileId> used_;
   size_t memory_ = 0;
   size_t largest_ = 0;
+  bool has_dropped_ = false;
 };
 
 }  // namespace reshard
