@@ -60,12 +60,12 @@ Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_siz
                                         EncryptionModeName(*mode)));
   }
   if (IsSafetensors(head)) return Container::kSafetensors;
-  if (IsJson(head)) {
+  const std::string_view other =
+      KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});
+  if (other.empty() && IsJson(head)) {
     return CorruptError(
         "expected a MindSpore checkpoint (.ckpt), found JSON, perhaps a strategy file");
   }
-  const std::string_view other =
-      KindOfOtherFile({reinterpret_cast<const char*>(head.data()), head.size()});
   if (!other.empty()) {
     return UnsupportedError(
         fmt::format("expected a MindSpore checkpoint (.ckpt), found {}", other));

@@ -7,7 +7,8 @@
 namespace reshard {
 
 // Returns "a gzip file; unpack it first" and the like for a file that begins with `head`, where it
-// shows what else it is; else nothing. Of a tar archive it takes the first 263 bytes to tell.
+// shows what else it is; else nothing. Of a tar archive it takes the first 263 bytes to tell, of
+// JSON those up to the key that tells.
 std::string_view KindOfOtherFile(std::string_view head);
 
 }  // namespace reshard

@@ -417,7 +417,8 @@ Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::b
   RESHARD_RETURN_IF_ERROR(CheckMemory(memory, grouping.BytesToFinish()));
   Result<std::shared_ptr<const FileTable>> table = std::move(grouping).Finish();
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
-  if ((*table)->arrays().empty()) {
+  // A trailer alone is the file of a rank without parameters.
+  if ((*table)->arrays().empty() && !(trailer && trailer->covered.length == 0)) {
     return CorruptError(
         fmt::format("{}: no parameter in its {} bytes; expected a MindSpore checkpoint, but this "
                     "may be a strategy "

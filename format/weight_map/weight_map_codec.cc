@@ -77,7 +77,9 @@ std::string_view FaultOf(std::string_view path) {
     const size_t end = std::min(path.find('/', begin), path.size());
     const std::string_view part = path.substr(begin, end - begin);
     if (part.empty() || part == "." || part == "..") {
-      return "leads out of the folder, or has empty parts; expected a path below it";
+      return "leads out of the folder, or has empty parts; expected a path below it: copy or link "
+             "the "
+             "file into the folder";
     }
     begin = end + 1;
   }

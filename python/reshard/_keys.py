@@ -10,12 +10,16 @@ def read(key_file: StrPath | None, key_env: str | None) -> _reshard.Key | None:
     """Reads a key from a file or an environment variable."""
     if key_file is not None and key_env is not None:
         raise _errors.InvalidArgumentError("key_file excludes key_env")
+    name, value, make = "key_file", key_file, _reshard.Key.from_file
+    if key_file is None:
+        name, value, make = "key_env", key_env, _reshard.Key.from_environment
+    if value is None:
+        return None
     try:
-        if key_file is not None:
-            return _errors.call({}, _reshard.Key.from_file, encode(key_file))
-        if key_env is not None:
-            return _errors.call({}, _reshard.Key.from_environment, encode(key_env))
+        encoded = encode(value)
+    except ValueError:  # it would show the value, which may be the key itself
+        raise ValueError(f"{name}: not shown, as it may be the key, but no name either") from None
+    try:
+        return _errors.call({}, make, encoded)
     except _errors.Error as error:
-        name = "key_file" if key_env is None else "key_env"
         raise type(error)(f"{name}: {error}") from None
-    return None

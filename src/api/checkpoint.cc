@@ -57,6 +57,17 @@ Result<bool> IsFullFolder(const std::string& path) {
   return found.has_value();
 }
 
+// Whether the file at `path`, one of those listed, has no byte, and another one has some.
+bool IsOfRankWithoutParameters(const RankFiles& listed, const std::string& path) {
+  const auto has_bytes = [](const std::string& of) {
+    const Result<FileIdentity> file = IdentityOf(of);
+    return !file.ok() || file->size > 0;
+  };
+  return !has_bytes(path) &&
+         std::any_of(listed.files.begin(), listed.files.end(),
+                     [&](const RankFileSummary& other) { return has_bytes(other.path); });
+}
+
 std::vector<RankFileSummary> ListFiles(const OpenedSource& source) {
   std::vector<RankFileSummary> files;
   files.reserve(source.chosen().size());
@@ -136,6 +147,11 @@ struct Checkpoint::State {
   std::unique_ptr<DecryptedTexts> texts = nullptr;  // of an encrypted file
 
   const IndexedFile& index() const { return own ? *own : *table; }
+
+  using ReadTable = Result<IndexedFile>(SourceFiles&, FileId, const MemoryCheck&,
+                                        const std::shared_ptr<const FileTable>&);
+  static Result<Checkpoint> Open(const std::string& path, std::shared_ptr<const EncryptionKey> key,
+                                 ReadTable* read_table);
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -145,20 +161,26 @@ Checkpoint::~Checkpoint() = default;
 
 Result<Checkpoint> Checkpoint::Open(const std::string& path,
                                     std::shared_ptr<const EncryptionKey> key) {
+  return State::Open(path, std::move(key), ReadFileTable);
+}
+
+Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
+                                           std::shared_ptr<const EncryptionKey> key,
+                                           ReadTable* read_table) {
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     auto files =
         std::make_unique<SourceFiles>(SourceFiles::Options{.max_open = 1, .key = std::move(key)});
     const FileId id = files->Add(path);
     auto state = std::make_unique<State>();
     state->path = path;
-    RESHARD_ASSIGN_OR_RETURN(state->own, ReadFileTable(*files, id));
+    RESHARD_ASSIGN_OR_RETURN(state->own, read_table(*files, id, {}, nullptr));
     RESHARD_ASSIGN_OR_RETURN(const bool is_encrypted, IsEncrypted(*files, id));
     if (is_encrypted) {
       state->texts = std::make_unique<DecryptedTexts>(std::move(files), id);
       return Checkpoint(std::move(state));
     }
     RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
-    RESHARD_RETURN_IF_ERROR(source.Map());
+    if (source.size() > 0) RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
     state->source = std::move(source);
@@ -172,12 +194,22 @@ Result<Checkpoint> Checkpoint::Open(const RankFiles& listed, size_t place,
     return InvalidArgumentError(
         fmt::format("there is no file {} of the {} that are listed", place, listed.files.size()));
   }
-  if (listed.indexed == nullptr) return Open(listed.files[place].path, std::move(key));
+  if (listed.indexed == nullptr) {
+    const std::string& path = listed.files[place].path;
+    return IsOfRankWithoutParameters(listed, path)
+               ? State::Open(path, std::move(key), ReadTableInSet)
+               : State::Open(path, std::move(key), ReadFileTable);
+  }
   return CatchOutOfMemory([&]() -> Result<Checkpoint> {
     OpenedSource& folder = *listed.indexed->source;
     const OpenedSource::File& file = folder.chosen()[place];
-    RESHARD_ASSIGN_OR_RETURN(TableHandle table, folder.tables().Get(file.id));
     const std::string& path = folder.path(file);
+    Result<TableHandle> found = folder.tables().Get(file.id);
+    if (found.status().code() == StatusCode::kNotFound && folder.index()) {
+      return NotFoundError(fmt::format("{}: is not there, but {} names it; complete the folder",
+                                       Escape(path), folder.index()->relative_path));
+    }
+    RESHARD_ASSIGN_OR_RETURN(TableHandle table, std::move(found));
     RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
     RESHARD_RETURN_IF_ERROR(source.Map());
     // What was mapped is what was indexed.
@@ -498,7 +530,8 @@ Result<RankFiles> v0_1::ListRankFiles(const std::string& folder, const std::stri
     if (!IsRankPattern(folder) && suffix.empty()) {
       RESHARD_ASSIGN_OR_RETURN(const bool is_folder, IsFullFolder(folder));
       if (is_folder) {
-        RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource({.path = folder}));
+        RESHARD_ASSIGN_OR_RETURN(auto source,
+                                 OpenSource({.path = folder}, {.opens_any_file = true}));
         files.files = ListFiles(*source);
         files.warnings = source->warnings();
         files.indexed = std::make_shared<RankFiles::Indexed>();

@@ -100,8 +100,11 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
     if (in_strategy) {
       has = rule.source()->stages()[static_cast<size_t>(stage)].Find(name) != nullptr;
     } else if (rule.source() != nullptr) {  // no layout cuts it: the files tell
-      RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().TableOf(stage, 0));
-      has = index && index->Find(name) != nullptr;
+      for (const int64_t local : source.tensors().LocalRanks(stage)) {
+        RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().TableOf(stage, local));
+        has = index->Find(name) != nullptr;
+        if (has) break;
+      }
     }
     if (!has) continue;
     RESHARD_ASSIGN_OR_RETURN(const ShardGrid cut, MakeGrid(rule.source(), stage, parameter));

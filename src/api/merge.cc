@@ -18,6 +18,7 @@
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/opened_source.h"
 #include "src/convert/stated_places.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
@@ -115,11 +116,15 @@ struct OpenedFiles {
   std::vector<TableHandle> tables;  // in the order of the files
 };
 
-Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
+Status Open(const std::vector<std::string>& paths, OpenedFiles& opened,
+            std::vector<Warning>& warnings) {
+  FirstFew plain;
   for (const std::string& path : paths) {
     const FileId file = opened.files.Add(path);
     RESHARD_ASSIGN_OR_RETURN(TableHandle index, opened.cache.Get(file));
     opened.tables.push_back(std::move(index));
+    RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, opened.files.OpenReader(file));
+    if (reader.decryption() == Decryption::kNone) plain.Add(Escape(path));
     const Container first = opened.tables.front()->table().container();
     const Container container = opened.tables.back()->table().container();
     if (container != first) {
@@ -127,6 +132,9 @@ Status Open(const std::vector<std::string>& paths, OpenedFiles& opened) {
           "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
           Escape(path), ExtensionOf(container), Escape(paths.front()), ExtensionOf(first)));
     }
+  }
+  if (opened.files.key() != nullptr && plain.count() > 0) {
+    warnings.push_back(UnusedKeyWarning(plain, paths.size()));
   }
   return {};
 }
@@ -258,7 +266,7 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(report.sources));
     if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
     OpenedFiles opened(first, options.run.stop, options.key);
-    RESHARD_RETURN_IF_ERROR(Open(report.sources, opened));
+    RESHARD_RETURN_IF_ERROR(Open(report.sources, opened, report.warnings));
     RESHARD_RETURN_IF_ERROR(CheckPlaces(options, opened));
     RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,

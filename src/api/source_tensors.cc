@@ -71,8 +71,9 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
                                   size_t workers, const std::stop_token& stop) {
   if (spec.path.empty()) return InvalidArgumentError("a checkpoint file or folder is needed");
   SourceTensors opened;
-  RESHARD_ASSIGN_OR_RETURN(opened.source,
-                           OpenSource(spec, {}, {.window_bytes = WindowsKept(), .stop = stop}));
+  RESHARD_ASSIGN_OR_RETURN(
+      opened.source,
+      OpenSource(spec, {.choice = choice}, {.window_bytes = WindowsKept(), .stop = stop}));
   OpenedSource& source = *opened.source;
   const size_t indexers = source.Askers(workers);
   opened.choice = std::move(choice);

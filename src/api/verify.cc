@@ -71,29 +71,37 @@ std::vector<int64_t> FilesOf(const AgainstOptions& options, const Target& target
   return files;
 }
 
-// The format of rank files whose file is there of the first rank; nothing, which stands for the
-// source's, where none is.
+// The format of the first rank file that is there; nothing, which stands for the source's, if none
+// is.
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
-  const std::vector<int64_t>& ranks = options.selection.ranks;
-  const int64_t first = ranks.empty() ? 0 : *std::min_element(ranks.begin(), ranks.end());
-  for (const Container container : {Container::kMindSpore, Container::kSafetensors}) {
-    const MindSporeTarget target(source.tensors(), source.rule(), options.target.prefix,
-                                 UnmatchedPolicy::kCopy, {}, container, options.target.names);
-    const auto kind = KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(first)));
-    if (!kind.ok() || *kind == PathKind::kMissing) continue;
-    return container == Container::kMindSpore ? TargetFormat::kCkpt : TargetFormat::kSafetensors;
+  const auto target_in = [&](Container container) {
+    return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
+                           UnmatchedPolicy::kCopy, {}, container, options.target.names);
+  };
+  const MindSporeTarget ckpt = target_in(Container::kMindSpore);
+  const MindSporeTarget safetensors = target_in(Container::kSafetensors);
+  const auto is_there = [&](const MindSporeTarget& target, int64_t rank) {
+    const auto kind = KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(rank)));
+    return kind.ok() && *kind != PathKind::kMissing;
+  };
+  for (const int64_t rank : FilesOf(options, ckpt)) {
+    if (is_there(ckpt, rank)) return TargetFormat::kCkpt;
+    if (is_there(safetensors, rank)) return TargetFormat::kSafetensors;
   }
   return std::nullopt;
 }
 
-// Whether the first of the target files states a CRC-32 of itself, as all of a set do.
-bool StatesCrcThere(const Target& target, const std::vector<int64_t>& files,
-                    const std::string& folder) {
-  if (files.empty()) return false;
+// Those of the target files that state a CRC-32 of themselves.
+std::set<int64_t> FilesWithCrc(const Target& target, const std::vector<int64_t>& files,
+                               const std::string& folder) {
+  std::set<int64_t> stating;
   SourceFiles there(1);  // what is encrypted states none
-  const auto path = fmt::format("{}/{}", folder, target.PathOf(files.front()));
-  const auto index = ReadFileTable(there, there.Add(path));
-  return index.ok() && index->crc().has_value();
+  for (const int64_t file : files) {
+    const auto path = fmt::format("{}/{}", folder, target.PathOf(file));
+    const auto covered = CoveredByCrc(there, there.Add(path));
+    if (covered.ok() && *covered) stating.insert(file);
+  }
+  return stating;
 }
 
 // The source ranks whose files are read, those of replicas included.
@@ -231,23 +239,24 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       selection.casts = CastsOfOrigin(options.target.folder);
       report.casts_of_origin = !selection.casts.empty();
     }
-    const ParameterChoice choice(selection.include, selection.exclude, selection.renames,
-                                 selection.casts);
+    const ParameterChoice choice = ChoiceOf(selection);
     RESHARD_ASSIGN_OR_RETURN(const auto source,
-                             OpenSource(options.source, {options.target, {}},
+                             OpenSource(options.source, {options.target, {}, choice},
                                         {.window_bytes = WindowsKept(), .stop = options.run.stop}));
     TargetSpec spec = options.target;
     if (!spec.format) spec.format = FormatThere(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(ConversionTarget made, MakeTarget(*source, spec, selection));
-    const std::vector<int64_t> files = FilesOf(options, made.files());
-    if (StatesCrcThere(made.files(), files, options.target.folder)) {
-      spec.states_crc = true;
-      RESHARD_ASSIGN_OR_RETURN(made, MakeTarget(*source, spec, selection));
-    }
+    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made, MakeTarget(*source, spec, selection));
     const Target& target = made.files();
+    const std::vector<int64_t> files = FilesOf(options, target);
     std::vector<std::string> paths;
     for (const int64_t file : files) paths.push_back(target.PathOf(file));
     RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target.folder, paths));
+    const std::set<int64_t> with_crc = FilesWithCrc(target, files, options.target.folder);
+    std::optional<ConversionTarget> made_with_crc;
+    if (!with_crc.empty()) {
+      spec.states_crc = true;
+      RESHARD_ASSIGN_OR_RETURN(made_with_crc, MakeTarget(*source, spec, selection));
+    }
     const std::vector<int64_t> ranks = RanksOf(target, files);
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
                              FindCrcFiles(*source, RanksOfStages(*source, ranks)));
@@ -277,9 +286,10 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
     const Indexers indexers(source->Askers(work.work().workers));
     for (const int64_t file : files) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
-      target.IndexSources(file, indexers, options.run.stop);
+      const Target& stated = with_crc.contains(file) ? made_with_crc->files() : target;
+      stated.IndexSources(file, indexers, options.run.stop);
       KeepUsualWindows(*source);
-      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, target.Plan(file, findings));
+      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, stated.Plan(file, findings));
       if (report.files == 0) {  // before much is read; the replicas are all compared in the end
         RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, plan));
         RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,

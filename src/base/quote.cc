@@ -102,6 +102,13 @@ std::string NumberRanges::ToWords(std::string_view noun) const {
   return std::string(noun) + (count_ == 1 ? " " : "s ") + ToText();
 }
 
+std::string NumberRanges::ToSentence(std::string_view noun) const {
+  std::string words = ToWords(noun);
+  const size_t comma = words.rfind(", ");
+  if (more_ == 0 && comma != std::string::npos) words.replace(comma, 1, " and");
+  return words;
+}
+
 std::string RangesOf(const std::vector<int64_t>& numbers) {
   NumberRanges ranges;
   for (const int64_t number : numbers) ranges.Add(number);

@@ -62,6 +62,8 @@ class NumberRanges {
   std::string ToText() const;
   // Returns "rank 8" or "ranks 0-3, 8", where the noun is "rank".
   std::string ToWords(std::string_view noun) const;
+  // Returns "rank 8" or "ranks 0-3, 6 and 8".
+  std::string ToSentence(std::string_view noun) const;
 
  private:
   struct Range {

@@ -92,9 +92,14 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromFile(
   file.open(path, std::ios::binary);
   if (!file.is_open()) {
     const int why = errno;
+    const bool absent = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG;
+    // What is no path may be the key itself, which is never shown.
     std::string message =
-        fmt::format("{}: cannot read the key: {}", Escape(path), std::strerror(why));
-    const bool absent = why == ENOENT || why == ENOTDIR;
+        absent ? fmt::format(
+                     "there is no file of the name that was given ({} bytes, not shown, as "
+                     "it may be the key); expected the path of a file with the key",
+                     path.size())
+               : fmt::format("{}: cannot read the key: {}", Escape(path), std::strerror(why));
     return Status(absent ? StatusCode::kNotFound : StatusCode::kIo, std::move(message), why);
   }
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
@@ -114,8 +119,11 @@ Result<std::shared_ptr<const EncryptionKey>> v0_1::EncryptionKey::FromEnvironmen
     const std::string& variable) {
   const char* const value = std::getenv(variable.c_str());
   if (value == nullptr) {
-    return NotFoundError(
-        fmt::format("the environment has no variable {} with a key", Escape(variable)));
+    // It may be the key itself, which is never shown.
+    return NotFoundError(fmt::format(
+        "the environment has no variable of the name that was given ({} bytes, not shown, as it "
+        "may be the key); expected the name of a variable, as in KEY for $KEY",
+        variable.size()));
   }
   const auto bytes = std::as_bytes(std::span(value, strnlen(value, kMostKeyBytes + 2)));
   const size_t length = KeyLength(bytes);

@@ -340,7 +340,8 @@ std::optional<TargetPlan> KeptPlans::Take(int64_t file) {
 
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
-  return OpenSource(options.source, {options.target, options.selection.ranks},
+  return OpenSource(options.source,
+                    {options.target, options.selection.ranks, ChoiceOf(options.selection)},
                     LimitsOf(options, budget));
 }
 
@@ -373,8 +374,7 @@ Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec
   ConversionTarget target;
   auto ranks = std::make_unique<MindSporeTarget>(
       source.tensors(), source.rule(), spec.prefix,
-      selection.unmatched.value_or(UnmatchedPolicy::kCopy),
-      ParameterChoice(selection.include, selection.exclude, selection.renames, selection.casts),
+      selection.unmatched.value_or(UnmatchedPolicy::kCopy), ChoiceOf(selection),
       TargetContainer(source, spec), spec.names);
   ranks->set_states_crc(spec.states_crc);
   target.ranks = std::move(ranks);

@@ -9,12 +9,14 @@
 #include <span>
 #include <utility>
 
+#include "format/container/other_files.h"
 #include "format/encoding/encoder.h"
 #include "format/weight_map/weight_map_codec.h"
-#include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_folder.h"
+#include "src/io/byte_source.h"
+#include "src/io/decrypted_file.h"
 #include "src/mindspore/group_info.h"
 #include "src/mindspore/made_strategy.h"
 #include "src/mindspore/rank_list.h"
@@ -118,6 +120,16 @@ Result<std::optional<FullFolder>> FolderOf(const SourceSpec& spec) {
   return std::optional(FullFolder{FolderFamily::kHuggingFace, {}, spec.path});
 }
 
+// Fails where a file that is no index is something else that can be told.
+Status CheckIsIndex(const FileBytes& file) {
+  std::string head(std::min<uint64_t>(file.size, kHeaderPage), '\0');
+  RESHARD_RETURN_IF_ERROR(file.read(0, std::as_writable_bytes(std::span(head))));
+  const std::string_view other = KindOfOtherFile(head);
+  if (other.empty() || head.starts_with('{')) return {};
+  return CorruptError(fmt::format("{}: expected an index of safetensors files, found {}",
+                                  Escape(file.path), other));
+}
+
 // How messages call the source.
 std::string SourceName(const SourceSpec& spec) {
   return spec.files.empty() ? Escape(spec.path) : "`source.files`";
@@ -163,15 +175,14 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
                             std::move(groups), source->container_ == Container::kMindSpore);
   RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
   RESHARD_RETURN_IF_ERROR(source->TakeNames(spec.name_map));
-  RESHARD_RETURN_IF_ERROR(whole ? source->ChooseFolder(spec, *whole)
+  RESHARD_RETURN_IF_ERROR(whole ? source->ChooseFolder(spec, use, *whole)
                                 : source->ChooseFiles(spec, use.target_ranks, folder));
-  if (!whole && extension.empty()) {
-    source->container_ = source->ContainerOfContent(source->chosen_.front().id);
-  }
+  if (!whole) source->TakeEmptyFiles(SourceName(spec));
+  if (!whole && extension.empty()) source->container_ = source->ContainerOfContent();
   std::map<int64_t, FileId> rank_files;
   for (const OpenedSource::File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
   if (rule.source() != nullptr) {
-    auto grid = std::make_unique<GridPlacement>(rule, std::move(rank_files));
+    auto grid = std::make_unique<GridPlacement>(rule, std::move(rank_files), use.choice);
     source->grid_ = grid.get();
     source->placement_ = std::move(grid);
   } else if (source->folder_) {
@@ -182,7 +193,7 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
   }
   source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
   source->WarnOfUnusedKey();
-  if (source->folder_) RESHARD_RETURN_IF_ERROR(source->CheckFolder());
+  if (source->folder_) RESHARD_RETURN_IF_ERROR(source->CheckFolder(use.opens_any_file));
   return source;
 }
 
@@ -204,19 +215,56 @@ Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& 
   }
   source->placement_ = std::make_unique<ListedPlacement>(ids);
   source->tensors_.emplace(source->files_, source->tables_, *source->placement_, source->memory_);
+  source->TakeEmptyFiles({});
   source->WarnOfUnusedKey();
   return source;
 }
 
 void OpenedSource::WarnOfUnusedKey() {
   if (files_.key() == nullptr || chosen_.empty()) return;
-  const FileId first = chosen_.front().id;
-  const Result<SourceReader> reader = files_.OpenReader(first);
-  // Whoever reads the file says what is wrong with it.
-  if (!reader.ok() || reader->decryption() != Decryption::kNone) return;
-  warnings_.push_back(
-      {WarningCode::kKeyNotUsed, fmt::format("{}: is not encrypted; the key is not used for it",
-                                             Escape(files_.path(first)))});
+  std::vector<uint8_t> is_plain(chosen_.size());
+  const auto look = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
+    if (chosen_[i].identity.size == 0) return {};  // has nothing to encrypt
+    // Whoever reads the file says what is wrong with it.
+    const Result<LocalFile> file = LocalFile::Open(path(chosen_[i]));
+    if (!file.ok()) return {};
+    const Result<std::optional<EncryptionMode>> mode = EncryptionModeOf(*file);
+    is_plain[i] = mode.ok() && !*mode ? 1 : 0;
+    return {};
+  };
+  static_cast<void>(RunWorkers(Askers(1), chosen_.size(), look, std::stop_token()));
+  FirstFew plain;
+  for (size_t i = 0; i < chosen_.size(); ++i) {
+    if (is_plain[i] != 0) plain.Add(Escape(path(chosen_[i])));
+  }
+  if (plain.count() > 0) warnings_.push_back(UnusedKeyWarning(plain, chosen_.size()));
+}
+
+Warning UnusedKeyWarning(const FirstFew& plain, size_t files) {
+  std::string message =
+      files == 1 ? fmt::format("{}: is not encrypted; the key is not used for it", plain.Joined())
+                 : fmt::format("{} of {} files {} not encrypted; the key is not used for {}: {}",
+                               plain.count(), files, plain.count() == 1 ? "is" : "are",
+                               plain.count() == 1 ? "it" : "them", plain.Joined());
+  return {WarningCode::kKeyNotUsed, std::move(message)};
+}
+
+void OpenedSource::TakeEmptyFiles(const std::string& name) {
+  NumberRanges ranks;
+  FirstFew paths;
+  for (const File& file : chosen_) {
+    if (file.identity.size > 0) continue;
+    ranks.Add(file.rank);
+    paths.Add(Escape(path(file)));
+  }
+  if (ranks.count() == 0 || ranks.count() == chosen_.size()) return;
+  has_empty_files_ = true;
+  const std::string where = each_alone_ ? paths.Joined() : ranks.ToWords("rank");
+  warnings_.push_back({WarningCode::kEmptyRankFolders,
+                       fmt::format("{}{} of {} files {} empty (0 bytes), as that of a rank without "
+                                   "parameters is: {}",
+                                   name.empty() ? "" : name + ": ", ranks.count(), chosen_.size(),
+                                   ranks.count() == 1 ? "is" : "are", where)});
 }
 
 Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_map) {
@@ -232,7 +280,8 @@ Status OpenedSource::TakeNames(const std::map<std::string, std::string>& name_ma
 
 Result<IndexedFile> OpenedSource::MakeTable(FileId file,
                                             const std::shared_ptr<const FileTable>& like) {
-  RESHARD_ASSIGN_OR_RETURN(IndexedFile table, ReadFileTable(files_, file, memory_, like));
+  const auto read = has_empty_files_ ? ReadTableInSet : ReadFileTable;
+  RESHARD_ASSIGN_OR_RETURN(IndexedFile table, read(files_, file, memory_, like));
   if (table.states_redundancy()) states_redundancy_ = true;
   if (!table.sharding_info().empty()) {
     const std::lock_guard lock(mutex_);
@@ -252,28 +301,61 @@ std::map<FileId, std::string> OpenedSource::SavedOffsetsOfFiles() const {
 }
 
 Status OpenedSource::AddFolderFile(const std::string& path, const std::string& name,
-                                   const std::string& told_by) {
-  Result<FileIdentity> identity = PinInput(path);
-  if (identity.status().code() == StatusCode::kNotFound && !told_by.empty()) {
-    return MismatchError(fmt::format("{}: names {}, which is not there; complete the folder",
-                                     Escape(told_by), Escape(path)));
-  }
-  RESHARD_RETURN_IF_ERROR(identity.status());
-  const auto number = static_cast<int64_t>(chosen_.size());
-  const FileId id = files_.Add(path, *identity);
+                                   int64_t number) {
+  RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(path));
+  const FileId id = files_.Add(path, identity);
   folder_numbers_.emplace(id, number);
-  chosen_.push_back({number, name, id, *identity});
+  chosen_.push_back({number, name, id, identity});
   return {};
 }
 
-Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& folder) {
+Status OpenedSource::AddIndexedFiles(const std::string& folder, const SourceUse& use,
+                                     const WeightMap& weights) {
+  std::vector<uint8_t> counts(weights.files.size(), use.choice.TakesAll() ? 1 : 0);
+  if (!use.choice.TakesAll()) {
+    for (const MappedWeight& weight : weights.weights) {
+      if (counts[weight.file] == 0 && use.choice.Takes(weight.name)) counts[weight.file] = 1;
+    }
+  }
+  FirstFew missing;
+  for (size_t i = 0; i < weights.files.size(); ++i) {
+    const std::string path = PathIn(folder, weights.files[i]);
+    const auto number = static_cast<int64_t>(i);
+    const Status added = AddFolderFile(path, weights.files[i], number);
+    if (added.code() != StatusCode::kNotFound) {
+      RESHARD_RETURN_IF_ERROR(added);
+    } else if (use.opens_any_file) {
+      const FileId id = files_.Add(path);
+      folder_numbers_.emplace(id, number);
+      chosen_.push_back({number, weights.files[i], id, {}});
+    } else if (counts[i] != 0) {
+      missing.Add(Escape(weights.files[i]));
+    }
+  }
+  if (missing.count() == 0) return {};
+  const std::string index = Escape(path(*index_));
+  if (missing.count() == weights.files.size()) {
+    return MismatchError(fmt::format(
+        "{}: names {} file{}, none of which is there: {}; is it the index of another folder? Copy "
+        "the files beside it, or remove it",
+        index, missing.count(), missing.count() == 1 ? "" : "s", missing.Joined()));
+  }
+  return MismatchError(fmt::format(
+      "{}: names {} files, and {} of them {} not there: {}; complete the folder, or leave their "
+      "tensors out with `exclude`",
+      index, weights.files.size(), missing.count(), missing.count() == 1 ? "is" : "are",
+      missing.Joined()));
+}
+
+Status OpenedSource::ChooseFolder(const SourceSpec& spec, const SourceUse& use,
+                                  const FullFolder& folder) {
   if (folder.index.empty()) {
     const bool is_file = folder.lone == spec.path;
-    folder_ = std::make_unique<FolderTables>(WeightMap(), 0, std::string());
+    folder_ = std::make_unique<FolderTables>(WeightMap(), 0, std::string(), use.choice);
     WarnOfOthers(is_file ? "" : PathIn(spec.path, folder.lone), folder,
                  [&](const std::string& name) { return name == folder.lone; });
     return AddFolderFile(is_file ? spec.path : PathIn(spec.path, folder.lone),
-                         std::filesystem::path(folder.lone).filename().string(), {});
+                         std::filesystem::path(folder.lone).filename().string(), 0);
   }
   const std::string index = PathIn(spec.path, folder.index);
   RESHARD_ASSIGN_OR_RETURN(const FileIdentity identity, PinInput(index));
@@ -283,12 +365,14 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
   {
     RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files_.OpenReader(id));
     const FileBytes bytes = BytesOf(reader, index);
-    RESHARD_ASSIGN_OR_RETURN(weights, ParseWeightMap(bytes, memory_));
+    Result<WeightMap> parsed = ParseWeightMap(bytes, memory_);
+    if (parsed.status().code() == StatusCode::kCorrupt) {
+      RESHARD_RETURN_IF_ERROR(CheckIsIndex(bytes));
+    }
+    RESHARD_ASSIGN_OR_RETURN(weights, std::move(parsed));
   }
   RESHARD_RETURN_IF_ERROR(RenameWeights(new_names_, index, weights));
-  for (const std::string& name : weights.files) {
-    RESHARD_RETURN_IF_ERROR(AddFolderFile(PathIn(spec.path, name), name, index));
-  }
+  RESHARD_RETURN_IF_ERROR(AddIndexedFiles(spec.path, use, weights));
   const auto is_mapped = [&weights](std::string_view name) {
     return std::find(weights.files.begin(), weights.files.end(), name) != weights.files.end();
   };
@@ -297,14 +381,14 @@ Status OpenedSource::ChooseFolder(const SourceSpec& spec, const FullFolder& fold
     const std::string beside = PathIn(spec.path, std::string(kHyperParamFile));
     RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(beside));
     if (kind != PathKind::kMissing) {
-      rest = static_cast<int64_t>(chosen_.size());
-      RESHARD_RETURN_IF_ERROR(AddFolderFile(beside, std::string(kHyperParamFile), {}));
+      rest = static_cast<int64_t>(weights.files.size());
+      RESHARD_RETURN_IF_ERROR(AddFolderFile(beside, std::string(kHyperParamFile), *rest));
     }
   }
   WarnOfOthers(index, folder, [&](const std::string& name) {
     return is_mapped(name) || (rest && name == kHyperParamFile);
   });
-  folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index);
+  folder_ = std::make_unique<FolderTables>(std::move(weights), rest, index, use.choice);
   return {};
 }
 
@@ -326,9 +410,10 @@ size_t OpenedSource::Askers(size_t workers) const {
   return chosen_.empty() ? workers : reshard::Askers(path(chosen_.front()), workers);
 }
 
-Status OpenedSource::CheckFolder() {
-  const auto look = [this](size_t i, const std::stop_token& /*stop*/) -> Status {
-    RESHARD_RETURN_IF_ERROR(tables_.Get(chosen_[i].id).status());
+Status OpenedSource::CheckFolder(bool opens_any_file) {
+  const auto look = [&](size_t i, const std::stop_token& /*stop*/) -> Status {
+    const Status status = tables_.Get(chosen_[i].id).status();
+    if (!opens_any_file) RESHARD_RETURN_IF_ERROR(status);
     return CheckMemory(memory_);
   };
   // Where no server has to be asked, threads would only take more memory.
@@ -349,13 +434,17 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   return {};
 }
 
-Container OpenedSource::ContainerOfContent(FileId first) {
-  const Result<uint64_t> size = files_.Size(first);
-  std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
-  // Whoever reads the file says what is wrong with it.
-  if (head.empty() || !files_.Read(first, 0, head).ok()) return Container::kMindSpore;
-  const Result<Container> found = ContainerOf(head, *size);
-  return found.ok() ? *found : Container::kMindSpore;
+Container OpenedSource::ContainerOfContent() {
+  for (const File& file : chosen_) {
+    if (file.identity.size == 0) continue;
+    const Result<uint64_t> size = files_.Size(file.id);
+    std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
+    // Whoever reads the file says what is wrong with it.
+    if (head.empty() || !files_.Read(file.id, 0, head).ok()) continue;
+    const Result<Container> found = ContainerOf(head, *size);
+    if (found.ok()) return *found;
+  }
+  return Container::kMindSpore;
 }
 
 Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
@@ -419,6 +508,9 @@ Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64
     warnings_.push_back({WarningCode::kRanksBeyondStrategy, beyond + "; not used"});
     return {};
   }
+  const std::string hint =
+      SwapHint(*rule_, folder.files.front().rank, folder.files.back().rank, folder.files.size());
+  if (!hint.empty()) return MismatchError(beyond + "; " + hint);
   return MismatchError(beyond +
                        "; give the strategy that the checkpoint was saved with, all its stages, or "
                        "files or a pattern of its ranks only");

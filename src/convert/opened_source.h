@@ -20,6 +20,7 @@
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
+#include "src/base/quote.h"
 #include "src/full/folder_tables.h"
 #include "src/full/full_folder.h"
 #include "src/io/source_files.h"
@@ -29,6 +30,7 @@
 #include "src/mindspore/grid_placement.h"
 #include "src/mindspore/rank_folder.h"
 #include "src/os/paths.h"
+#include "src/plan/parameter_choice.h"
 #include "src/source/indexed_file.h"
 #include "src/source/placement.h"
 #include "src/source/source.h"
@@ -40,6 +42,10 @@ namespace reshard {
 struct SourceUse {
   TargetSpec target = {};                  // its strategy is read
   std::vector<int64_t> target_ranks = {};  // that are wanted; none: all
+  // Of a folder of whole tensors, files and tensors that are left out may be missing.
+  ParameterChoice choice = {};
+  // What is wrong with a file of a folder of whole tensors is said when that is opened.
+  bool opens_any_file = false;
 };
 
 // What its parts may hold, and how files are reached.
@@ -86,7 +92,7 @@ class OpenedSource {
   const SourceFiles& files() const { return files_; }
   const std::string& path(const File& file) const { return files_.path(file.id); }
   // How the files are written down, by the names of the chosen ones, which all have one extension;
-  // where they have none, by the first one's content.
+  // where they have none, by the content of the first one that has a byte.
   Container container() const { return container_; }
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
@@ -129,20 +135,24 @@ class OpenedSource {
   OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
   Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                      const RankFolder& folder);
-  // Says which container the file of rank `first` is.
-  Container ContainerOfContent(FileId first);
+  // Says which container the chosen files are.
+  Container ContainerOfContent();
   // Chooses the files of a folder of whole tensors, or one such file.
-  Status ChooseFolder(const SourceSpec& spec, const FullFolder& folder);
+  Status ChooseFolder(const SourceSpec& spec, const SourceUse& use, const FullFolder& folder);
   // Says which checkpoints of the folder are left out; `taken` is the index, or the one file.
   void WarnOfOthers(const std::string& taken, const FullFolder& folder,
                     const std::function<bool(const std::string&)>& is_read);
-  // `told_by`: the index that names the file, if one does.
-  Status AddFolderFile(const std::string& path, const std::string& name,
-                       const std::string& told_by);
-  // Says so where a key was given and the first file is not encrypted.
+  // Adds the files that the index of a folder names, and that have a tensor that counts.
+  Status AddIndexedFiles(const std::string& folder, const SourceUse& use, const WeightMap& weights);
+  // Adds file `number` of the folder. Errors: those of IdentityOf.
+  Status AddFolderFile(const std::string& path, const std::string& name, int64_t number);
+  // Says which files are not encrypted if a key was given.
   void WarnOfUnusedKey();
+  // Takes files without a byte for those of ranks without parameters, if others have some; `name`
+  // is that of the source.
+  void TakeEmptyFiles(const std::string& name);
   // Looks into each file of the folder and says what does not fit.
-  Status CheckFolder();
+  Status CheckFolder(bool opens_any_file);
   Status TakeNames(const std::map<std::string, std::string>& name_map);
   Result<IndexedFile> MakeTable(FileId file, const std::shared_ptr<const FileTable>& like);
 
@@ -162,6 +172,7 @@ class OpenedSource {
   std::optional<Source> tensors_;
   std::vector<File> chosen_;
   bool each_alone_ = false;
+  bool has_empty_files_ = false;  // of ranks without parameters
   std::atomic<bool> states_redundancy_ = false;
   mutable std::mutex mutex_;
   std::map<FileId, std::string> saved_offsets_;  // guarded by mutex_
@@ -170,6 +181,10 @@ class OpenedSource {
   std::vector<Warning> warnings_;
   std::vector<std::string> notes_;
 };
+
+// Says that a key was not used for `plain`, those of `files` files that are not encrypted, of which
+// there are some.
+Warning UnusedKeyWarning(const FirstFew& plain, size_t files);
 
 // Fails with kInvalidArgument unless a target and one source, a path or files, are named.
 Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,

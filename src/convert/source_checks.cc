@@ -91,8 +91,7 @@ Result<CrcFiles> FindCrcFiles(OpenedSource& source, const std::set<int64_t>& ran
   CrcFiles found;
   for (const OpenedSource::File& file : source.chosen()) {
     if (!ranks.contains(file.rank) || source.tensors().IsKnownWithoutCrc(file.rank)) continue;
-    RESHARD_ASSIGN_OR_RETURN(const auto covered,
-                             CoveredByCrc(source.files(), file.id, source.container()));
+    RESHARD_ASSIGN_OR_RETURN(const auto covered, CoveredByCrc(source.files(), file.id));
     if (!covered) continue;
     found.files.push_back(file.id);
     found.bytes += covered->length;

@@ -76,8 +76,12 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
       Escape(index), Quote(std::string(twice->name))));
 }
 
-FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index)
-    : weights_(std::move(weights)), rest_(rest), index_(std::move(index)) {
+FolderTables::FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
+                           ParameterChoice choice)
+    : weights_(std::move(weights)),
+      rest_(rest),
+      index_(std::move(index)),
+      choice_(std::move(choice)) {
   expected_.resize(weights_.files.size());
   for (const MappedWeight& weight : weights_.weights) expected_[weight.file].push_back(weight.name);
 }
@@ -92,18 +96,21 @@ Result<IndexedFile> FolderTables::Choose(IndexedFile read, int64_t number,
     std::vector<std::string> lost;
     for (const std::string_view name : expected) {
       const StoredArray* const array = read.Find(name);
-      if (array == nullptr) {
+      if (array == nullptr && !choice_.Takes(name)) {
+        note.lacks_any = true;
+      } else if (array == nullptr) {
         lost.push_back(Quote(std::string(name)));
       } else {
+        ++kept;
         note.bytes = SaturatingAdd(note.bytes, array->bytes);
       }
     }
     if (!lost.empty()) {
       return MismatchError(fmt::format(
-          "{}: lacks {} of the {} tensors that {} says it has: {}; are these files of one folder?",
+          "{}: lacks {} of the {} tensors that {} says it has: {}; are these files of one folder? "
+          "Leave them out with `exclude`, or get the files and the index anew",
           Escape(path), lost.size(), expected.size(), Escape(index_), FirstOf(lost)));
     }
-    kept = expected.size();
   }
   const auto counts = [&](const StoredArray& array) {
     const MappedWeight* const weight = weights_.Find(array.name);
@@ -132,9 +139,11 @@ std::vector<Warning> FolderTables::Warnings() const {
   std::vector<Warning> warnings;
   const std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
+  bool lacks_any = notes_.size() < expected_.size() + (rest_ ? 1 : 0);
   std::vector<std::string> left_out;
   for (const auto& [number, note] : notes_) {
     bytes = SaturatingAdd(bytes, note.bytes);
+    lacks_any = lacks_any || note.lacks_any;
     left_out.insert(left_out.end(), note.left_out.begin(), note.left_out.end());
   }
   if (!left_out.empty()) {
@@ -143,7 +152,7 @@ std::vector<Warning> FolderTables::Warnings() const {
          fmt::format("{}: does not list {} tensors that its files hold; left out: {}",
                      Escape(index_), left_out.size(), FirstOf(left_out))});
   }
-  if (weights_.total_size && *weights_.total_size != bytes) {
+  if (!lacks_any && weights_.total_size && *weights_.total_size != bytes) {
     warnings.push_back({WarningCode::kIndexDisagrees,
                         fmt::format("{}: \"total_size\" is {}, but the tensors have {} bytes",
                                     Escape(index_), *weights_.total_size, bytes)});

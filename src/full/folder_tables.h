@@ -16,6 +16,7 @@
 
 #include "format/weight_map/weight_map_codec.h"
 #include "reshard/status.h"
+#include "src/plan/parameter_choice.h"
 #include "src/source/indexed_file.h"
 
 namespace reshard {
@@ -33,8 +34,9 @@ Status RenameWeights(const std::map<std::string, std::string>& new_names, const 
 class FolderTables {
  public:
   // `weights` are in the files that they name by number; what is in none of them counts where it is
-  // in that of `rest`. `index` is for messages.
-  FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index);
+  // in that of `rest`. `index` is for messages. What `choice` does not take may be missing.
+  FolderTables(WeightMap weights, std::optional<int64_t> rest, std::string index,
+               ParameterChoice choice = {});
 
   const WeightMap& weights() const { return weights_; }
   const std::optional<int64_t>& rest() const { return rest_; }
@@ -51,11 +53,13 @@ class FolderTables {
   struct Note {
     uint64_t bytes = 0;  // of the tensors that the index says are in it
     std::vector<std::string> left_out;
+    bool lacks_any = false;  // of what the choice does not take
   };
 
   const WeightMap weights_;
   const std::optional<int64_t> rest_;
   const std::string index_;
+  const ParameterChoice choice_;
   std::vector<std::vector<std::string_view>> expected_;  // names, by file
   mutable std::mutex mutex_;
   std::map<int64_t, Note> notes_;  // guarded by mutex_

@@ -35,6 +35,19 @@ bool ForEachUncached(const LocalFile& file, ByteRange pages,
   return is_told;
 }
 
+// So many headers of blocks are asked for ahead.
+constexpr size_t kHeadersAhead = 64;
+
+// Has the disk read the headers of the next blocks from the one at `offset` on, and what stands
+// before each, as far as they are `stride` bytes each.
+void AskForHeaders(const LocalFile& file, uint64_t offset, uint64_t stride) {
+  for (size_t i = 1; i <= kHeadersAhead && file.size() > kMostBlockHeader; ++i) {
+    const uint64_t next = offset + i * stride;
+    if (next > file.size() - kMostBlockHeader) return;
+    file.Prefetch({next - 2 * kCipherUnit, 2 * kCipherUnit + kMostBlockHeader});
+  }
+}
+
 Result<bool> IsTrailer(const LocalFile& file, uint64_t offset) {
   if (file.size() - offset != kTrailerBytes) return false;
   std::array<char, kTrailerBegin.size()> begin;
@@ -108,43 +121,95 @@ Result<std::shared_ptr<EncryptedBlocks>> EncryptedBlocks::Read(
         fmt::format("{}: {}", Escape(file.path()), cipher.status().message()));
   }
   const std::shared_ptr<EncryptedBlocks> blocks(new EncryptedBlocks(*std::move(cipher)));
-  RESHARD_ASSIGN_OR_RETURN(const bool are_even, blocks->FindEven(file));
-  if (!are_even) RESHARD_RETURN_IF_ERROR(blocks->FindEach(file));
+  RESHARD_ASSIGN_OR_RETURN(const Place second, blocks->EndOf(file, 0, {}));
+  if (second.offset > kSmallBlock && file.size() / second.offset > kMostFoundAtOnce) {
+    RESHARD_ASSIGN_OR_RETURN(std::optional<Layout> guess, blocks->GuessLayout(file, second));
+    if (guess) {
+      blocks->first_layout_ = *std::move(guess);
+      blocks->proven_ = 1;
+    }
+  }
+  if (blocks->proven_ == 0) {
+    RESHARD_ASSIGN_OR_RETURN(blocks->first_layout_, blocks->FindEach(file, second));
+    blocks->proven_ = blocks->first_layout_.count;
+  }
+  blocks->states_.resize(blocks->first_layout_.count, BlockState::kUnknown);
   return blocks;
 }
 
-Result<bool> EncryptedBlocks::FindEven(const LocalFile& file) {
-  RESHARD_ASSIGN_OR_RETURN(const Place second, EndOf(file, 0, {}));
+Result<std::optional<EncryptedBlocks::Layout>> EncryptedBlocks::GuessLayout(const LocalFile& file,
+                                                                            Place second) const {
+  const std::optional<Layout> none;
   uint64_t end = file.size();
   if (end >= second.offset + kTrailerBytes) {
     RESHARD_ASSIGN_OR_RETURN(const bool has_trailer, IsTrailer(file, end - kTrailerBytes));
     if (has_trailer) end -= kTrailerBytes;
   }
   const uint64_t last = (end - 1) / second.offset;
-  if (last >= kMostEvenBlocks) return false;
+  if (last >= kMostEvenBlocks) return none;
   const Result<Place> found = EndOf(file, last, {last * second.offset, last * second.plain});
-  if (!found.ok() || found->offset != end) return false;
-  even_ = second;
-  end_ = *found;
-  states_.resize(last + 1, BlockState::kUnknown);
-  return true;
+  if (!found.ok() || found->offset != end) return none;
+  return std::optional(Layout{second, {}, *found, last + 1});
 }
 
-Status EncryptedBlocks::FindEach(const LocalFile& file) {
-  while (end_.offset < file.size()) {
-    RESHARD_ASSIGN_OR_RETURN(const bool is_trailer, IsTrailer(file, end_.offset));
+Result<EncryptedBlocks::Layout> EncryptedBlocks::FindEach(const LocalFile& file,
+                                                          Place second) const {
+  Layout found;
+  found.even = second;
+  for (Place place; place.offset < file.size(); place = found.end) {
+    RESHARD_ASSIGN_OR_RETURN(const bool is_trailer, IsTrailer(file, place.offset));
     if (is_trailer) break;
-    const size_t number = places_.size();
-    if (number == kMostBlocks) {
+    const size_t number = found.count++;
+    const bool is_even = found.places.empty() && place.offset == number * second.offset &&
+                         place.plain == number * second.plain;
+    if (number >= (is_even ? kMostEvenBlocks : kMostBlocks)) {
       return ResourceExhaustedError(fmt::format(
           "{}: expected at most {} encrypted blocks, found more; save it again in larger blocks",
-          Escape(file.path()), kMostBlocks));
+          Escape(file.path()), number));
     }
-    places_.push_back(end_);
-    RESHARD_ASSIGN_OR_RETURN(end_, EndOf(file, number, end_));
+    if (!is_even) {
+      for (size_t i = found.places.size(); i < number; ++i) {
+        found.places.push_back({i * second.offset, i * second.plain});
+      }
+      found.places.push_back(place);
+    }
+    if (number % kHeadersAhead == 0 && second.offset > kSmallBlock) {
+      AskForHeaders(file, place.offset, second.offset);
+    }
+    RESHARD_ASSIGN_OR_RETURN(found.end, EndOf(file, number, place));
   }
-  states_.resize(places_.size(), BlockState::kUnknown);
-  return {};
+  return found;
+}
+
+Result<bool> EncryptedBlocks::ProveBefore(const LocalFile& file, size_t number) {
+  if (number <= proven_.load(std::memory_order_acquire)) return true;
+  const std::scoped_lock lock(proof_mutex_);
+  const Layout& known = layout();
+  for (size_t i = proven_; i < number; ++i) {
+    const Place place = PlaceOf(i);
+    const Place expected = PlaceOf(i + 1);
+    if (i % kHeadersAhead == 0) AskForHeaders(file, place.offset, known.even.offset);
+    const Result<Place> end = EndOf(file, i, place);
+    if (end.ok() && end->offset == expected.offset && end->plain == expected.plain) {
+      proven_.store(i + 1, std::memory_order_release);
+      continue;
+    }
+    if (!end.ok() && end.status().code() != StatusCode::kCorrupt) return end.status();
+    Result<Layout> other = FindEach(file, known.even);
+    if (other.ok() && other->count == known.count && other->end.plain == known.end.plain) {
+      other_layout_ = *std::move(other);
+      layout_.store(&*other_layout_, std::memory_order_release);
+      proven_.store(known.count, std::memory_order_release);
+      return false;
+    }
+    RESHARD_RETURN_IF_ERROR(end.status());
+    return InBlock(
+        file, i, place.offset,
+        CorruptError(fmt::format("expected {} plain bytes, as in the blocks before, "
+                                 "found {}",
+                                 expected.plain - place.plain, end->plain - place.plain)));
+  }
+  return true;
 }
 
 Result<EncryptedBlock> EncryptedBlocks::ReadHeader(uint64_t offset, uint64_t left,
@@ -178,18 +243,21 @@ Result<EncryptedBlocks::Place> EncryptedBlocks::EndOf(const LocalFile& file, siz
 }
 
 EncryptedBlocks::Place EncryptedBlocks::PlaceOf(size_t number) const {
-  if (number == states_.size()) return end_;
-  if (!places_.empty()) return places_[number];
-  return {number * even_.offset, number * even_.plain};
+  const Layout& known = layout();
+  if (number == known.count) return known.end;
+  if (!known.places.empty()) return known.places[number];
+  return {number * known.even.offset, number * known.even.plain};
 }
 
 size_t EncryptedBlocks::BlockAt(uint64_t plain) const {
   assert(plain < size());
-  if (places_.empty()) return plain / even_.plain;
+  const Layout& known = layout();
+  // The last block may be larger.
+  if (known.places.empty()) return std::min<size_t>(plain / known.even.plain, known.count - 1);
   const auto behind =
-      std::upper_bound(places_.begin(), places_.end(), plain,
+      std::upper_bound(known.places.begin(), known.places.end(), plain,
                        [](uint64_t offset, const Place& place) { return offset < place.plain; });
-  return static_cast<size_t>(behind - places_.begin()) - 1;
+  return static_cast<size_t>(behind - known.places.begin()) - 1;
 }
 
 Status EncryptedBlocks::InBlock(const LocalFile& file, size_t number, uint64_t offset,
@@ -206,7 +274,7 @@ Result<EncryptedBlock> EncryptedBlocks::HeaderOf(size_t number, const CipherByte
   const uint64_t offset = PlaceOf(number).offset;
   const uint64_t end = PlaceOf(number + 1).offset;
   RESHARD_ASSIGN_OR_RETURN(const EncryptedBlock block,
-                           ReadHeader(offset, end_.offset - offset, read));
+                           ReadHeader(offset, layout().end.offset - offset, read));
   const uint64_t expected = end - offset - BlockHeaderBytes(mode());
   if (block.cipher_bytes == expected) return block;
   return CorruptError(fmt::format("expected {} encrypted bytes, as in the blocks before, found {}",
@@ -240,7 +308,7 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
   size_t count = 1;
   if (mode() == EncryptionMode::kAesGcm && number > 0 && states_[number - 1] == BlockState::kFits &&
       PlaceOf(number + 1).plain - PlaceOf(number).plain > kWindowBytes) {
-    while (count < kCheckedTogether && number + count < states_.size() &&
+    while (count < kCheckedTogether && number + count < proven_ &&
            states_[number + count] == BlockState::kUnknown) {
       ++count;
     }
@@ -250,6 +318,8 @@ size_t EncryptedBlocks::BeginChecks(size_t number) {
 }
 
 Status EncryptedBlocks::Check(const LocalFile& file, size_t number) {
+  // Of the blocks behind this one, whoever reads them says what is wrong.
+  static_cast<void>(ProveBefore(file, std::min(number + kCheckedTogether, layout().count)));
   const size_t count = BeginChecks(number);
   if (count == 0) return {};
   std::array<BlockState, kCheckedTogether> found;
@@ -306,6 +376,8 @@ Status EncryptedBlocks::ReadAt(const LocalFile& file, uint64_t offset, std::span
   CipherReader reader(file, CipherOf({offset, plain.size()}));
   while (!plain.empty()) {
     const size_t number = BlockAt(offset);
+    RESHARD_ASSIGN_OR_RETURN(const bool is_proven, ProveBefore(file, number + 1));
+    if (!is_proven) continue;  // it may be another block
     const Place place = PlaceOf(number);
     const std::span of_block =
         plain.first(std::min<uint64_t>(plain.size(), PlaceOf(number + 1).plain - offset));
@@ -325,7 +397,7 @@ ByteRange EncryptedBlocks::CipherOf(ByteRange plain) const {
   };
   const uint64_t begin = place_of(plain.offset);
   const uint64_t last = place_of(std::min(plain.end(), size()) - 1);
-  return {begin, std::min(last + kCipherUnit, end_.offset) - begin};
+  return {begin, std::min(last + kCipherUnit, layout().end.offset) - begin};
 }
 
 bool DecryptedFile::IsCached(ByteRange range) const {

@@ -7,6 +7,7 @@
 #ifndef RESHARD_SRC_IO_DECRYPTED_FILE_H_
 #define RESHARD_SRC_IO_DECRYPTED_FILE_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -31,25 +32,30 @@ namespace reshard {
 // so that each is checked once as long as the file stays as it is.
 class EncryptedBlocks {
  public:
-  // Finds the blocks: by the first header and the last one where all blocks but the last are as
-  // large as the first, as all writers that are known make them, else by the headers of all. What
-  // is behind the last one has to be the trailer of a CRC, which MindSpore writes there and which
-  // counts for nothing.
-  // Errors: kCorrupt, naming the block's offset; kResourceExhausted for more than kMostBlocks that
-  // are not all as large; those of `file` and of BlockCipher.
+  // Finds the blocks by their headers, as they may have any sizes. If there are very many, the
+  // first and the last one tell for the time being where the others are: all but the last as large
+  // as the first, as all writers that are known make them. Nothing of such a block is given out
+  // before the headers of all blocks before it have proved that. Behind the last block may be the
+  // trailer of a CRC, which MindSpore writes there and which counts for nothing. Errors: kCorrupt,
+  // naming the block's offset; kResourceExhausted for more than kMostBlocks that are not all as
+  // large; those of `file` and of BlockCipher.
   static Result<std::shared_ptr<EncryptedBlocks>> Read(const LocalFile& file, EncryptionMode mode,
                                                        std::shared_ptr<const EncryptionKey> key);
 
   static constexpr size_t kMostBlocks = size_t{1} << 20;
   // As large as the first one; with kPlainBlockBytes each 8 TiB.
   static constexpr size_t kMostEvenBlocks = size_t{1} << 24;
+  // The headers of so many blocks are read at once, and of any number of blocks that are this
+  // small: then a file has few pages without a header.
+  static constexpr size_t kMostFoundAtOnce = 1024;
+  static constexpr uint64_t kSmallBlock = uint64_t{16} << 10;
 
   EncryptedBlocks(const EncryptedBlocks&) = delete;
   EncryptedBlocks& operator=(const EncryptedBlocks&) = delete;
 
   EncryptionMode mode() const { return cipher_.mode(); }
   // The bytes of the plain file.
-  uint64_t size() const { return end_.plain; }
+  uint64_t size() const { return layout().end.plain; }
 
   // As ByteSource::ReadAt. Errors, besides: kCorrupt for a block that is not what was expected
   // where it lies, or does not fit the key.
@@ -66,11 +72,24 @@ class EncryptedBlocks {
     uint64_t plain = 0;   // in the plain file
   };
 
+  // Where the blocks are.
+  struct Layout {
+    Place even;                 // where the second block would begin, if it is there or not
+    std::vector<Place> places;  // of all blocks, unless all but the last are as large as the first
+    Place end;                  // of the last block
+    size_t count = 0;
+  };
+
   explicit EncryptedBlocks(BlockCipher cipher) : cipher_(std::move(cipher)) {}
 
-  // These set where the blocks are. FindEven returns false where they are not even.
-  Result<bool> FindEven(const LocalFile& file);
-  Status FindEach(const LocalFile& file);
+  // Guesses from the first header, behind which `second` would begin, and the last one; nothing if
+  // they do not fit.
+  Result<std::optional<Layout>> GuessLayout(const LocalFile& file, Place second) const;
+  // Reads all headers.
+  Result<Layout> FindEach(const LocalFile& file, Place second) const;
+  // Proves that the blocks before `number` are where the layout has them. Returns false if they are
+  // not: then the layout is another one now. Errors: kCorrupt if it cannot be another one either.
+  Result<bool> ProveBefore(const LocalFile& file, size_t number);
   // Reads the header and the padding of a block that begins at `place`, and returns where it ends.
   // `number` is for messages.
   Result<Place> EndOf(const LocalFile& file, size_t number, Place place) const;
@@ -100,12 +119,18 @@ class EncryptedBlocks {
 
   static constexpr size_t kCheckedTogether = 4;
 
+  const Layout& layout() const { return *layout_.load(std::memory_order_acquire); }
+
   const BlockCipher cipher_;
-  // Not changed once they are found:
-  Place even_;                 // where the second block would begin; zeros where they are not even
-  std::vector<Place> places_;  // where they are not
-  Place end_;                  // of the last block
-  mutable std::mutex mutex_;   // guards the states
+  // The first layout, and the one that proved to be right if that was a wrong guess; both have as
+  // many blocks and plain bytes.
+  Layout first_layout_;
+  std::optional<Layout> other_layout_;
+  std::atomic<const Layout*> layout_ = &first_layout_;
+  // So many blocks are known to be where the layout has them, and where they end.
+  std::atomic<size_t> proven_ = 0;
+  std::mutex proof_mutex_;    // held while more are proven
+  mutable std::mutex mutex_;  // guards the states
   std::vector<BlockState> states_;
   std::condition_variable checked_;  // a block is no longer kBeingChecked
 };

@@ -1,8 +1,12 @@
 #include "src/mindspore/conversion_rule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "src/base/quote.h"
 
 namespace reshard {
 namespace {
@@ -86,6 +90,17 @@ int64_t ConversionRule::LowestSourceStage(std::string_view name) const {
 bool ConversionRule::Unmatched(std::string_view name) const {
   return source_ != nullptr && target_ != nullptr &&
          source_->Contains(name) != target_->Contains(name);
+}
+
+std::string SwapHint(const ConversionRule& rule, int64_t first, int64_t last, uint64_t count) {
+  if (rule.source() == nullptr || rule.target() == nullptr) return {};
+  const int64_t ranks = rule.target_ranks();
+  const bool fits = first == 0 && last == ranks - 1 && static_cast<int64_t>(count) == ranks;
+  if (!fits) return {};
+  return fmt::format(
+      "the target strategy {} is for just the {} rank{} that {} there: are the two "
+      "strategies swapped?",
+      Escape(rule.target()->path()), ranks, ranks == 1 ? "" : "s", ranks == 1 ? "is" : "are");
 }
 
 }  // namespace reshard

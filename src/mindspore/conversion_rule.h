@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -76,6 +77,11 @@ class ConversionRule {
   HolderGroups groups_;
   std::optional<int64_t> stage_alone_;
 };
+
+// Returns what to say where the source strategy does not fit: that the two strategies may be
+// swapped, if the `count` ranks that are there, from `first` to `last`, are just those of the
+// target strategy; else nothing.
+std::string SwapHint(const ConversionRule& rule, int64_t first, int64_t last, uint64_t count);
 
 }  // namespace reshard
 

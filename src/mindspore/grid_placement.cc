@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "src/base/quote.h"
@@ -14,6 +15,39 @@ namespace {
 
 // A wrong strategy shows in the first of them.
 constexpr size_t kStagesWithStrays = 8;
+
+// "rows 192 to 255 of \"lm_head.weight\"" and the like.
+std::string WordsOf(const Box& box, const Shape& full, std::string_view name) {
+  std::optional<size_t> cut;  // the only dimension that is
+  size_t cuts = 0;
+  for (size_t d = 0; d < box.dims(); ++d) {
+    if (box.extent[d] == full[d]) continue;
+    cut = d;
+    ++cuts;
+  }
+  if (cuts == 0) return Escape(name);
+  if (cuts > 1 || *cut > 1) {
+    return fmt::format("box {} of the full shape {} of {}", ToString(box), ToString(full),
+                       Escape(name));
+  }
+  const std::string_view noun = box.dims() == 1 ? "element" : *cut == 0 ? "row" : "column";
+  const int64_t first = box.begin[*cut];
+  const int64_t count = box.extent[*cut];
+  return count == 1
+             ? fmt::format("{} {} of {}", noun, first, Escape(name))
+             : fmt::format("{}s {} to {} of {}", noun, first, first + count - 1, Escape(name));
+}
+
+std::string AdviceForMissing(const ConversionRule& rule, const std::map<int64_t, FileId>& files,
+                             uint64_t missing) {
+  std::string advice = missing == 1
+                           ? "add its folder"
+                           : "add their folders; of ranks that hold the same, one is enough";
+  if (files.empty()) return advice;
+  const std::string hint =
+      SwapHint(rule, files.begin()->first, files.rbegin()->first, files.size());
+  return hint.empty() ? advice : advice + "; " + hint;
+}
 
 }  // namespace
 
@@ -72,20 +106,52 @@ std::vector<int64_t> GridPlacement::HoldersOf(const SourceTensor& tensor, const 
   return locals;
 }
 
-Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part) const {
-  NumberRanges ranks;
-  for (const int64_t replica : tensor.grid->Replicas(part.id)) {
-    ranks.Add(rule_.SourceRank(tensor.stage, replica));
+void GridPlacement::AddLacking(int64_t stage, const ShardGrid& grid,
+                               std::set<int64_t>& lacking) const {
+  const Ranks ranks = RanksOf(stage);
+  std::set<int64_t> there;  // numbers of parts
+  for (auto file = files().lower_bound(ranks.begin);
+       file != files().end() && file->first < ranks.end; ++file) {
+    there.insert(grid.PartNumberOf(file->first - ranks.begin));
   }
-  return MismatchError(fmt::format(
-      "parameter {}: box {} of the full shape {} is in no source file; the source "
-      "strategy {} puts it in {}{}",
-      Quote(tensor.name), ToString(part.box), ToString(tensor.full_shape), Escape(strategy_.path()),
-      ranks.ToWords("rank"),
-      !HoldersOf(tensor, part).empty()
-          ? std::string(", and these files do not have it: is this the checkpoint's strategy?")
-          : fmt::format(": add {}; or are the two strategies swapped?",
-                        ranks.count() == 1 ? "its folder" : "the folder of one of these ranks")));
+  for (int64_t rank = ranks.begin; rank < ranks.end; ++rank) {
+    if (!there.contains(grid.PartNumberOf(rank - ranks.begin))) lacking.insert(rank);
+  }
+}
+
+Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
+                              const IsHeld& is_held) const {
+  const std::string gap = WordsOf(part.box, tensor.full_shape, tensor.name);
+  if (const std::vector<int64_t> locals = HoldersOf(tensor, part); !locals.empty()) {
+    NumberRanges holders;
+    for (const int64_t local : locals) holders.Add(rule_.SourceRank(tensor.stage, local));
+    return MismatchError(fmt::format(
+        "no file has {}: the source strategy {} puts {} into {}, whose file{} not have the "
+        "parameter; is this the checkpoint's strategy?",
+        gap, Escape(strategy_.path()), part.box.dims() == 0 ? "it" : "them",
+        holders.ToWords("rank"), holders.count() == 1 ? " does" : "s do"));
+  }
+  std::set<int64_t> lacking;
+  AddLacking(tensor.stage, *tensor.grid, lacking);
+  for (int64_t stage = 0; stage < rule_.source_stages(); ++stage) {
+    std::set<const ParameterLayout*> seen;  // equal ones are held once
+    for (const LayoutEntry layout : strategy_.stages()[static_cast<size_t>(stage)].layouts()) {
+      if (seen.contains(&layout.layout) || !choice_.Takes(layout.name) ||
+          !is_held(stage, layout.name)) {
+        continue;
+      }
+      seen.insert(&layout.layout);
+      const auto& map = layout.layout.tensor_map;
+      const auto grid =
+          grids_.Get(layout.layout, map.size() == 1 ? map.front().size() : map.size(), "");
+      if (grid.ok()) AddLacking(stage, **grid, lacking);
+    }
+  }
+  NumberRanges ranks;
+  for (const int64_t rank : lacking) ranks.Add(rank);
+  return MismatchError(fmt::format("no checkpoint for {}, which {} needs (first gap: {}); {}",
+                                   ranks.ToSentence("rank"), Escape(strategy_.path()), gap,
+                                   AdviceForMissing(rule_, files(), ranks.count())));
 }
 
 void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const {

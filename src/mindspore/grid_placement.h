@@ -21,14 +21,20 @@
 #include "src/mindspore/checked_strategy.h"
 #include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/layout_grid.h"
+#include "src/plan/parameter_choice.h"
 #include "src/source/placement.h"
 
 namespace reshard {
 
 class GridPlacement final : public Placement {
  public:
-  GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files)
-      : Placement(std::move(rank_files)), rule_(rule), strategy_(*rule.source()) {}
+  // `choice` takes what is wanted of the source.
+  GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
+                ParameterChoice choice = {})
+      : Placement(std::move(rank_files)),
+        rule_(rule),
+        strategy_(*rule.source()),
+        choice_(std::move(choice)) {}
 
   // The parameters in files of one stage that the source strategy has in other stages only.
   struct Strays {
@@ -56,12 +62,17 @@ class GridPlacement final : public Placement {
     return tensor.grid->RankOf(part.id, near);
   }
   std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
-  Status NotHeld(const SourceTensor& tensor, const Part& part) const override;
+  Status NotHeld(const SourceTensor& tensor, const Part& part,
+                 const IsHeld& is_held) const override;
   void Saw(int64_t rank, FileId file, const FileTable& table) const override;
 
  private:
+  // Adds the ranks of a stage that hold parts of such a grid which no file has.
+  void AddLacking(int64_t stage, const ShardGrid& grid, std::set<int64_t>& lacking) const;
+
   const ConversionRule& rule_;
   const CheckedStrategy& strategy_;
+  const ParameterChoice choice_;
   mutable GridCache grids_;
   mutable std::mutex strays_mutex_;
   // Whether the tables that were looked at have strays, by stage and id; both guarded by

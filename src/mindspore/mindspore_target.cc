@@ -361,10 +361,16 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
   RESHARD_ASSIGN_OR_RETURN(grid, grids_.Get(*layout, tensor.full_shape.size(), where));
   auto shape = grid->ShardShape(tensor.full_shape, where);
   if (!shape.ok()) {
-    return MismatchError(
-        fmt::format("{}; the full shape follows from the source's shards and "
-                    "strategy: are the two strategies swapped?",
-                    shape.status().message()));
+    const auto& files = source().placement().files();
+    const std::string hint =
+        files.empty() ? std::string()
+                      : SwapHint(rule_, files.begin()->first, files.rbegin()->first, files.size());
+    return MismatchError(fmt::format(
+        "{}; the full shape follows from the source's shards and strategy: {}",
+        shape.status().message(),
+        hint.empty() ? "is the target strategy one of this model, and the source strategy the one "
+                       "that the checkpoint was saved with?"
+                     : hint));
   }
   shard_shape = *std::move(shape);
   return {};

@@ -13,6 +13,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/other_folder.h"
 #include "src/mindspore/output_check.h"
 #include "src/mindspore/rank_pattern.h"
 #include "src/os/paths.h"
@@ -49,6 +50,9 @@ Result<std::vector<RankListing>> ListRanks(const std::string& folder) {
     }
   }
   if (names.empty()) {
+    if (const std::string other = DescribeOtherFolder(entries); !other.empty()) {
+      return NotFoundError(fmt::format("{}: holds {}", Escape(folder), other));
+    }
     return NotFoundError(
         fmt::format("{}: expected folders rank_N with .ckpt or .safetensors files, found none{}",
                     Escape(folder), Hint(folder, entries)));
@@ -89,6 +93,10 @@ std::vector<const Candidate*> Eligible(const RankListing& rank, const std::strin
   std::vector<const Candidate*> eligible;
   if (!suffix.empty()) {
     for (const Candidate& candidate : rank.candidates) {
+      if (Stem(candidate.name).ends_with(suffix)) eligible.push_back(&candidate);
+    }
+    if (!suffix.ends_with(kBreakpointEnd)) return eligible;
+    for (const Candidate& candidate : rank.breakpoints) {
       if (Stem(candidate.name).ends_with(suffix)) eligible.push_back(&candidate);
     }
     return eligible;
@@ -175,6 +183,27 @@ std::string SuffixOfOne(const std::vector<RankListing>& ranks) {
   return found == ends.end() ? std::string() : found->second;
 }
 
+// Checkpoints that a run left as it died are taken only by name.
+Status CheckNotOnlyBreakpoints(const std::string& source, const std::vector<RankListing>& ranks) {
+  FirstFew names;
+  for (const RankListing& rank : ranks) {
+    for (const Candidate& candidate : rank.breakpoints) {
+      names.Add(Escape(PathIn(rank.folder, candidate.name)));
+    }
+  }
+  if (names.count() == 0) return {};
+  const auto with_some = std::find_if(ranks.begin(), ranks.end(), [](const RankListing& rank) {
+    return !rank.breakpoints.empty();
+  });
+  const Candidate& first = with_some->breakpoints.front();
+  const std::string suffix =
+      first.step ? StepName(first.step) + std::string(kBreakpointEnd) : std::string(kBreakpointEnd);
+  return NotFoundError(fmt::format(
+      "{}: found only checkpoints that runs left as they ended by an error ({}), which are taken "
+      "only if they are asked for: `suffix={}`",
+      NameOfSource(source), names.Joined(), suffix));
+}
+
 // Keeps what all of them have before their rank's number at the end: "model_" of model_3.ckpt.
 void KeepPrefixes(const std::vector<const Candidate*>& eligible, int64_t rank, bool first,
                   std::set<std::string>& prefixes) {
@@ -250,6 +279,9 @@ Result<RankFolder> Choose(const std::string& source, const std::string& base,
     return IsRankPattern(source) ? fmt::format("{} place{} of the pattern", count, plural)
                                  : fmt::format("{} rank folder{}", count, plural);
   };
+  if (found.files.empty() && suffix.empty()) {
+    RESHARD_RETURN_IF_ERROR(CheckNotOnlyBreakpoints(source, ranks));
+  }
   if (found.files.empty()) {
     return NotFoundError(fmt::format("{}: expected checkpoints ({}), found none in {}: {}{}",
                                      NameOfSource(source), wanted, places(empty.count()),
@@ -318,7 +350,8 @@ Result<RankFolder> TakeRankFiles(const std::map<int64_t, std::string>& paths,
   std::vector<RankListing> ranks;
   for (const auto& [rank, path] : paths) {
     const std::string name = std::filesystem::path(path).filename().string();
-    ranks.push_back({rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}});
+    ranks.push_back(
+        {rank, path, fmt::format("rank_{}", rank), {{name, StepOf(Stem(name))}}, {}, {}});
   }
   RESHARD_ASSIGN_OR_RETURN(RankFolder taken, Choose("", "", ranks, options.suffix));
   for (RankFile& file : taken.files) file.path = paths.at(file.rank);

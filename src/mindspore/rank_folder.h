@@ -47,12 +47,12 @@ std::map<std::string, std::string> TakenInRankFolder(std::vector<std::string> na
 // Chooses one file of each folder rank_N of `source`, or of each file or folder that the pattern
 // `source` names: of the files PREFIX-EPOCH_STEP.ckpt that of the greatest (epoch, step); where
 // there are none, the only file of this extension. Files of .safetensors likewise. Hidden files,
-// *.tmp, *-graph.meta and *_breakpoint.ckpt do not count, unless a pattern names them; folders of
-// other names are ignored. Warns where MindSpore would take another file, and of folders without
-// files. Errors: kNotFound where there are no rank folders or no files; kMismatch where two folders
-// name one rank, the choice in a folder is open, files have both extensions, or the ranks have
-// different steps (names the greatest common one); kInvalidArgument for a pattern that cannot be;
-// kIo.
+// *.tmp, *-graph.meta and *_breakpoint.ckpt do not count, unless a pattern names them or, of the
+// last ones, the suffix does; folders of other names are ignored. Warns where MindSpore would take
+// another file, and of folders without files. Errors: kNotFound where there are no rank folders or
+// no files; kMismatch where two folders name one rank, the choice in a folder is open, files have
+// both extensions, or the ranks have different steps (names the greatest common one);
+// kInvalidArgument for a pattern that cannot be; kIo.
 Result<RankFolder> FindRankFiles(const std::string& source, const RankFolderOptions& options);
 
 // Takes the files of `paths`, one for each rank, whose names obey the same rules; their relative

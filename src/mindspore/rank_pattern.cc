@@ -119,7 +119,7 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
   if (kind == PathKind::kDirectory) return ListRankFolder(base, rank, relative);
   const size_t slash = relative.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
-  RankListing listing{rank, relative, relative.substr(0, begin), {}, {}};
+  RankListing listing{rank, relative, relative.substr(0, begin), {}, {}, {}};
   if (kind == PathKind::kMissing) return listing;
   RESHARD_RETURN_IF_ERROR(KeepFromOutputs(path));
   // What is no file at all, opening it says.
@@ -166,13 +166,17 @@ std::string PathIn(const std::string& folder, const std::string& name) {
 
 RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank,
                              const std::string& folder) {
-  RankListing listing{rank, folder, folder, {}, {}};
+  RankListing listing{rank, folder, folder, {}, {}, {}};
   for (const std::string& name : names) {
     const std::string_view extension = CheckpointExtension(name);
     if (name.starts_with('.') || extension.empty()) continue;
     if (extension == kMindSporeExtension) listing.last_by_name = name;  // they are sorted
     const std::string_view stem = Stem(name);
-    if (stem.ends_with("_breakpoint")) continue;
+    if (stem.ends_with(kBreakpointEnd)) {
+      const std::string_view before = stem.substr(0, stem.size() - kBreakpointEnd.size());
+      listing.breakpoints.push_back({name, StepOf(before)});
+      continue;
+    }
     listing.candidates.push_back({name, StepOf(stem)});
   }
   return listing;
@@ -187,8 +191,10 @@ Result<RankListing> ListRankFolder(const std::string& base, int64_t rank,
     if (entry.is_regular) names.push_back(entry.name);
   }
   RankListing listing = CheckpointsAmong(names, rank, folder);
-  for (const Candidate& candidate : listing.candidates) {
-    RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(path, candidate.name)));
+  for (const auto* candidates : {&listing.candidates, &listing.breakpoints}) {
+    for (const Candidate& candidate : *candidates) {
+      RESHARD_RETURN_IF_ERROR(KeepFromOutputs(PathIn(path, candidate.name)));
+    }
   }
   return listing;
 }

@@ -38,9 +38,13 @@ struct RankListing {
   std::string label;  // what messages call it: "rank_3", or the path of a file that a pattern names
   std::string folder;  // of the candidates, relative to that of the source: "rank_3"
   std::vector<Candidate> candidates;
+  std::vector<Candidate> breakpoints;  // *_breakpoint files, which count only if they are named
   std::string last_by_name;  // what MindSpore takes: of all .ckpt files of a folder, those included
                              // that do not count here; empty where there is no such folder
 };
+
+// How the names of checkpoints end that MindSpore writes when training fails.
+inline constexpr std::string_view kBreakpointEnd = "_breakpoint";
 
 // Returns `name` without the extension, where it has it.
 std::string_view Stem(std::string_view name);

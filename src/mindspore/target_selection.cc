@@ -246,9 +246,12 @@ Status MindSporeTarget::CheckMissingReplicas() const {
 
 Status MindSporeTarget::CheckStages(int64_t target_stage) const {
   if (rule_.source() == nullptr) return {};
+  std::vector<std::string> lost;
+  NumberRanges stages;
+  NumberRanges ranks;
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
     if (source().HasFiles(stage)) continue;
-    std::vector<std::string> lost;
+    const size_t before = lost.size();
     for (const LayoutEntry layout :
          rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
       if (rule_.LowestSourceStage(layout.name) != stage || !choice().Takes(layout.name)) continue;
@@ -257,15 +260,22 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
         lost.push_back(Quote(layout.name));
       }
     }
-    if (lost.empty()) continue;
+    if (lost.size() == before) continue;
+    stages.Add(stage);
     const int64_t first = rule_.SourceRank(stage, 0);
-    return MismatchError(fmt::format(
-        "{}: stage {} has {} parameters of the target, but no file of its ranks {}-{} is there; "
-        "add their folders; the parameters are {}",
-        Escape(rule_.source()->path()), stage, lost.size(), first,
-        first + rule_.source_devices() - 1, FirstOf(lost)));
+    ranks.AddRange(first, first + rule_.source_devices() - 1);
   }
-  return {};
+  if (lost.empty()) return {};
+  const auto& files = source().placement().files();
+  const std::string hint =
+      files.empty() ? std::string()
+                    : SwapHint(rule_, files.begin()->first, files.rbegin()->first, files.size());
+  return MismatchError(fmt::format(
+      "no checkpoint for {}, which {} needs ({}, with {} parameters of the target: {}); {}",
+      ranks.ToSentence("rank"), Escape(rule_.source()->path()), stages.ToSentence("stage"),
+      lost.size(), FirstOf(lost),
+      "add their folders; of ranks that hold the same, one is enough" +
+          (hint.empty() ? std::string() : "; " + hint)));
 }
 
 }  // namespace reshard

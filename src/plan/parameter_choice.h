@@ -73,6 +73,11 @@ class ParameterChoice {
   std::vector<CastRule> casts_;
 };
 
+// What a conversion takes of its source.
+inline ParameterChoice ChoiceOf(const Selection& selection) {
+  return {selection.include, selection.exclude, selection.renames, selection.casts};
+}
+
 }  // namespace reshard
 
 #endif  // RESHARD_SRC_PLAN_PARAMETER_CHOICE_H_

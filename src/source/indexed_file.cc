@@ -71,26 +71,32 @@ Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryC
   return IndexedFile(file, bytes.size, *std::move(read));
 }
 
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file,
-                                              Container container) {
+Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory,
+                                   const std::shared_ptr<const FileTable>& like) {
+  RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
+  if (size > 0) return ReadFileTable(files, file, memory, like);
+  TableBuilder none(Container::kMindSpore);
+  return IndexedFile(file, 0, TableOfFile{std::move(none).Finish(), std::nullopt, false});
+}
+
+Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file) {
+  const std::optional<ByteRange> none;
   RESHARD_ASSIGN_OR_RETURN(SourceReader reader, files.OpenReader(file));
+  if (reader.decryption() != Decryption::kNone) return none;  // no trailer is encrypted
   const FileBytes bytes = BytesOf(reader, files.path(file));
-  if (container == Container::kSafetensors) {
-    RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(bytes));
-    if (!may_state) return std::optional<ByteRange>();
-    RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}, nullptr));
-    return read.crc ? std::optional(read.crc->covered) : std::nullopt;
+  // Both ends: one answer to wait for in place of two.
+  if (bytes.is_remote && bytes.size > kHeaderPage) {
+    RESHARD_RETURN_IF_ERROR(bytes.prefetch({bytes.size - kTailBytes, kTailBytes}));
   }
-  if (reader.decryption() != Decryption::kNone)
-    return std::optional<ByteRange>();  // no trailer is encrypted
-  // Before the container, which is told by another place of the file: most files have no trailer.
-  Result<std::optional<ByteRange>> trailer = CoveredByTrailer(bytes);
-  if (trailer.ok() && !*trailer) return trailer;
   std::vector<std::byte> head(std::min<uint64_t>(bytes.size, kSignatureBytes));
-  RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
-  const Result<Container> found = ContainerOf(head, bytes.size);
-  if (!found.ok() || *found != Container::kMindSpore) return std::optional<ByteRange>();
-  return trailer;
+  if (!head.empty()) RESHARD_RETURN_IF_ERROR(bytes.read(0, head));
+  const Result<Container> container = ContainerOf(head, bytes.size);
+  if (!container.ok()) return none;  // reading the file says what it is
+  if (*container == Container::kMindSpore) return CoveredByTrailer(bytes);
+  RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(bytes));
+  if (!may_state) return none;
+  RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes, {}, nullptr));
+  return read.crc ? std::optional(read.crc->covered) : std::nullopt;
 }
 
 }  // namespace reshard

@@ -87,13 +87,17 @@ FileBytes BytesOf(SourceReader& reader, std::string_view path);
 Result<IndexedFile> ReadFileTable(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
                                   const std::shared_ptr<const FileTable>& like = nullptr);
 
-// Returns the bytes of which the file, taken for one of `container`, states a CRC-32, where it
-// does: what its table's reader returns as StatedCrc::covered. Thousands of files need not be
-// indexed for it: of a checkpoint of MindSpore it reads the last bytes, and where these may state
-// one the first ones, which tell the container; of a safetensors file the header, and only one with
-// the letters of it is indexed. Any thread. Errors: kCorrupt for a number that is no CRC-32; those
-// of SourceFiles.
-Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file, Container container);
+// As above, of one of several files of a set: one without a byte is the .ckpt file of a rank
+// without parameters.
+Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const MemoryCheck& memory = {},
+                                   const std::shared_ptr<const FileTable>& like = nullptr);
+
+// Returns the bytes of which the file states a CRC-32, if it does: what its table's reader returns
+// as StatedCrc::covered. Thousands of files need not be indexed for it: the first bytes tell the
+// container; then of a checkpoint of MindSpore the last bytes are read, of a safetensors file the
+// header, and only one with the letters of it is indexed. Any thread. Errors: kCorrupt for a number
+// that is no CRC-32; those of SourceFiles.
+Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard
 

@@ -109,7 +109,8 @@ std::vector<int64_t> ListedPlacement::HoldersOf(const SourceTensor& tensor,
   return ranks;
 }
 
-Status ListedPlacement::NotHeld(const SourceTensor& tensor, const Part& part) const {
+Status ListedPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
+                                const IsHeld& /*is_held*/) const {
   NumberRanges ranks;
   for (const int64_t rank : PartOf(tensor, part).ranks) ranks.Add(rank);
   return MismatchError(fmt::format(

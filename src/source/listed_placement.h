@@ -55,7 +55,8 @@ class ListedPlacement final : public Placement {
                    const PartVisitor& visit) const override;
   int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const override;
   std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
-  Status NotHeld(const SourceTensor& tensor, const Part& part) const override;
+  Status NotHeld(const SourceTensor& tensor, const Part& part,
+                 const IsHeld& is_held) const override;
 
  private:
   struct StatedPart {

@@ -128,8 +128,11 @@ class Placement {
   virtual int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const = 0;
   // Returns all local ranks that ought to hold it and whose files are there, ascending.
   virtual std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const = 0;
-  // Says that none of them does.
-  virtual Status NotHeld(const SourceTensor& tensor, const Part& part) const = 0;
+  // Whether files of a stage hold what has this name.
+  using IsHeld = std::function<bool(int64_t stage, std::string_view name)>;
+  // Says that none of them does, and which other ranks of what `is_held` takes are missing, too.
+  virtual Status NotHeld(const SourceTensor& tensor, const Part& part,
+                         const IsHeld& is_held) const = 0;
 
   // Is told of each table that the file of a rank turns out to have.
   virtual void Saw(int64_t /*rank*/, FileId /*file*/, const FileTable& /*table*/) const {}

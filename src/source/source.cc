@@ -241,7 +241,7 @@ Result<std::optional<SourceTensor>> Source::FindReplica(std::string_view name,
   placement_.ForEachPart(tensor, Box::Whole(tensor.full_shape), [&](Placement::Part& part) {
     ++parts;
     if (placement_.HolderOf(tensor, part, local) != local) return true;
-    found = placement_.NotHeld(tensor, part);
+    found = NotHeld(tensor, part);
     for (const int64_t holder : placement_.HoldersOf(tensor, part)) {
       const Result<TableHandle> table = TableOf(tensor.stage, holder);
       if (!table.ok()) {
@@ -327,6 +327,21 @@ Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& 
   return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content, true};
 }
 
+Status Source::NotHeld(const SourceTensor& tensor, const Placement::Part& part) const {
+  std::map<int64_t, TableHandle> tables;  // of one file of each stage, which is enough for words
+  const auto is_held = [&](int64_t stage, std::string_view name) {
+    const auto [table, is_new] = tables.try_emplace(stage);
+    const std::vector<int64_t> locals = is_new ? LocalRanks(stage) : std::vector<int64_t>();
+    if (!locals.empty()) {
+      Result<TableHandle> found =
+          stage == tensor.stage ? TableOf(tensor) : TableOf(stage, locals.front());
+      if (found.ok()) table->second = *std::move(found);
+    }
+    return table->second && table->second->Find(name) != nullptr;
+  };
+  return placement_.NotHeld(tensor, part, is_held);
+}
+
 Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
                                             int64_t near) const {
   int64_t local = placement_.HolderOf(tensor, part, near);
@@ -340,7 +355,7 @@ Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placemen
       parameter = index->Find(tensor.name);
       if (parameter != nullptr) break;
     }
-    if (parameter == nullptr) return placement_.NotHeld(tensor, part);
+    if (parameter == nullptr) return NotHeld(tensor, part);
   }
   if (parameter->kind != ArrayKind::kTensor || parameter->dtype != tensor.dtype ||
       parameter->shape != part.shape) {

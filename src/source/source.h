@@ -154,6 +154,8 @@ class Source {
   Result<std::optional<SourceTensor>> FindReplica(std::string_view name, int64_t local) const;
   // Takes the box of `part`.
   Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part, int64_t near) const;
+  // Says that no file holds a part.
+  Status NotHeld(const SourceTensor& tensor, const Placement::Part& part) const;
   // Looks for another replica where the file of the nearest one does not have the tensor.
   Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
                                       int64_t near) const;

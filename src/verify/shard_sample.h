@@ -6,9 +6,9 @@
 // weights go before an optimizer's states, what is not one value throughout before zeros. Where
 // ranks are too many, those are chosen that differ in one device axis.
 //
-// A file that nobody opened yet is read at the places of one of its stage that is of its size, as
-// long as the headers there are the same: so it costs no index. Such files are not kept in mind for
-// SourceFiles::VerifyUnchanged.
+// A .ckpt file that nobody opened yet is read at the places of one of its stage that is of its
+// size, as long as the headers there are the same: so it costs no index. Such files are not kept in
+// mind for SourceFiles::VerifyUnchanged.
 #ifndef RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
 #define RESHARD_SRC_VERIFY_SHARD_SAMPLE_H_
 

@@ -105,12 +105,8 @@ void AskForPlaces(SourceFiles& files, FileId file,
 Status StageSample::Choose(int64_t reads, int64_t files) {
   present_ = source_.LocalRanks(stage_);
   if (present_.size() < 2) return {};
-  const auto opened = std::find_if(present_.begin(), present_.end(), [this](int64_t local) {
-    return !source_.HasNewFile(stage_, local);
-  });
   const int64_t at_first = budget_.reads;
-  reference_local_ = opened == present_.end() ? present_.front() : *opened;
-  RESHARD_ASSIGN_OR_RETURN(reference_, source_.TableOf(stage_, reference_local_));
+  RESHARD_RETURN_IF_ERROR(ChooseReference());
   reference_size_ = reference_->file_size();
   RESHARD_ASSIGN_OR_RETURN(const SourceReader reader,
                            source_.files().OpenReader(reference_->file()));
@@ -149,6 +145,26 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   reads_of_index_ = budget_.reads - (at_first - reads) -
                     static_cast<int64_t>(of_rank * ranks_.size()) - of_others;
   if (unopened > 0) reads_of_index_ /= unopened;
+  return {};
+}
+
+Status StageSample::ChooseReference() {
+  std::vector<int64_t> order = present_;
+  std::stable_partition(order.begin(), order.end(),
+                        [this](int64_t local) { return !source_.HasNewFile(stage_, local); });
+  std::set<uint64_t> seen;  // tables
+  for (const int64_t local : order) {
+    const bool is_new = source_.HasNewFile(stage_, local);
+    if (is_new && reference_ && !reference_->arrays().empty()) break;
+    if (!is_new && seen.contains(source_.KnownTableId(stage_, local))) continue;
+    RESHARD_ASSIGN_OR_RETURN(TableHandle table, source_.TableOf(stage_, local));
+    seen.insert(table->table().id());
+    if (!reference_ || table->arrays().size() > reference_->arrays().size()) {
+      reference_ = std::move(table);
+      reference_local_ = local;
+    }
+    if (seen.size() == kTries) break;
+  }
   return {};
 }
 
@@ -403,11 +419,13 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }
   if (!alike) {
+    // Nothing has to be asked of an empty file.
     const int64_t values =
-        is_safetensors ? 2 : static_cast<int64_t>(reference_->arrays().size() + 2);
+        is_safetensors || size == 0 ? 2 : static_cast<int64_t>(reference_->arrays().size() + 2);
     if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
     budget_.reads -= values;
-    RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(others_, file));
+    RESHARD_ASSIGN_OR_RETURN(const IndexedFile index,
+                             ReadTableInSet(others_, file, source_.memory()));
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const SampledParameter& parameter = parameters_[p];
       if (!IsReadIn(parameter, rank.local)) continue;

@@ -117,6 +117,9 @@ class StageSample {
     std::vector<const StoredArray*> parameters;  // those that tell most first
   };
 
+  // Chooses the file that the others are compared with: of those that were opened, as far as they
+  // differ, the one that holds the most; one of no parameters only where all are so.
+  Status ChooseReference();
   Status ListGroups();
   // Returns up to `most` ranks that are there: all, or those that differ in one device axis.
   std::vector<int64_t> ChooseRanks(size_t most) const;

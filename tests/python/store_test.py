@@ -562,6 +562,12 @@ def test_a_key_that_is_missing_or_wrong_is_an_error(encrypted, tmp_path, monkeyp
         reshard.open(encrypted, key_file=tmp_path / "key", key_env="X")
     with pytest.raises(FileNotFoundError, match="key_file"):
         reshard.open(encrypted, key_file=tmp_path / "nowhere")
+    # A key in the place of its name is shown nowhere.
+    for secret in ("S3cretS3cretS3cr", "S3cret\0S3cretS3c", "S3cret\ud800"):
+        for name in ("key_file", "key_env"):
+            with pytest.raises((FileNotFoundError, ValueError), match="not shown") as caught:
+                reshard.open(encrypted, **{name: secret})
+            assert "S3c" not in str(caught.value)
     monkeypatch.setenv("THE_KEY", "short")
     with pytest.raises(ValueError, match="key_env"):
         reshard.open(encrypted, key_env="THE_KEY")

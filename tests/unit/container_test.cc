@@ -32,6 +32,15 @@ TEST(SignatureTest, NamesOtherFiles) {
       {"version https://git-lfs.github.com/spec/v1\noid", 130, StatusCode::kUnsupported,
        "a Git LFS pointer, not the file itself; run git lfs pull"},
       {"PK\x03\x04....", 99, StatusCode::kUnsupported, "found a zip archive"},
+      {"\x80\x02\x8a\x0al\xfc\x9c"
+       "F\xf9 j",
+       99, StatusCode::kUnsupported, "found a Python pickle"},
+      {"GGUF\x03.....", 99, StatusCode::kUnsupported, "found a GGUF file"},
+      {"\x89HDF\r\n\x1a\n.", 99, StatusCode::kUnsupported, "found an HDF5 file"},
+      {std::string(64, 'a') + "  a.ckpt\n", 73, StatusCode::kUnsupported, "a file of checksums"},
+      {std::string(32, '7'), 32, StatusCode::kUnsupported, "a file of checksums"},
+      {"{\"metadata\": {}, \"weight_map\": {", 99, StatusCode::kUnsupported,
+       "found the index of a folder of whole tensors; give the folder"},
       {"\x1f\x8b\x08......", 99, StatusCode::kUnsupported, "found a gzip file"},
       {"\x93NUMPY\x01.v", 99, StatusCode::kUnsupported, "found a numpy file"},
       {std::string(257, 'a') + "ustar\0", 1024, StatusCode::kUnsupported, "found a tar archive"},
@@ -52,6 +61,9 @@ TEST(SignatureTest, LetsCheckpointsPass) {
   EXPECT_TRUE(Signature("\x0a", 1).ok());
   EXPECT_TRUE(Signature("<htm", 4).ok());
   EXPECT_TRUE(Signature("PK\x03", 3).ok());
+  EXPECT_TRUE(Signature(std::string(31, 'a') + "g", 32).ok());
+  // As long a header as a pickle's first bytes say.
+  EXPECT_TRUE(Signature(std::string_view("\x80\x02\0\0\0\0\0\0{", 9), 9000).ok());
 }
 
 TEST(SignatureTest, TellsSafetensorsByItsHeader) {

@@ -50,6 +50,19 @@ TEST(EncryptionKey, ComesOutOfTheEnvironment) {
             StatusCode::kNotFound);
 }
 
+// As by --key-env "$KEY".
+TEST(EncryptionKey, GivenInThePlaceOfANameIsNotPrinted) {
+  for (const std::string& key :
+       {std::string("S3cretS3cretS3cr"), std::string(32, 'S'), std::string(4000, 'S'),
+        std::string("S3cret/S3cretS3c"), std::string("S3cret"), std::string("\x01S3cret\xff")}) {
+    for (const auto& found : {EncryptionKey::FromEnvironment(key), EncryptionKey::FromFile(key)}) {
+      EXPECT_EQ(found.status().code(), StatusCode::kNotFound);
+      EXPECT_THAT(found.status().message(), Not(HasSubstr("S3c")));
+      EXPECT_THAT(found.status().message(), Not(HasSubstr("SSS")));
+    }
+  }
+}
+
 TEST(EncryptionKey, OfOtherLengthsIsRefusedAndNotPrinted) {
   const TemporaryFolder folder;
   for (const size_t length : {0U, 1U, 15U, 18U, 23U, 31U, 34U, 4096U}) {

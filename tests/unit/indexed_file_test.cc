@@ -141,11 +141,10 @@ TEST(IndexedFileTest, TrailerIsNoValue) {
   EXPECT_EQ(index->file_size(), value.size() + 17);
 }
 
-Result<std::optional<ByteRange>> Covered(std::string_view bytes,
-                                         Container container = Container::kMindSpore) {
+Result<std::optional<ByteRange>> Covered(std::string_view bytes) {
   const TemporaryFolder folder;
   SourceFiles files(1);
-  return CoveredByCrc(files, files.Add(folder.Write("a", bytes)), container);
+  return CoveredByCrc(files, files.Add(folder.Write("a", bytes)));
 }
 
 TEST(CoveredByCrcTest, IsWhatTheTrailerIsOf) {
@@ -182,28 +181,44 @@ TEST(CoveredByCrcTest, OfSafetensorsAreTheContents) {
     return bytes + std::string(7, '\0') + header + "xyz";
   };
   const std::string with = file(R"("crc_num":"7")");
-  const auto covered = Covered(with, Container::kSafetensors);
+  const auto covered = Covered(with);
   ASSERT_TRUE(covered.ok()) << covered.status().message();
   EXPECT_EQ(*covered, (ByteRange{with.size() - 3, 3}));
-  EXPECT_EQ(*Covered(file(R"("a":"crc_num")"), Container::kSafetensors), std::nullopt);
-  EXPECT_EQ(*Covered(file(R"("a":"b")"), Container::kSafetensors), std::nullopt);
+  EXPECT_EQ(*Covered(file(R"("a":"crc_num")")), std::nullopt);
+  EXPECT_EQ(*Covered(file(R"("a":"b")")), std::nullopt);
   for (const std::string_view wrong : {"-1", "4294967296", "7 ", "", "x"}) {
-    const auto refused =
-        Covered(file(R"("crc_num":")" + std::string(wrong) + '"'), Container::kSafetensors);
+    const auto refused = Covered(file(R"("crc_num":")" + std::string(wrong) + '"'));
     EXPECT_EQ(refused.status().code(), StatusCode::kCorrupt) << wrong;
   }
 }
 
 // So that it costs little of thousands of files, wherever they lie.
-TEST(CoveredByCrcTest, ReadsTheLastBytesOnlyWhereTheyAreNoTrailer) {
+TEST(CoveredByCrcTest, ReadsTheSignatureAndTheLastBytesOnly) {
   const TemporaryFolder folder;
   SourceFiles files(1);
   const FileId file = files.Add(folder.Write("a", TensorValue("w", "Int8", {9}, "123456789")));
   constexpr uint64_t kTimes = 1000;  // so that what BytesRead itself reads does not count
   const uint64_t before = BytesRead();
-  for (uint64_t i = 0; i < kTimes; ++i)
-    ASSERT_TRUE(CoveredByCrc(files, file, Container::kMindSpore).ok());
-  EXPECT_EQ((BytesRead() - before) / kTimes, 17U);
+  for (uint64_t i = 0; i < kTimes; ++i) ASSERT_TRUE(CoveredByCrc(files, file).ok());
+  EXPECT_EQ((BytesRead() - before) / kTimes, kSignatureBytes + 17U);
+}
+
+// As the files of ranks without parameters are written.
+TEST(IndexedFileTest, AFileWithoutParametersIsOneOfASet) {
+  const TemporaryFolder folder;
+  SourceFiles files(1);
+  const FileId empty = files.Add(folder.Write("empty.ckpt", ""));
+  EXPECT_EQ(ReadFileTable(files, empty).status().code(), StatusCode::kCorrupt);
+  const auto in_set = ReadTableInSet(files, empty);
+  ASSERT_TRUE(in_set.ok()) << in_set.status().message();
+  EXPECT_TRUE(in_set->arrays().empty());
+  const auto trailer = IndexBytes(CrcTrailer(0));
+  ASSERT_TRUE(trailer.ok()) << trailer.status().message();
+  EXPECT_TRUE(trailer->arrays().empty());
+  EXPECT_EQ(trailer->crc()->value, 0U);
+  // What is no parameter is no such file.
+  const FileId other = files.Add(folder.Write("other.ckpt", NumberField(2, 5)));
+  EXPECT_EQ(ReadTableInSet(files, other).status().code(), StatusCode::kCorrupt);
 }
 
 TEST(IndexedFileTest, UnknownFieldsAreHoppedOver) {

@@ -117,7 +117,7 @@ TEST_F(ListedPlacementTest, SaysWhoOughtToHoldWhatNobodyDoes) {
   WithPartAt({0, 0}, [&](const Placement::Part& top) {
     SourceTensor tensor = Named("a");
     tensor.full_shape = {4, 6};
-    const Status status = placement_.NotHeld(tensor, top);
+    const Status status = placement_.NotHeld(tensor, top, {});
     EXPECT_EQ(status.code(), StatusCode::kMismatch);
     EXPECT_EQ(
         status.message(),

@@ -96,6 +96,12 @@ TEST(RankFolderTest, ChoosesOneFileOfEachRank) {
        {"rank_0/net-1_100.ckpt", "rank_1/net-1_100.ckpt"},
        {mindspore + "1 of 2 rank folders: rank_0/net-1_100_breakpoint.ckpt instead of "
                     "net-1_100.ckpt"}},
+      {{"a breakpoint that is asked for",
+        {"rank_0/net-1_100.ckpt", "rank_0/net-1_100_breakpoint.ckpt",
+         "rank_1/net-1_100_breakpoint.ckpt"},
+        "-1_100_breakpoint"},
+       {"rank_0/net-1_100_breakpoint.ckpt", "rank_1/net-1_100_breakpoint.ckpt"},
+       {}},
       {{"names with steps go before names without", {"rank_0/net-1_1.ckpt", "rank_0/net.ckpt"}, ""},
        {"rank_0/net-1_1.ckpt"},
        {mindspore + "1 of 1 rank folder: rank_0/net.ckpt instead of net-1_1.ckpt"}},
@@ -181,6 +187,26 @@ TEST(RankFolderTest, Rejects) {
         ""},
        StatusCode::kNotFound,
        "/n_rank_{rank}-1_5.ckpt"},
+      {{"files of a Hugging Face folder",
+        {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"},
+        ""},
+       StatusCode::kNotFound,
+       ": holds 2 files of a Hugging Face folder (model-00001-of-00002.safetensors, "
+       "model-00002-of-00002.safetensors), but no index"},
+      {{"vLLM's", {"model-rank-0-part-0.safetensors", "model-rank-1-part-0.safetensors"}, ""},
+       StatusCode::kNotFound,
+       ": holds files of vLLM's sharded_state"},
+      {{"files that MindSpore writes when training fails",
+        {"rank_0/n-2_5_breakpoint.ckpt", "rank_1/n-2_5_breakpoint.ckpt"},
+        ""},
+       StatusCode::kNotFound,
+       "(rank_0/n-2_5_breakpoint.ckpt, rank_1/n-2_5_breakpoint.ckpt), which are taken only if they "
+       "are asked for: `suffix=-2_5_breakpoint`"},
+      {{"those of two steps, asked for",
+        {"rank_0/n-2_5_breakpoint.ckpt", "rank_1/n-2_6_breakpoint.ckpt"},
+        "_breakpoint"},
+       StatusCode::kMismatch,
+       "found -2_6 in rank 1; -2_5 in rank 0"},
       {{"rank folders without files", {"rank_0/", "rank_1/a.tmp"}, ""},
        StatusCode::kNotFound,
        ": expected checkpoints (*.ckpt or *.safetensors), found none in 2 rank folders: ranks 0-1"},
@@ -252,10 +278,9 @@ TEST(RankFolderTest, Rejects) {
        StatusCode::kNotFound,
        ": expected checkpoints (*-1_6.ckpt or *-1_6.safetensors), found none in 2 rank folders: "
        "ranks 0-1; the latest step in all of them is -1_5 (`suffix=-1_5`)"},
-      {{"a suffix of a breakpoint", {"rank_0/n-1_5_breakpoint.ckpt"}, "-1_5_breakpoint"},
+      {{"a suffix that a breakpoint has by chance", {"rank_0/n-1_5_breakpoint.ckpt"}, "point"},
        StatusCode::kNotFound,
-       "expected checkpoints (*-1_5_breakpoint.ckpt or *-1_5_breakpoint.safetensors), found none "
-       "in"},
+       "expected checkpoints (*point.ckpt or *point.safetensors), found none in"},
   };
   for (const Rejected& row : rows) {
     const TemporaryFolder folder;

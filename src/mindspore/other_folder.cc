@@ -1,0 +1,156 @@
+#include "src/mindspore/other_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "src/base/quote.h"
+
+namespace reshard {
+namespace {
+
+constexpr std::string_view kSafetensors = ".safetensors";
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Takes the number behind the last `mark` off `text`. Returns whether there is one.
+bool TakeNumber(std::string_view& text, std::string_view mark) {
+  const size_t at = text.rfind(mark);
+  if (at == std::string_view::npos || !IsNumber(text.substr(at + mark.size()))) return false;
+  text = text.substr(0, at);
+  return true;
+}
+
+// The names that `takes` takes of safetensors files, given without the extension.
+template <typename Takes>
+FirstFew Named(const std::vector<DirectoryEntry>& entries, const Takes& takes) {
+  FirstFew names;
+  for (const DirectoryEntry& entry : entries) {
+    std::string_view stem = entry.name;
+    if (!entry.is_regular || !stem.ends_with(kSafetensors)) continue;
+    stem.remove_suffix(kSafetensors.size());
+    if (takes(stem)) names.Add(Escape(entry.name));
+  }
+  return names;
+}
+
+bool Has(const std::vector<DirectoryEntry>& entries, std::string_view name) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [name](const DirectoryEntry& entry) { return entry.name == name; });
+}
+
+// Files of one extension that other programs write.
+struct OtherFiles {
+  std::string_view extension;
+  std::string_view advice;
+};
+
+constexpr std::string_view kFromPyTorch =
+    "PyTorch files, which reshard does not read; save their tensors as safetensors "
+    "(safetensors.torch.save_file)";
+constexpr OtherFiles kOtherFiles[] = {
+    {".distcp",
+     "the files of a PyTorch DCP checkpoint, which reshard does not read; make one file of them "
+     "(torch.distributed.checkpoint.format_utils.dcp_to_torch_save), and save its tensors as "
+     "safetensors"},
+    {".bin", kFromPyTorch},
+    {".pt", kFromPyTorch},
+    {".pth", kFromPyTorch},
+    {".gguf", "GGUF files, which reshard does not read; take the model's safetensors files"},
+    {".h5", "HDF5 files, which reshard does not read; take the model's safetensors files"},
+    {".msgpack", "Flax files, which reshard does not read; take the model's safetensors files"},
+    {".onnx", "ONNX files, which reshard does not read; take the model's safetensors files"},
+    {".npz", "NumPy files, which reshard does not read; save their arrays as safetensors"},
+    {".npy", "NumPy files, which reshard does not read; save their arrays as safetensors"},
+    {".mindir", "MindIR files, which hold a graph; take the checkpoint files of the run"},
+};
+
+std::string DescribeOtherFiles(const std::vector<DirectoryEntry>& entries) {
+  const auto is_checkpoint = [](const DirectoryEntry& entry) {
+    return entry.is_regular &&
+           (entry.name.ends_with(".ckpt") || entry.name.ends_with(kSafetensors));
+  };
+  if (std::any_of(entries.begin(), entries.end(), is_checkpoint)) return {};
+  for (const OtherFiles& kind : kOtherFiles) {
+    FirstFew names;
+    for (const DirectoryEntry& entry : entries) {
+      if (entry.is_regular && entry.name.ends_with(kind.extension)) names.Add(Escape(entry.name));
+    }
+    if (names.count() == 0) continue;
+    const size_t semicolon = kind.advice.find(';');
+    return fmt::format("{} ({}){}", kind.advice.substr(0, semicolon), names.Joined(),
+                       kind.advice.substr(semicolon));
+  }
+  return {};
+}
+
+std::string DescribeMindFormers(const std::vector<DirectoryEntry>& entries) {
+  const FirstFew files = Named(entries, [](std::string_view stem) {
+    return TakeNumber(stem, "-") && TakeNumber(stem, "-") &&
+           (stem.ends_with("model") || stem.ends_with("opt"));
+  });
+  if (Has(entries, "latest_checkpointed_iteration.txt") && files.count() == 0) {
+    return "the folder of MindFormers 2.0 checkpoints (latest_checkpointed_iteration.txt), which "
+           "reshard does not read; load one in MindFormers, and save it in rank folders or in one "
+           "file";
+  }
+  if (files.count() == 0 || !Has(entries, "metadata.json")) return {};
+  return fmt::format(
+      "a MindFormers 2.0 checkpoint, whose metadata.json says which file has which part ({}), "
+      "which reshard does not read; load it in MindFormers, and save it in rank folders or in one "
+      "file",
+      files.Joined());
+}
+
+}  // namespace
+
+std::string DescribeOtherFolder(const std::vector<DirectoryEntry>& entries) {
+  if (std::string found = DescribeMindFormers(entries); !found.empty()) return found;
+  const FirstFew dcp = Named(entries, [](std::string_view stem) {
+    return stem.starts_with("shard-") && TakeNumber(stem, "-of-") && TakeNumber(stem, "-model-");
+  });
+  if (dcp.count() > 0) {
+    return fmt::format(
+        "shards of PyTorch's HuggingFaceStorageWriter, each of which has parts of tensors ({}); "
+        "make whole tensors of them with "
+        "torch.distributed.checkpoint.consolidate_safetensors_files",
+        dcp.Joined());
+  }
+  const FirstFew parts = Named(entries, [](std::string_view stem) {
+    return TakeNumber(stem, "-part-") && TakeNumber(stem, "-rank-");
+  });
+  if (parts.count() > 0) {
+    return fmt::format(
+        "files of vLLM's sharded_state, several for each rank and without a word on how tensors "
+        "are cut ({}), which reshard does not read; take the model that they were made of",
+        parts.Joined());
+  }
+  const FirstFew shards = Named(entries, [](std::string_view stem) {
+    return TakeNumber(stem, "-of-") && TakeNumber(stem, "-");
+  });
+  if (shards.count() > 1) {
+    return fmt::format(
+        "{} files of a Hugging Face folder ({}), but no index (such as "
+        "model.safetensors.index.json), which says which file has which tensor; get it from where "
+        "the files came from",
+        shards.count(), shards.Joined());
+  }
+  if (Has(entries, "model_index.json")) {
+    FirstFew folders;
+    for (const DirectoryEntry& entry : entries) {
+      if (entry.is_directory) folders.Add(Escape(entry.name));
+    }
+    return fmt::format(
+        "a diffusers pipeline (model_index.json), whose models lie in folders of their own ({}); "
+        "give one of these",
+        folders.Joined());
+  }
+  return DescribeOtherFiles(entries);
+}
+
+}  // namespace reshard
