@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,7 +47,10 @@ struct ConvertOptions {
   // Do only this share; other processes do the others. A share that is run again continues where
   // it ended.
   std::optional<WorkerShare> shard;
-  LockWaiting waiting;           // for other shares that begin or publish
+  LockWaiting waiting;  // for other shares that begin or publish
+  // Takes a note, which is among the report's too, before the call does what the note tells: that
+  // it discards what an interrupted run has finished. Called from the calling thread; may be empty.
+  std::function<void(const std::string&)> note = {};
   bool record_timeline = false;  // for ConvertReport::timeline
 };
 
@@ -60,7 +64,7 @@ struct WorkerReport {
   // This call put the whole set in place, or found it there. Of shares that run side by side one
   // puts it there; where another was quicker, this is false and nothing is outstanding.
   bool published = false;
-  bool already_published = false;     // by an earlier run: there was nothing to do
+  bool already_published = false;     // as in ConvertReport
   std::vector<uint64_t> outstanding;  // shares that had not finished, if not published
 };
 
@@ -137,13 +141,16 @@ struct ConvertReport {
   IoUsed io;                    // of what was read and written, not of files kept
   uint64_t files_kept = 0;      // of `files`: finished by an interrupted run, not written again
   bool completed_earlier_run =
-      false;                         // only the publication of a run that was killed was left to do
-  std::optional<Timeline> timeline;  // with ConvertOptions::record_timeline
+      false;  // only the publication of a run that was killed was left to do
+  // The set was published by an earlier run: there was nothing to do. `files` is empty.
+  bool already_published = false;
+  std::optional<Timeline> timeline;   // with ConvertOptions::record_timeline
   std::optional<WorkerReport> shard;  // of a share; then all numbers here are the share's
 };
 
-// Converts. The share that finishes last publishes. If the set of these sources is already
-// published, a share does nothing, also with `force`. Reads as: open, index, plan, execute,
+// Converts. The share that finishes last publishes. If the set is already published, made of the
+// sources as they are and unchanged since, a share and a call with options.resume do nothing, also
+// with `force`. Reads as: open, index, plan, execute,
 // verify, commit. Errors: every code, kMismatch for a source strategy that is most likely another
 // checkpoint's and for replicas that differ among them; after any of them the target's names are as
 // they were, but for a failure while publishing, which leaves whole files and no manifest, and
@@ -239,6 +246,7 @@ struct RecodeOptions {
   uint64_t memory_limit = 0;                      // as in ConvertOptions
   IoChoice io = {};
   RunOptions run = {};
+  std::function<void(const std::string&)> note = {};  // as in ConvertOptions
 };
 
 struct RecodeReport {
@@ -253,6 +261,7 @@ struct RecodeReport {
   uint64_t crc_bytes = 0;
   uint64_t files_kept = 0;
   bool completed_earlier_run = false;
+  bool already_published = false;
 };
 
 // Writes each file in the other format, without strategies and without cutting anything, and

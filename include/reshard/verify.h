@@ -34,11 +34,12 @@ struct VerifyOptions {
 // changed meanwhile; kIo; kCancelled.
 Result<DamageReport> Verify(const VerifyOptions& options);
 
-// A conversion, and the folder to compare with what it gives.
+// A conversion, and the folder to compare with what it gives. Options that have their usual values
+// are those of the last run that the folder's origin.jsonl tells of, but for `source.path` and
+// `source.files`.
 struct AgainstOptions {
   SourceSpec source;
   TargetSpec target;
-  // If empty, the casts that the target folder's origin.jsonl has of the last run.
   Selection selection;
   RunOptions run;
 };
@@ -49,7 +50,7 @@ struct AgainstReport {
   uint64_t bytes = 0;                       // their planned sizes
   uint64_t left_out = 0;                    // parameters, by include and exclude
   uint64_t renamed = 0;                     // parameters
-  bool casts_of_origin = false;             // casts were taken from origin.jsonl
+  std::vector<std::string> from_origin;     // options that were taken from origin.jsonl
   std::vector<FileDifference> differences;  // by rank
   ReplicaReport replicas;                   // of the source stages that these files are made from
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -165,6 +166,18 @@ def _plain(value: Any) -> Any:
     return dict(value) if is_mapping(value) else value
 
 
+_MOST_SECONDS = 999_999_999
+
+
+def _seconds(value: float) -> int:
+    """Whole seconds, as the command line takes them."""
+    if isinstance(value, (int, float)) and 0 <= value <= _MOST_SECONDS:
+        return math.ceil(value)
+    raise _errors.InvalidArgumentError(
+        f"wait: expected seconds, from 0 to {_MOST_SECONDS}; found {value!r}"
+    )
+
+
 # What a keyword's value is made of before the C++ module takes it; the others go as they are.
 _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "check_replicas": lambda value: "all" if value is True else value,
@@ -183,6 +196,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "shard": _share,
     "shard_size": lambda value: _size("shard_size", value, decimal=True),
     "source": _plain,
+    "wait": _seconds,
 }
 
 
@@ -235,6 +249,8 @@ def _run(
         warning["message"] = _errors.in_words(warning["message"], words)
     if "notes" in found:
         found["notes"] = [_errors.in_words(note, words) for note in found["notes"]]
+    if "from_origin" in found:
+        found["from_origin"] = [_errors.in_words(f"`{name}`", words) for name in found["from_origin"]]
     found.update({name: _named(given[name]) for name in named})
     if "seconds" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
         found["seconds"] = watch.seconds

@@ -232,6 +232,7 @@ class ConvertReport(Report):
     sample: ReplicaSample | None
     files_kept: int
     completed_earlier_run: bool
+    already_published: bool
     shard: ShardOutcome | None
     warnings: tuple[WarningMessage, ...]
     notes: tuple[str, ...]
@@ -376,6 +377,7 @@ class AgainstReport(Report):
     bytes: int
     left_out: int
     renamed: int
+    from_origin: tuple[str, ...]  # keywords that were taken from the target's origin.jsonl
     differences: tuple[FileDifference, ...]
     replicas: Replicas
     seconds: float
@@ -479,6 +481,7 @@ class RecodeReport(Report):
     crc_bytes: int
     files_kept: int
     completed_earlier_run: bool
+    already_published: bool
     warnings: tuple[WarningMessage, ...]
     notes: tuple[str, ...]
 

@@ -361,6 +361,7 @@ nb::dict ReportOf(const AgainstReport& report) {
       .Add("bytes", report.bytes)
       .Add("left_out", report.left_out)
       .Add("renamed", report.renamed)
+      .Add("from_origin", report.from_origin)
       .Add("differences", report.differences)
       .Add("replicas", report.replicas)
       .Add("warnings", report.warnings);
@@ -393,6 +394,7 @@ nb::dict ReportOf(const ConvertReport& report) {
       .Add("sample", report.sample)
       .Add("files_kept", report.files_kept)
       .Add("completed_earlier_run", report.completed_earlier_run)
+      .Add("already_published", report.already_published)
       .Add("shard", report.shard)
       .Add("warnings", report.warnings)
       .Add("notes", report.notes);
@@ -587,6 +589,7 @@ nb::dict ReportOf(const RecodeReport& report) {
       .Add("crc_bytes", report.crc_bytes)
       .Add("files_kept", report.files_kept)
       .Add("completed_earlier_run", report.completed_earlier_run)
+      .Add("already_published", report.already_published)
       .Add("warnings", report.warnings)
       .Add("notes", report.notes);
 }

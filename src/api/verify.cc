@@ -12,6 +12,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
@@ -53,11 +54,81 @@ Status CheckOptions(const AgainstOptions& options) {
   return CheckJobs(options.run.jobs);
 }
 
-std::vector<CastRule> CastsOfOrigin(const std::string& folder) {
-  const auto bytes = ReadFile(fmt::format("{}/{}", folder, kOriginName), kMaxOriginBytes);
-  if (!bytes.ok()) return {};
-  std::vector<CastRule> casts = CastsOfLastRun(*bytes);
-  return CheckCasts(casts).ok() ? casts : std::vector<CastRule>();
+// `given`, and for what is not given what the last run here was told.
+struct Completed {
+  AgainstOptions options;
+  std::vector<std::string> taken = {};  // the names of the options that were not given
+  // Digests of the strategies that were taken by their paths; empty: none.
+  std::string source_strategy = {};
+  std::string target_strategy = {};
+};
+
+// Takes a strategy that is still there. In memory it was nowhere.
+template <typename Spec>
+bool TakeStrategy(const Spec& run, Spec& own) {
+  const bool takes = !own.has_strategy() && !run.strategy.empty() && IdentityOf(run.strategy).ok();
+  if (takes) own.strategy = run.strategy;
+  return takes;
+}
+
+Completed Complete(const AgainstOptions& given) {
+  Completed all{.options = given};
+  const auto bytes =
+      ReadFile(fmt::format("{}/{}", given.target.folder, kOriginName), kMaxOriginBytes);
+  const auto run = bytes.ok() ? OptionsOfLastRun(*bytes) : std::nullopt;
+  if (!run || !CheckCasts(run->selection.casts).ok()) return all;
+  auto& [source, target, selection, ignored] = all.options;
+  const auto take = [&](const char* name, const auto& usual, const auto& of_run, auto& own) {
+    if (own != usual || of_run == usual) return;
+    own = of_run;
+    all.taken.emplace_back(name);
+  };
+  const SourceSpec no_source;
+  const TargetSpec no_target;
+  const Selection none;
+  if (TakeStrategy(run->source, source)) {
+    all.taken.emplace_back("source.strategy");
+    all.source_strategy = run->source_strategy;
+  }
+  if (TakeStrategy(run->target, target)) {
+    all.taken.emplace_back("target.strategy");
+    all.target_strategy = run->target_strategy;
+  }
+  take("suffix", no_source.suffix, run->source.suffix, source.suffix);
+  take("group_info", no_source.group_info, run->source.group_info, source.group_info);
+  take("name_map", no_source.name_map, run->source.name_map, source.name_map);
+  take("format", no_target.format, run->target.format, target.format);
+  take("prefix", no_target.prefix, run->target.prefix, target.prefix);
+  take("names", no_target.names, run->target.names, target.names);
+  take("part_size", no_target.part_size, run->target.part_size, target.part_size);
+  take("shard_size", no_target.shard_size, run->target.shard_size, target.shard_size);
+  take("ranks", none.ranks, run->selection.ranks, selection.ranks);
+  take("include", none.include, run->selection.include, selection.include);
+  take("exclude", none.exclude, run->selection.exclude, selection.exclude);
+  take("renames", none.renames, run->selection.renames, selection.renames);
+  take("casts", none.casts, run->selection.casts, selection.casts);
+  take("unmatched", none.unmatched, run->selection.unmatched, selection.unmatched);
+  return all;
+}
+
+// Fails if a strategy that was taken by its path is not what it was.
+Status CheckTaken(const Completed& all, const OpenedSource& source) {
+  const auto is_other = [](const std::string& digest, const CheckedStrategy* found) {
+    return !digest.empty() && (found == nullptr || StrategyDigest(*found) != digest);
+  };
+  if (is_other(all.source_strategy, source.rule().source())) {
+    return MismatchError(fmt::format(
+        "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
+        "strategy that it had as `source.strategy`",
+        Escape(all.options.source.strategy)));
+  }
+  if (is_other(all.target_strategy, source.rule().target())) {
+    return MismatchError(fmt::format(
+        "{}: other layouts than the conversion had, by origin.jsonl of the target; pass the "
+        "strategy that it had as `target.strategy`",
+        Escape(all.options.target.strategy)));
+  }
+  return {};
 }
 
 // The files to prove, ascending: of ranks by rank.
@@ -225,8 +296,13 @@ Result<DamageReport> v0_1::Verify(const VerifyOptions& options) {
   });
 }
 
-Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
+Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
   return CatchOutOfMemory([&]() -> Result<AgainstReport> {
+    RESHARD_RETURN_IF_ERROR(
+        CheckSourceNamed(given.source.path, given.source.files, given.target.folder));
+    const Completed all = Complete(given);
+    const AgainstOptions& options = all.options;
+    const Selection& selection = options.selection;
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
     RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
     const FileUse use;
@@ -234,15 +310,12 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& options) {
       NoteKeyFile(options.target.encryption_key->file());
     }
     AgainstReport report;
-    Selection selection = options.selection;
-    if (selection.casts.empty()) {
-      selection.casts = CastsOfOrigin(options.target.folder);
-      report.casts_of_origin = !selection.casts.empty();
-    }
+    report.from_origin = all.taken;
     const ParameterChoice choice = ChoiceOf(selection);
     RESHARD_ASSIGN_OR_RETURN(const auto source,
                              OpenSource(options.source, {options.target, {}, choice},
                                         {.window_bytes = WindowsKept(), .stop = options.run.stop}));
+    RESHARD_RETURN_IF_ERROR(CheckTaken(all, *source));
     TargetSpec spec = options.target;
     if (!spec.format) spec.format = FormatThere(*source, options);
     RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made, MakeTarget(*source, spec, selection));

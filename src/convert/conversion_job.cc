@@ -143,30 +143,6 @@ std::optional<std::pair<uint64_t, uint64_t>> StepOf(const OpenedSource& source) 
   return std::pair(static_cast<uint64_t>(step->epoch), static_cast<uint64_t>(step->step));
 }
 
-// Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
-std::string StrategyDigest(const CheckedStrategy& strategy) {
-  Xxh3 digest;
-  digest.Update(
-      fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
-  std::map<const ParameterLayout*, std::string> known;  // equal ones are held once
-  std::string line;
-  for (const StrategyStage& stage : strategy.stages()) {
-    digest.Update("stage\n");
-    for (const auto [name, layout] : stage.layouts()) {
-      std::string& words = known[&layout];
-      if (words.empty()) {
-        words = fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
-                            layout.opt_weight_shard_step, layout.opt_weight_shard_size);
-      }
-      line.clear();
-      AppendDelimited(line, name);
-      line += words;
-      digest.Update(line);
-    }
-  }
-  return digest.HexDigest();
-}
-
 // Returns 32 hexadecimal digits over the strategies' layouts, the training step where file names
 // tell it, and what else changes the outputs. Which ranks' files are there does not count: hosts
 // that each hold the files that their target ranks need do one plan together.
@@ -252,7 +228,47 @@ std::vector<std::string> SharedIdentityLines(const OpenedSource& source) {
   return lines;
 }
 
+// Returns the stamp of each chosen file. One of several files that go by one path has none.
+std::vector<SourceStamp> StampsOf(const OpenedSource& source) {
+  std::map<std::string, SourceStamp> stamps;
+  for (const auto& [rank, path, id, identity] : FilesOf(source)) {
+    const SourceStamp stamp = {.path = path,
+                               .size = identity.size,
+                               .mtime_ns = identity.mtime_ns,
+                               .inode = identity.inode};
+    const auto [known, is_new] = stamps.emplace(path, stamp);
+    if (!is_new && known->second != stamp) known->second = {.path = path, .size = identity.size};
+  }
+  std::vector<SourceStamp> all;
+  all.reserve(stamps.size());
+  for (auto& [path, stamp] : stamps) all.push_back(std::move(stamp));
+  return all;
+}
+
 }  // namespace
+
+std::string StrategyDigest(const CheckedStrategy& strategy) {
+  Xxh3 digest;
+  digest.Update(
+      fmt::format("pipeline={} own_stage={}\n", strategy.is_pipeline(), strategy.own_stage()));
+  std::map<const ParameterLayout*, std::string> known;  // equal ones are held once
+  std::string line;
+  for (const StrategyStage& stage : strategy.stages()) {
+    digest.Update("stage\n");
+    for (const auto [name, layout] : stage.layouts()) {
+      std::string& words = known[&layout];
+      if (words.empty()) {
+        words = fmt::format("{} {} {} {}\n", layout.device_matrix, layout.tensor_map,
+                            layout.opt_weight_shard_step, layout.opt_weight_shard_size);
+      }
+      line.clear();
+      AppendDelimited(line, name);
+      line += words;
+      digest.Update(line);
+    }
+  }
+  return digest.HexDigest();
+}
 
 std::set<int64_t> RanksRead(const WorkList& work) {
   std::set<int64_t> ranks;
@@ -277,9 +293,16 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
   if (const auto stage = source.rule().stage_alone()) {
     spec.manifest_name = fmt::format("manifest_part{}.json", *stage);
   }
+  std::string key_check;
+  if (target.encryption) {
+    RESHARD_ASSIGN_OR_RETURN(key_check, KeyCheck(*target.encryption_key));
+    spec.encryption = fmt::format("{} {}", EncryptionModeName(*target.encryption), key_check);
+    spec.key = target.encryption_key;
+  }
   for (const TargetFileSummary& file : work.targets) {
     spec.files.push_back({.path = file.path, .size = file.size});
     spec.files.back().encryption = target.encryption;
+    spec.files.back().key_check = key_check;
   }
   const CheckedStrategy* source_strategy = source.rule().source();
   const CheckedStrategy* target_strategy = source.rule().target();
@@ -295,13 +318,9 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
     RESHARD_RETURN_IF_ERROR(
         CheckReplacesNoInput(source, fmt::format("{}/{}", target.folder, name)));
   }
+  spec.stamps = StampsOf(source);
   spec.checksum = options.checks.checksum;
   spec.states_crc = target.states_crc;
-  if (target.encryption) {
-    RESHARD_ASSIGN_OR_RETURN(const std::string check, KeyCheck(*target.encryption_key));
-    spec.encryption = fmt::format("{} {}", EncryptionModeName(*target.encryption), check);
-    spec.key = target.encryption_key;
-  }
   spec.refuse_lost = options.checks.refuse_overflow;
   spec.force = options.force;
   spec.prune = options.prune;
@@ -317,6 +336,7 @@ Result<JobSpec> MakeJobSpec(const OpenedSource& source, const WorkList& work,
                                             .has_own_names = !target.names.empty(),
                                             .each_alone = source.each_alone()}](
                            const NamesToCome& names) { return CheckReaders(rules, names); };
+  spec.stop = options.run.stop;
   return spec;
 }
 

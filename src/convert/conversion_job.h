@@ -12,8 +12,12 @@
 #include "src/convert/option_checks.h"
 #include "src/convert/work_list.h"
 #include "src/job/job_spec.h"
+#include "src/mindspore/checked_strategy.h"
 
 namespace reshard {
+
+// Returns the XXH3-128 digest of a strategy's layouts, whatever files they came from.
+std::string StrategyDigest(const CheckedStrategy& strategy);
 
 // The source ranks whose files are read.
 std::set<int64_t> RanksRead(const WorkList& work);

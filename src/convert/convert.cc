@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,10 +22,10 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/joined_sources.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
-#include "src/convert/published_set.h"
 #include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
@@ -131,17 +132,24 @@ struct Share {
   std::vector<TargetShare> parts;     // to be written, or kept by the job
   std::vector<TargetShare> finished;  // by another call, and not to be written
   std::set<int64_t> source_ranks;     // whose files are read to write what is not finished
-  bool published = false;             // nothing is left to do
+  bool published = false;             // by an earlier run: nothing is left to do
   bool staged = false;                // nothing is left to write, only to publish
 };
 
-Share ShareOf(const Conversion& conversion, const TargetJob& job) {
-  const std::vector<ManifestFile>& files = job.spec().files;
+// All files of a job, of which nothing is to be written if they are `published`.
+Share ShareOfAll(const Conversion& conversion, const JobSpec& spec, bool published) {
   std::vector<FilePart> parts;
-  parts.reserve(files.size());
-  for (size_t i = 0; i < files.size(); ++i) parts.push_back({i, {0, files[i].size}});
+  parts.reserve(spec.files.size());
+  for (size_t i = 0; i < spec.files.size(); ++i) parts.push_back({i, {0, spec.files[i].size}});
   Share share;
-  share.parts = SharesOf(conversion.plan.work, files, parts);
+  share.parts = SharesOf(conversion.plan.work, spec.files, parts);
+  share.published = share.staged = published;
+  return share;
+}
+
+Share ShareOf(const Conversion& conversion, const TargetJob& job) {
+  Share share = ShareOfAll(conversion, job.spec(), job.earlier().found);
+  if (share.published) return share;
   share.staged = job.already_staged();
   if (share.staged) return share;
   for (const TargetFileSummary& target : conversion.plan.work.targets) {
@@ -154,9 +162,8 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
 }
 
 Share ShareOf(const Conversion& conversion, const WorkerJob& job) {
+  if (job.earlier().found) return ShareOfAll(conversion, job.spec(), true);
   Share share;
-  share.published = job.already_published();
-  if (share.published) return share;
   const std::vector<ManifestFile>& files = job.spec().files;
   share.parts = SharesOf(conversion.plan.work, files, job.unfinished());
   share.finished = SharesOf(conversion.plan.work, files, job.finished());
@@ -177,6 +184,7 @@ struct Job {
     return *alone;
   }
   const JobSpec& spec() const { return worker ? worker->spec() : alone->spec(); }
+  const PublishedSet& earlier() const { return worker ? worker->earlier() : alone->earlier(); }
   StorageKind storage() const { return worker ? worker->storage() : alone->storage(); }
 };
 
@@ -186,12 +194,8 @@ Status Begin(const Conversion& conversion, JobSpec spec, const Patience& patienc
     job.alone.emplace(std::move(alone));
     return {};
   }
-  JobSpec own = spec;
-  own.is_published = [&] {
-    return IsPublished(conversion.source, conversion.target, conversion.plan.work, spec);
-  };
   RESHARD_ASSIGN_OR_RETURN(WorkerJob worker,
-                           WorkerJob::Begin(std::move(own), *conversion.options.shard, patience));
+                           WorkerJob::Begin(std::move(spec), *conversion.options.shard, patience));
   job.worker.emplace(std::move(worker));
   return {};
 }
@@ -214,7 +218,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
                            std::optional<CountedWork>& counted) {
   const auto& [source, target, plan, options, budget, timeline] = conversion;
   const WorkList& list = plan.work;
-  const bool check_staged = share.staged && options.resume == Resume::kVerify;
+  const bool check_staged = share.staged && !share.published && options.resume == Resume::kVerify;
   std::vector<int64_t> files;
   files.reserve(share.parts.size());
   uint64_t bytes = 0;
@@ -255,9 +259,14 @@ Status WithHint(Status status, const Job& job) {
     return status;
   }
   const size_t finished = job.alone->CountFinished();
-  if (finished == 0) return status;
-  return Status(
-      status.code(),
+  if (finished == 0) {
+    const bool is_full = status.system_error() == ENOSPC || status.system_error() == EDQUOT;
+    if (!is_full) return status;
+    return status.WithMessage(status.message() +
+                              " (no file was finished and nothing is kept: once there is space, "
+                              "run the same command again)");
+  }
+  return status.WithMessage(
       fmt::format("{} ({}: run the same command with `resume` to go on)", status.message(),
                   finished == 1 ? "1 finished file is kept"
                                 : fmt::format("{} finished files are kept", finished)));
@@ -314,15 +323,18 @@ ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work 
   return report;
 }
 
-// Of a worker that found the set in place.
-ConvertReport ReportOfNothing(const Conversion& conversion) {
-  ConvertReport report;
-  report.warnings = conversion.plan.findings.warnings;
-  report.parameters = conversion.plan.findings.parameters;
-  report.shard = {.shard = *conversion.options.shard,
-                  .published = true,
-                  .already_published = true,
-                  .outstanding = {}};
+// Of a run that found the set in place.
+Result<ConvertReport> ReportOfNothing(const Conversion& conversion, const Job& job, Work done) {
+  PublishReport published;
+  RESHARD_RETURN_IF_ERROR(ReportLost(job.spec(), job.earlier().lost, published));
+  const std::vector<std::string>& left = job.earlier().left;
+  if (!left.empty()) {
+    published.warnings.push_back(FilesLeft(conversion.options.target.folder, left));
+  }
+  ConvertReport report = MakeReport(conversion, {}, std::move(done), std::move(published));
+  report.bytes_read = 0;
+  report.already_published = true;
+  if (report.shard) report.shard->published = report.shard->already_published = true;
   return report;
 }
 
@@ -335,10 +347,10 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   RESHARD_RETURN_IF_ERROR(Begin(conversion, std::move(spec), patience, job));
   const Share share =
       job.worker ? ShareOf(conversion, *job.worker) : ShareOf(conversion, *job.alone);
-  if (share.published) return ReportOfNothing(conversion);
   std::optional<CountedWork> counted;
   auto done = CheckAndWrite(conversion, job, share, counted);
-  if (!done.ok()) return WithHint(done.status(), job);
+  if (!done.ok()) return share.published ? done.status() : WithHint(done.status(), job);
+  if (share.published) return ReportOfNothing(conversion, job, *std::move(done));
   conversion.timeline.Begin("publish");
   MarkTime(conversion);
   counted->Enter(Phase::kPublish);
@@ -368,6 +380,10 @@ Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, Conve
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
   RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, plan.work, options));
   job.meter = &budget.measured->meter;
+  job.note = [&](const std::string& note) {
+    plan.findings.notes.push_back(note);
+    if (options.note) options.note(note);
+  };
   RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, target, job));
   const Conversion conversion{source, target, plan, options, budget, timeline};
   RESHARD_ASSIGN_OR_RETURN(ConvertReport report, Execute(conversion, std::move(job)));
@@ -401,6 +417,7 @@ ConvertOptions OptionsOf(const RecodeOptions& options) {
   convert.resume = options.resume;
   convert.memory_limit = options.memory_limit;
   convert.io = options.io;
+  convert.note = options.note;
   return convert;
 }
 
@@ -417,6 +434,7 @@ RecodeReport ReportOfFiles(ConvertReport report) {
   made.crc_bytes = report.crc_bytes;
   made.files_kept = report.files_kept;
   made.completed_earlier_run = report.completed_earlier_run;
+  made.already_published = report.already_published;
   return made;
 }
 
@@ -468,6 +486,7 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
                              FitMemory(first, HeldOf(*source), plan.work, plan.findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(*source, plan.work, options));
     RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
+    job.note = [&plan](const std::string& note) { plan.findings.notes.push_back(note); };
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
     PlanReport report = ReportOf(std::move(plan));
     report.free_space_bytes = free_space;

@@ -13,6 +13,7 @@
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/job/source_stamps.h"
 
 namespace reshard {
 namespace {
@@ -26,6 +27,7 @@ constexpr std::string_view kPruneKey = "prune";
 constexpr std::string_view kCrcKey = "crc";
 constexpr std::string_view kEncryptionKey = "encryption ";
 constexpr std::string_view kOriginKey = "origin ";
+constexpr std::string_view kStampsKey = "stamps ";
 constexpr std::string_view kTargetKey = "target ";
 constexpr std::string_view kNone = "-";
 
@@ -56,6 +58,52 @@ bool TakeStrategies(std::string_view text, JobText& job) {
   return true;
 }
 
+// A line "SIZE MTIME INODE LENGTH:PATH" for each; a path has any bytes, and a time no sign.
+std::string EncodeStamps(const std::vector<SourceStamp>& stamps) {
+  if (stamps.empty()) return "";
+  std::string text = fmt::format("{}{}\n", kStampsKey, stamps.size());
+  for (const SourceStamp& stamp : stamps) {
+    fmt::format_to(std::back_inserter(text), "{} {} {} {}:{}\n", stamp.size,
+                   static_cast<uint64_t>(stamp.mtime_ns), stamp.inode, stamp.path.size(),
+                   stamp.path);
+  }
+  return text;
+}
+
+// Takes a number and the character behind it off the front of `text`.
+bool TakeNumber(std::string_view& text, char end, uint64_t& number) {
+  const size_t at = text.find(end);
+  const auto found =
+      at == std::string_view::npos ? std::nullopt : ParseNumber<uint64_t>(text.substr(0, at));
+  if (!found) return false;
+  number = *found;
+  text.remove_prefix(at + 1);
+  return true;
+}
+
+// Takes off the front of `text` what EncodeStamps has put there; returns false where it is damaged.
+bool TakeStamps(std::string_view& text, std::vector<SourceStamp>& stamps) {
+  std::string count;
+  if (!TakeLine(text, kStampsKey, count)) return true;
+  const auto number = ParseNumber<uint64_t>(count);
+  if (!number) return false;
+  for (uint64_t i = 0; i < *number; ++i) {
+    SourceStamp stamp;
+    uint64_t time = 0;
+    uint64_t length = 0;
+    if (!TakeNumber(text, ' ', stamp.size) || !TakeNumber(text, ' ', time) ||
+        !TakeNumber(text, ' ', stamp.inode) || !TakeNumber(text, ':', length) ||
+        length >= text.size() || text[length] != '\n') {
+      return false;
+    }
+    stamp.mtime_ns = static_cast<int64_t>(time);
+    stamp.path = text.substr(0, length);
+    text.remove_prefix(length + 1);
+    stamps.push_back(std::move(stamp));
+  }
+  return true;
+}
+
 // How workers, or the lack of them, are told.
 std::string Runs(uint64_t workers) {
   if (workers == 0) return "by one run alone";
@@ -81,6 +129,19 @@ std::string FirstOther(std::string_view left, std::string_view own) {
     if (!known.contains(line)) return Escape(line);
   }
   return "none";
+}
+
+// How the sources of two runs differ.
+std::string DescribeSources(const JobText& left, const JobText& own) {
+  const std::string change = DescribeChanges(left.stamps, own.stamps);
+  if (!change.empty()) return change;
+  std::unordered_set<std::string_view> now;
+  for (const SourceStamp& stamp : own.stamps) now.insert(stamp.path);
+  for (const SourceStamp& stamp : left.stamps) {
+    if (now.contains(stamp.path)) continue;
+    return fmt::format("source {} is not among them now", Escape(stamp.path));
+  }
+  return "one was written to, though its size and time are the same";
 }
 
 // What to do where workers were begun and something else is run: what they have finished is not to
@@ -133,6 +194,7 @@ JobText JobTextOf(const JobSpec& spec) {
   job.target_strategy = spec.target_strategy;
   job.prune = spec.prune;
   job.origin = spec.origin;
+  job.stamps = spec.stamps;
   for (const ManifestFile& file : spec.files) {
     job.targets += fmt::format("{}{} {}\n", kTargetKey, file.size, file.path);
   }
@@ -146,19 +208,20 @@ bool JobText::IsSameJob(const JobText& other) const {
   JobText same = other;
   same.prune = prune;
   same.origin = origin;
+  same.stamps = stamps;
   return *this == same;
 }
 
 std::string EncodeJobText(const JobText& job) {
   return fmt::format(
-      "{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}{}\n{}", kVersionKey, job.tool_version,
+      "{}{}\n{}{}\n{}{}\n{}{}\n{}{} {}\n{}{}{}{}{}{}\n{}", kVersionKey, job.tool_version,
       kManifestKey, job.manifest_name, kChecksumKey, job.checksum ? "yes" : "no", kWorkersKey,
       job.workers, kStrategiesKey, OrNone(job.source_strategy), OrNone(job.target_strategy),
       job.states_crc ? fmt::format("{}\n", kCrcKey) : "",
       job.encryption.empty() ? "" : fmt::format("{}{}\n", kEncryptionKey, job.encryption),
       job.prune ? fmt::format("{}\n", kPruneKey) : "",
-      job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin), job.targets,
-      job.sources);
+      job.origin.empty() ? "" : fmt::format("{}{}\n", kOriginKey, job.origin),
+      EncodeStamps(job.stamps), job.targets, job.sources);
 }
 
 Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
@@ -185,6 +248,10 @@ Result<JobText> ParseJobText(std::string_view text, const std::string& path) {
   TakeLine(text, kEncryptionKey, job.encryption);
   job.prune = TakeLine(text, kPruneKey, nothing);
   TakeLine(text, kOriginKey, job.origin);
+  if (!TakeStamps(text, job.stamps)) {
+    return CorruptError(
+        fmt::format("{}: its list of sources is damaged; remove its folder", Escape(path)));
+  }
   const size_t end = text.starts_with('\n') ? 0 : text.find("\n\n") + 1;
   if ((end == 0 && !text.starts_with('\n')) || !text.ends_with('\n')) {
     return CorruptError(fmt::format("{}: ends too early; remove its folder", Escape(path)));
@@ -208,9 +275,13 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
   spec.workers = job.workers;
   spec.prune = job.prune;
   spec.origin = job.origin;
+  spec.stamps = job.stamps;
   std::optional<EncryptionMode> encryption;
+  std::string key_check;
   if (!job.encryption.empty()) {
-    encryption = ParseEncryptionMode(job.encryption.substr(0, job.encryption.find(' ')));
+    const size_t blank = job.encryption.find(' ');
+    encryption = ParseEncryptionMode(job.encryption.substr(0, blank));
+    if (blank != std::string::npos) key_check = job.encryption.substr(blank + 1);
     if (!encryption) {
       return CorruptError(fmt::format("{}: {} is not an encryption mode; remove its folder",
                                       Escape(path), Quote(job.encryption)));
@@ -231,6 +302,7 @@ Result<JobSpec> SpecOf(const JobText& job, const std::string& target_folder,
     }
     spec.files.push_back({.path = target.substr(blank + 1), .size = *size});
     spec.files.back().encryption = encryption;
+    spec.files.back().key_check = key_check;
   }
   return spec;
 }
@@ -251,10 +323,8 @@ Status CheckSameJob(const JobText& left, const JobText& own, const std::string& 
   }
   if (left.sources != own.sources) {
     return ChangedError(
-        fmt::format("{}: the sources are not what they were when the interrupted run began; then: "
-                    "{}, now: {}; {}",
-                    Escape(path), FirstOther(left.sources, own.sources),
-                    FirstOther(own.sources, left.sources), advice));
+        fmt::format("{}: the sources are not what they were when the interrupted run began: {}; {}",
+                    Escape(path), DescribeSources(left, own), advice));
   }
   if (left.checksum != own.checksum) {
     return MismatchError(fmt::format("{}: begun {} `checksum=false`, but now run {} it; {}",

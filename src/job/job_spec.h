@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ struct JobSpec {
   std::string other_source;
   // One opaque line for each source: when they are the same, so are the bytes that a run writes.
   std::vector<std::string> source_identities;
+  // Of each file that was chosen as a source, an index included, for the manifest; each path once.
+  std::vector<SourceStamp> stamps = {};
   bool checksum = true;     // the part records hold digests
   bool states_crc = false;  // checkpoint files state a CRC-32 of themselves
   // With what files are encrypted, as JobText has it; empty: they are not. And the key, to read
@@ -58,11 +61,14 @@ struct JobSpec {
   // Whether readers of the target folder will take the set's files, before anything is written and
   // before it is published; empty: not asked. Errors: kAlreadyExists, kIo.
   std::function<Status(const NamesToCome& names)> check_readers = {};
-  std::string origin = {};  // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
-  uint64_t workers = 0;     // how many do it together; 0: one run alone
-  // Of a worker: whether the manifest in the target folder is that of this conversion, of these
-  // sources. Asked once, while no other worker is at work; empty: it is not.
-  std::function<Result<bool>()> is_published;
+  // Why the set of the plan in the target folder is not this run's (PublishedSet), once a run that
+  // goes on has looked.
+  std::string difference = {};
+  std::string origin = {};    // of the run (EncodeOrigin), for origin.jsonl; empty: none is told
+  uint64_t workers = 0;       // how many do it together; 0: one run alone
+  std::stop_token stop = {};  // for reading target files of earlier runs
+  // Takes what the caller is to know before it is done; empty: nobody is told.
+  std::function<void(const std::string& note)> note = {};
   MemoryMeter* meter = nullptr;  // looked at when much is held; has to live as long
 };
 
@@ -88,6 +94,7 @@ struct JobText {
   // What a run does besides, which changes nothing in the files that it writes.
   bool prune = false;
   std::string origin = {};
+  std::vector<SourceStamp> stamps = {};  // for the manifest
 
   // Whether both write the same from the same.
   bool IsSameJob(const JobText& other) const;

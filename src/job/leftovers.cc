@@ -90,6 +90,33 @@ Result<Leftover> Judge(const OutputDirectory& target, const OutputDirectory& par
 
 }  // namespace
 
+Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>& leftovers,
+                     const JobSpec& spec) {
+  if (!spec.note) return {};
+  for (const Leftover& leftover : leftovers) {
+    if (leftover.fate != Fate::kDiscard || leftover.published) continue;
+    const auto folder = JobFolder::Open(parent, leftover.fingerprint);
+    if (!folder.ok()) continue;
+    const auto job = folder->ReadJob();
+    if (!job.ok() || !*job) continue;
+    const auto left = SpecOf(**job, spec.target_folder, leftover.fingerprint, "");
+    if (!left.ok()) continue;
+    uint64_t finished = 0;
+    for (const ManifestFile& file : left->files) {
+      RESHARD_ASSIGN_OR_RETURN(const auto head, folder->StagedHead(file));
+      if (head) ++finished;
+    }
+    if (finished == 0) continue;
+    const bool same = leftover.fingerprint == spec.fingerprint &&
+                      CheckSameJob(**job, JobTextOf(spec), "", {}).ok();
+    spec.note(fmt::format("{}: {} of {} files that an interrupted run had finished {} discarded{}",
+                          Escape(spec.target_folder), finished, left->files.size(),
+                          finished == 1 ? "is" : "are",
+                          same ? "; `resume` keeps them" : ", as that run was another one"));
+  }
+  return {};
+}
+
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,
                                                                 const JobSpec& spec) {
   const std::optional<std::vector<ManifestFile>> none;
@@ -145,6 +172,7 @@ Result<Recovered> Recover(const OutputDirectory& target, const OutputDirectory& 
   Recovered recovered;
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                            JudgeLeftovers(target, parent, spec));
+  RESHARD_RETURN_IF_ERROR(NoteDiscarded(parent, leftovers, spec));
   const auto is_given_up = [](const Leftover& leftover) {
     return leftover.fate == Fate::kDiscard || leftover.fate == Fate::kAbandon;
   };

@@ -42,6 +42,11 @@ struct Leftover {
 Result<std::vector<Leftover>> JudgeLeftovers(const OutputDirectory& target,
                                              const OutputDirectory& parent, const JobSpec& spec);
 
+// Tells spec.note of the finished files that a run of `spec` is about to discard with `leftovers`,
+// if there are any. Errors: kIo.
+Status NoteDiscarded(const OutputDirectory& parent, const std::vector<Leftover>& leftovers,
+                     const JobSpec& spec);
+
 // Returns the files of the target folder's manifest, if it is one of the spec's plan that lists the
 // spec's files, and these are there. Errors: kIo.
 Result<std::optional<std::vector<ManifestFile>>> PublishedFiles(const OutputDirectory& target,

@@ -39,25 +39,26 @@ uint64_t WarnOfLost(const std::map<std::string, uint64_t>& values, std::string_v
   return all;
 }
 
-Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
-                  PublishReport& report) {
-  std::map<std::string, uint64_t> infinite;
-  std::map<std::string, uint64_t> zero;
-  for (const auto& [name, values] : lost) {
-    if (values.values > 0) infinite.emplace(name, values.values);
-    if (values.zeros > 0) zero.emplace(name, values.zeros);
+// The stamps of the spec's sources, and of those of the earlier runs that it joins. A file counts
+// as known only if all of them have the same stamp for it.
+std::vector<SourceStamp> JoinStamps(const JobSpec& spec, const TargetFindings& findings) {
+  std::map<std::string_view, SourceStamp> stamps;
+  for (const SourceStamp& stamp : spec.stamps) stamps.emplace(stamp.path, stamp);
+  std::map<std::string_view, SourceStamp> earlier;
+  for (const ManifestSource& source : findings.joined_sources) {
+    earlier.emplace(source.path, SourceStamp{.path = source.path, .size = source.size});
   }
-  report.values_lost = WarnOfLost(infinite, "finite",
-                                  "infinite or NaN, too large for the dtype that they were cast to",
-                                  report.warnings);
-  if (report.values_lost > 0 && spec.refuse_lost) {
-    return MismatchError(report.warnings.back().message +
-                         "; nothing was published: cast to a dtype of a larger range, or leave "
-                         "these parameters as they are");
+  for (const SourceStamp& stamp : findings.joined_stamps) earlier[stamp.path] = stamp;
+  for (const auto& [path, stamp] : earlier) {
+    const auto [known, is_new] = stamps.emplace(path, stamp);
+    if (is_new || known->second == stamp) continue;
+    known->second.mtime_ns = 0;
+    known->second.inode = 0;
   }
-  report.values_zeroed = WarnOfLost(
-      zero, "nonzero", "zero, too small for the dtype that they were cast to", report.warnings);
-  return {};
+  std::vector<SourceStamp> all;
+  all.reserve(stamps.size());
+  for (auto& [path, stamp] : stamps) all.push_back(std::move(stamp));
+  return all;
 }
 
 // The spec's files, and those of earlier runs of the plan that are still there, as their part
@@ -98,8 +99,11 @@ Result<Manifest> NewManifest(const JobSpec& spec, const TargetFindings& findings
                      Escape(target.PathOf(spec.manifest_name)), lost.size(), FirstOf(lost))});
   }
   RESHARD_RETURN_IF_ERROR(ReportLost(spec, builder.lost(), report));
+  Manifest manifest = builder.Finish();
+  const bool is_alone = manifest.files.size() == spec.files.size();
+  manifest.stamps = is_alone ? spec.stamps : JoinStamps(spec, findings);
   if (spec.meter != nullptr) spec.meter->Look();
-  return builder.Finish();
+  return manifest;
 }
 
 // Returns the files that were in a manifest before, are in none now, and stay.
@@ -129,18 +133,42 @@ Result<std::vector<ManifestFile>> ReportAbandoned(const JobSpec& spec, const Sup
                      "yourself, if they are not wanted",
                      Escape(target.path()), pruning.kept.size(), FirstOf(pruning.kept))});
   } else if (!left.empty()) {
-    report.warnings.push_back(
-        {WarningCode::kFilesAbandoned,
-         fmt::format(
-             "{}: {} files of an earlier conversion remain, no longer in any manifest: {}; remove "
-             "them, or a loader may take them for files of this one (`prune` does it while "
-             "converting)",
-             Escape(target.path()), left.size(), FirstOf(names))});
+    report.warnings.push_back(FilesLeft(target.path(), names));
   }
   return left;
 }
 
 }  // namespace
+
+Warning FilesLeft(const std::string& folder, const std::vector<std::string>& names) {
+  return {WarningCode::kFilesAbandoned,
+          fmt::format(
+              "{}: {} files of an earlier conversion remain, no longer in any manifest: {}; remove "
+              "them, or a loader may take them for files of this one (`prune` does it while "
+              "converting)",
+              Escape(folder), names.size(), FirstOf(names))};
+}
+
+Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+                  PublishReport& report) {
+  std::map<std::string, uint64_t> infinite;
+  std::map<std::string, uint64_t> zero;
+  for (const auto& [name, values] : lost) {
+    if (values.values > 0) infinite.emplace(name, values.values);
+    if (values.zeros > 0) zero.emplace(name, values.zeros);
+  }
+  report.values_lost = WarnOfLost(infinite, "finite",
+                                  "infinite or NaN, too large for the dtype that they were cast to",
+                                  report.warnings);
+  if (report.values_lost > 0 && spec.refuse_lost) {
+    return MismatchError(report.warnings.back().message +
+                         "; nothing was published: cast to a dtype of a larger range, or leave "
+                         "these parameters as they are");
+  }
+  report.values_zeroed = WarnOfLost(
+      zero, "nonzero", "zero, too small for the dtype that they were cast to", report.warnings);
+  return {};
+}
 
 Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
   const std::string path = RecordPath(file.path);
@@ -168,7 +196,8 @@ Status ManifestBuilder::Add(const ManifestFile& file, std::string_view record) {
                              .digest = head.digest,
                              .record_size = parser.size(),
                              .record_digest = parser.HexDigest(),
-                             .encryption = file.encryption});
+                             .encryption = file.encryption,
+                             .key_check = file.key_check});
   return {};
 }
 

@@ -56,6 +56,14 @@ struct PublishReport {
   uint64_t values_zeroed = 0;  // others than zero that casts made zero, likewise
 };
 
+// What to say of files of earlier sets, by name, that are in no manifest of `folder` any more.
+Warning FilesLeft(const std::string& folder, const std::vector<std::string>& names);
+
+// Adds to `report` what casts lost in the files of a set, `lost` by parameter, with warnings.
+// Errors: kMismatch, if the spec refuses that.
+Status ReportLost(const JobSpec& spec, const std::map<std::string, LostValues>& lost,
+                  PublishReport& report);
+
 // What the new set replaces.
 struct Superseded {
   TargetFindings findings;

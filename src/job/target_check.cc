@@ -66,16 +66,11 @@ Status CheckPlace(const OutputDirectory& target, const std::string& path,
 
 // What to do about files that are there. A worker that comes late is not to begin another set by
 // force, which the others would not finish.
-std::string AdviceFor(const OutputDirectory& target, const JobSpec& spec) {
-  if (spec.workers == 0) return kForceAdvice;
-  const auto bytes = target.ReadFile(spec.manifest_name, kMaxManifestBytes);
-  if (!bytes.ok()) return kForceAdvice;
-  const auto manifest = ParseManifest(*bytes, spec.manifest_name);
-  if (!manifest.ok() || manifest->plan != spec.fingerprint) return kForceAdvice;
-  return fmt::format(
-      "{} lists a set of the same plan, but a source differs from what it was made of, or has "
-      "changed since; choose another target folder",
-      spec.manifest_name);
+std::string AdviceFor(const JobSpec& spec) {
+  if (spec.difference.empty()) return kForceAdvice;
+  return fmt::format("{} lists a set of the same plan, but {}; {}", spec.manifest_name,
+                     spec.difference,
+                     spec.workers == 0 ? kForceAdvice : "choose another target folder");
 }
 
 Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool replace) {
@@ -101,10 +96,9 @@ Status CheckNames(const OutputDirectory& target, const JobSpec& spec, bool repla
         (others == 0 ? "" : fmt::format(" (and {} more such names)", others)));
   }
   if (!names.existing.empty() && !replace) {
-    return AlreadyExistsError(fmt::format("{}: {} of the {} files to write exist already: {}; {}",
-                                          Escape(target.path()), names.existing.size(),
-                                          spec.files.size(), FirstOf(names.existing),
-                                          AdviceFor(target, spec)));
+    return AlreadyExistsError(fmt::format(
+        "{}: {} of the {} files to write exist already: {}; {}", Escape(target.path()),
+        names.existing.size(), spec.files.size(), FirstOf(names.existing), AdviceFor(spec)));
   }
   RESHARD_ASSIGN_OR_RETURN(const auto manifest, target.Look(spec.manifest_name));
   if (!found.empty() && !manifest && !replace) {
@@ -161,6 +155,8 @@ Status CheckManifests(const OutputDirectory& target, const JobSpec& spec, bool r
       Status same = CheckSameSources(path, *manifest, spec);
       if (same.ok()) {
         findings.joined = std::move(manifest->files);
+        findings.joined_sources = std::move(manifest->sources);
+        findings.joined_stamps = std::move(manifest->stamps);
         findings.has_manifest = true;
       } else if (!replace) {
         return same;

@@ -19,6 +19,9 @@ namespace reshard {
 struct TargetFindings {
   // Of a manifest of the same plan, which the run's own files join.
   std::vector<ManifestFile> joined;
+  // What that manifest says of its sources.
+  std::vector<ManifestSource> joined_sources = {};
+  std::vector<SourceStamp> joined_stamps = {};
   // Files of manifests that go when the run publishes, and of sets before, as origin.jsonl tells.
   std::vector<ManifestFile> abandoned;
   bool has_manifest = false;  // one that the run replaces

@@ -68,6 +68,12 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   // From here on the destructor clears up.
   TargetJob job(std::move(spec), std::move(target.made), std::move(target.folder),
                 std::move(target.lock));
+  if (job.spec_.resume != Resume::kNo) {
+    RESHARD_ASSIGN_OR_RETURN(job.earlier_, TakePublished(job.target_, job.lock_, job.spec_));
+    job.published_ = job.earlier_.found;
+    if (job.published_) return job;
+    job.spec_.difference = job.earlier_.difference;
+  }
   RESHARD_ASSIGN_OR_RETURN(Recovered recovered,
                            Recover(job.target_, job.lock_.folder(), job.spec_));
   job.folder_ = std::move(recovered.folder);
@@ -108,7 +114,7 @@ Result<FinishedFiles> TargetJob::KeepFinished() const {
 }
 
 Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
-  RESHARD_ASSIGN_OR_RETURN(const JobSpec spec, CheckedSpec(std::move(unchecked)));
+  RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
   if (spec.target_folder.empty()) {
     return InvalidArgumentError("the target folder's path is empty");
   }
@@ -120,12 +126,18 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   }
   if (!target.ok()) return target.status();
   RESHARD_RETURN_IF_ERROR(JobLock::Check(*target));
+  if (spec.resume != Resume::kNo) {
+    RESHARD_ASSIGN_OR_RETURN(const PublishedSet earlier, FindPublished(*target, spec));
+    if (earlier.found) return target->FreeBytes();
+    spec.difference = earlier.difference;
+  }
   bool replace = spec.force;
   FinishedFiles finished;
   const auto parent = target->OpenFolder(JobLock::kFolderName);
   if (parent.ok()) {
     RESHARD_ASSIGN_OR_RETURN(const std::vector<Leftover> leftovers,
                              JudgeLeftovers(*target, *parent, spec));
+    RESHARD_RETURN_IF_ERROR(NoteDiscarded(*parent, leftovers, spec));
     for (const Leftover& leftover : leftovers) {
       const auto left = JobFolder::Open(*parent, leftover.fingerprint);
       if (left.ok()) {

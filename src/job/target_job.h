@@ -24,6 +24,7 @@
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
+#include "src/job/published_set.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
@@ -61,6 +62,10 @@ class TargetJob final : public PartSink {
   const JobSpec& spec() const { return spec_; }
   // What the target folder is stored on.
   StorageKind storage() const { return StorageOf(target_.fd()); }
+
+  // Of a run that resumes, the set that was there. If it is `found`, there is nothing to do, and
+  // nothing but spec() and this may be called.
+  const PublishedSet& earlier() const { return earlier_; }
 
   // Whether nothing is left to write, but only to publish.
   bool already_staged() const { return already_staged_; }
@@ -103,6 +108,7 @@ class TargetJob final : public PartSink {
   Superseded superseded_;
   FinishedFiles finished_;                // by an interrupted run
   std::vector<ManifestFile> publishing_;  // the files of the publication that already_staged_ tells
+  PublishedSet earlier_;
   bool already_staged_ = false;
   bool published_ = false;
 };

@@ -50,6 +50,7 @@ Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
   RESHARD_RETURN_IF_ERROR(CheckWorker(worker));
   unchecked.workers = worker.count;
   unchecked.resume = Resume::kTrust;
+  unchecked.stop = patience.stop;
   RESHARD_ASSIGN_OR_RETURN(JobSpec spec, CheckedSpec(std::move(unchecked)));
   RESHARD_ASSIGN_OR_RETURN(LockedTarget target, LockTarget(spec.target_folder, &patience));
   WorkerJob job(std::move(spec), worker, std::move(target.folder), std::move(target.lock));
@@ -67,13 +68,10 @@ Result<WorkerJob> WorkerJob::Begin(JobSpec unchecked, const WorkerShare& worker,
 
 Status WorkerJob::Start() {
   bool same_files = false;
-  const auto is_published = std::exchange(spec_.is_published, nullptr);
-  if (lock_.alone() && is_published) {
-    RESHARD_ASSIGN_OR_RETURN(const bool same_set, is_published());
-    if (same_set) {
-      RESHARD_ASSIGN_OR_RETURN(already_published_, FindPublished());
-    }
-    if (already_published_) return {};
+  if (lock_.alone()) {
+    RESHARD_ASSIGN_OR_RETURN(earlier_, TakePublished(target_, lock_, spec_));
+    if (earlier_.found) return {};
+    spec_.difference = earlier_.difference;
   }
   if (lock_.alone()) {
     RESHARD_ASSIGN_OR_RETURN(Recovered recovered, Recover(target_, lock_.folder(), spec_));
@@ -114,27 +112,6 @@ Status WorkerJob::Start() {
   }
   worker_lock_->Sign();
   return lock_.Admit();
-}
-
-Result<bool> WorkerJob::FindPublished() {
-  RESHARD_ASSIGN_OR_RETURN(const auto files, PublishedFiles(target_, spec_));
-  if (!files) return false;
-  const auto folder = JobFolder::Open(lock_.folder(), spec_.fingerprint);
-  if (folder.ok()) {
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> job, folder->ReadJob());
-    RESHARD_ASSIGN_OR_RETURN(const std::optional<JobText> journal, folder->ReadJournal());
-    if (job) return false;
-    if (journal) {
-      RESHARD_ASSIGN_OR_RETURN(const auto to_come, folder->ReadManifest(*journal));
-      if (to_come) return false;
-      RESHARD_RETURN_IF_ERROR(folder->Prune(target_).status());
-    }
-    RESHARD_RETURN_IF_ERROR(JobFolder::CleanUp(lock_.folder(), spec_.fingerprint));
-  } else if (folder.status().code() != StatusCode::kNotFound) {
-    return folder.status();
-  }
-  RESHARD_RETURN_IF_ERROR(lock_.RemoveFolder(target_).status());
-  return true;
 }
 
 // Others hold the lock: then they have to be about the same.

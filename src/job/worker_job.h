@@ -26,6 +26,7 @@
 #include "src/job/job_folder.h"
 #include "src/job/job_spec.h"
 #include "src/job/publication.h"
+#include "src/job/published_set.h"
 #include "src/os/job_lock.h"
 #include "src/os/output_directory.h"
 #include "src/os/staged_file.h"
@@ -50,8 +51,8 @@ class WorkerJob final : public PartSink {
   static Result<std::optional<WorkerJob>> Open(const std::string& target_folder,
                                                const Patience& patience);
 
-  // The set was there already, as the spec says: the job has nothing to do and may not be used.
-  bool already_published() const { return already_published_; }
+  // As TargetJob::earlier.
+  const PublishedSet& earlier() const { return earlier_; }
 
   const JobSpec& spec() const { return spec_; }
   // Sets what a spec that was read from its text does not have.
@@ -89,8 +90,6 @@ class WorkerJob final : public PartSink {
   // What Begin does once it holds the lock.
   Status Start();
   Status Join();
-  // Whether the whole set is there and nothing is staged; clears away what its publication left.
-  Result<bool> FindPublished();
   Status LookAtShare();
   // Joins the parts of a file that has no part record yet. Without `wait` only where all parts are
   // there and nobody else is joining them.
@@ -103,7 +102,7 @@ class WorkerJob final : public PartSink {
 
   JobSpec spec_;
   std::optional<WorkerShare> worker_;  // none: only to publish
-  bool already_published_ = false;
+  PublishedSet earlier_;
   OutputDirectory target_;
   JobLock lock_;
   std::optional<JobFolder> folder_;

@@ -60,7 +60,7 @@ Result<InputFile> OpenInputFile(const std::string& path) {
   FileDescriptor descriptor(fd);
 
   struct stat status {};
-  if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at", path);
+  if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look up", path);
   if (!S_ISREG(status.st_mode)) return NotRegular(path, KindName(status.st_mode));
   const FileIdentity identity = IdentityFromStat(status);
   if (Status free = NoteInput(path, identity); !free.ok()) return free;
@@ -72,7 +72,7 @@ Result<InputFile> OpenInputFile(const std::string& path) {
 
 Result<FileIdentity> IdentityOfOpen(int descriptor, const std::string& path) {
   struct stat status {};
-  if (fstat(descriptor, &status) != 0) return ErrnoStatus(errno, "look at", path);
+  if (fstat(descriptor, &status) != 0) return ErrnoStatus(errno, "look up", path);
   return IdentityFromStat(status);
 }
 

@@ -35,6 +35,7 @@ bool HasNoLocks(int error) {
 constexpr const char* kLockName = "lock";
 constexpr const char* kBeginName = "begin";
 constexpr const char* kCommitName = "commit";
+constexpr const char* kCallName = "call";  // of python/reshard/mindspore/_turns.py
 
 // A run that ends removes files and folder, perhaps between any two calls here: then what was
 // opened is nobody's lock any more, and the next attempt makes both anew. Each lost attempt means
@@ -249,7 +250,7 @@ Status JobLock::Dismiss(const Patience& patience) const { return begin_->Wait(pa
 Status JobLock::WaitToCommit(const Patience& patience) const { return commit_->Wait(patience); }
 
 Result<bool> JobLock::RemoveFolder(const OutputDirectory& target) const {
-  for (const char* name : {kCommitName, kLockName, kBeginName}) {
+  for (const char* name : {kCallName, kCommitName, kLockName, kBeginName}) {
     RESHARD_RETURN_IF_ERROR(folder_.RemoveFile(name));
   }
   return target.RemoveFolder(kFolderName);

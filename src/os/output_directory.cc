@@ -17,6 +17,7 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/os/paths.h"
 #include "src/os/system_call.h"
 
 namespace reshard {
@@ -141,10 +142,13 @@ Result<std::optional<OutputDirectory::Entry>> OutputDirectory::Look(const std::s
     if (errno == ENOENT || errno == ENAMETOOLONG) return std::optional<Entry>();
     return ErrnoStatus(errno, "look up", PathOf(name));
   }
+  const FileIdentity identity = IdentityFromStat(found);
   return std::optional(Entry{.type = TypeOf(found.st_mode),
                              .size = static_cast<uint64_t>(found.st_size),
                              .device = found.st_dev,
-                             .inode = found.st_ino});
+                             .inode = found.st_ino,
+                             .mtime_ns = identity.mtime_ns,
+                             .ctime_ns = identity.ctime_ns});
 }
 
 Result<std::vector<std::string>> OutputDirectory::Names() const {
@@ -294,7 +298,8 @@ Status OutputDirectory::Rename(const std::string& name, const OutputDirectory& t
                                const std::string& to_name) const {
   if (renameat(fd(), name.c_str(), to.fd(), to_name.c_str()) != 0) {
     const int error = errno;
-    return ErrnoStatus(error, fmt::format("move {} to", Escape(PathOf(name))), to.PathOf(to_name));
+    return ErrnoStatus(error, fmt::format("move {} here", Escape(PathOf(name))),
+                       to.PathOf(to_name));
   }
   return {};
 }
@@ -356,7 +361,7 @@ Status OutputDirectory::CheckWritable() const {
 Result<std::optional<uint64_t>> OutputDirectory::FreeBytes() const {
   struct statvfs system {};
   if (Uninterrupted([&] { return fstatvfs(fd(), &system); }) != 0) {
-    return ErrnoStatus(errno, "ask for the free space of", path_);
+    return ErrnoStatus(errno, "ask for the free space", path_);
   }
   // As in ramfs, and of FUSE file systems that do not answer.
   if (system.f_blocks == 0) return std::optional<uint64_t>();

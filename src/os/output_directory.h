@@ -26,6 +26,8 @@ class OutputDirectory {
     uint64_t size = 0;  // bytes
     uint64_t device = 0;
     uint64_t inode = 0;
+    int64_t mtime_ns = 0;  // as FileIdentity has them
+    int64_t ctime_ns = 0;
   };
 
   // Opens the folder at `path`, which may be given through symbolic links. Where it does not exist

@@ -43,7 +43,7 @@ Status Classify(int directory, const dirent& found, const std::string& path,
     entry->is_directory = S_ISDIR(status.st_mode);
     entry->is_regular = S_ISREG(status.st_mode);
   } else if (!LeadsNowhere(errno)) {
-    return ErrnoStatus(errno, "look at", path + "/" + entry->name);
+    return ErrnoStatus(errno, "look up", path + "/" + entry->name);
   }
   return {};
 }
@@ -104,7 +104,7 @@ FileIdentity IdentityFromStat(const struct stat& status) {
 
 Result<FileIdentity> IdentityOf(const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return ErrnoStatus(errno, "look at", path);
+  if (stat(path.c_str(), &status) != 0) return ErrnoStatus(errno, "look up", path);
   return IdentityFromStat(status);
 }
 
@@ -115,7 +115,7 @@ std::string DescribeChange(const FileIdentity& before, const FileIdentity& after
     text += part;
   };
   if (before.device != after.device || before.inode != after.inode) {
-    add(fmt::format("another file took its place (inode {}, was {})", after.inode, before.inode));
+    add("another file took its place");
   }
   if (before.size != after.size) add(fmt::format("{} bytes, were {}", after.size, before.size));
   if (before.mtime_ns != after.mtime_ns) add("its modification time (mtime) differs");
@@ -147,7 +147,7 @@ Result<PathKind> KindOf(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
     if (LeadsNowhere(errno)) return PathKind::kMissing;
-    return ErrnoStatus(errno, "look at", path);
+    return ErrnoStatus(errno, "look up", path);
   }
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;

@@ -37,7 +37,7 @@ Status Reserve(int fd, uint64_t size, const OutputDirectory& folder, const std::
   const int error = Uninterrupted(call) == 0 ? 0 : errno;
   if (error == 0 || error == EOPNOTSUPP || error == ENOSYS) return {};
   if (error != ENOSPC) {
-    return ErrnoStatus(error, fmt::format("reserve {} for", FormatBytes(size)), path);
+    return ErrnoStatus(error, fmt::format("reserve {}", FormatBytes(size)), path);
   }
   const auto free = folder.FreeBytes();
   return IoError(
@@ -87,8 +87,7 @@ Status WriteBack::Sync(const Piece& piece, unsigned flags) {
     works_ = false;
     if (error == ENOSYS || error == EINVAL || error == EOPNOTSUPP) return {};
     return ErrnoStatus(
-        error,
-        fmt::format("write back the bytes {} to {} of", piece.range.offset, piece.range.end()),
+        error, fmt::format("write back the bytes {} to {}", piece.range.offset, piece.range.end()),
         piece.path);
   }
   return {};
@@ -205,7 +204,7 @@ Result<StagedFile> StagedFile::OpenPart(const OutputDirectory& folder, const std
 // Any number of threads may come here at the same time: what they write directly or not is right
 // either way.
 Status StagedFile::LeaveDirect() {
-  if (!SetDirect(file_.get(), false)) return ErrnoStatus(errno, "leave direct writing of", path_);
+  if (!SetDirect(file_.get(), false)) return ErrnoStatus(errno, "leave direct writing", path_);
   direct_ = false;
   return {};
 }
@@ -262,7 +261,7 @@ Status StagedFile::Write(uint64_t offset, std::span<const std::byte> bytes) {
         RESHARD_RETURN_IF_ERROR(LeaveDirect());
         continue;
       }
-      return ErrnoStatus(errno, fmt::format("write {} bytes at offset {} of", bytes.size(), offset),
+      return ErrnoStatus(errno, fmt::format("write {} bytes at offset {}", bytes.size(), offset),
                          path_);
     }
     if (put == 0) {

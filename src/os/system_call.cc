@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <climits>
 #include <iterator>
@@ -56,6 +57,13 @@ bool IsAddress(std::string_view path) {
   return scheme > 0 && scheme != std::string_view::npos && path.substr(scheme).starts_with("://");
 }
 
+// Whether words are to follow: the path stands before the operation.
+bool NeedsObject(std::string_view operation) {
+  constexpr std::string_view kPrepositions[] = {" of", " for", " to", " at", " in", " from", " on"};
+  return std::any_of(std::begin(kPrepositions), std::end(kPrepositions),
+                     [&](std::string_view word) { return operation.ends_with(word); });
+}
+
 StatusCode CodeOf(int error) {
   switch (error) {
     case ENOENT:
@@ -70,7 +78,8 @@ StatusCode CodeOf(int error) {
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path) {
-  constexpr std::string_view kLooking[] = {"open", "look at", "list the folder"};
+  assert(!NeedsObject(operation));
+  constexpr std::string_view kLooking[] = {"open", "look up", "list the folder"};
   if (error == ENOENT &&
       std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
     return {

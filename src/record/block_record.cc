@@ -90,7 +90,7 @@ Fault ValueFaultOf(const PartialValue& partial, uint64_t end, const BlockRecord&
 std::string HeadLine(const BlockRecord& record) {
   std::string line = fmt::format(
       R"({{"schema_version":{},"plan":"{}","path":{},"size":{},"part":{{"offset":{},"length":{}}},"block_bytes":{},"blocks":[)",
-      kManifestSchema, record.plan, BytesAsJson(record.path), record.size, record.part.offset,
+      kRecordSchema, record.plan, BytesAsJson(record.path), record.size, record.part.offset,
       record.part.length, kDigestBlockBytes);
   const char* comma = "";
   for (const std::string& block : record.blocks) {

@@ -68,13 +68,25 @@ Result<std::string> Common(const Entry& entry) {
 Result<std::string> EncodeFile(const ManifestFile& file) {
   RESHARD_ASSIGN_OR_RETURN(const std::string common, Common(file));
   if (const auto fault = DigestFault(file.record_digest)) return Refuse(*fault);
-  const std::string encryption = file.encryption ? fmt::format(",\n      \"encryption\": \"{}\"",
-                                                               EncryptionModeName(*file.encryption))
-                                                 : "";
+  if (const auto fault = OptionalDigestFault(file.key_check)) return Refuse(*fault);
+  std::string encryption;
+  if (file.encryption) {
+    encryption =
+        fmt::format(",\n      \"encryption\": \"{}\"", EncryptionModeName(*file.encryption));
+  }
+  if (!file.key_check.empty()) {
+    encryption += fmt::format(",\n      \"key_check\": \"{}\"", file.key_check);
+  }
   return fmt::format(
       "{}{},\n      \"record\": {{\n        \"path\": {},\n        \"size\": {},\n        "
       "\"digest\": \"{}\"\n      }}",
       common, encryption, BytesAsJson(RecordPath(file.path)), file.record_size, file.record_digest);
+}
+
+Result<std::string> EncodeStamp(const SourceStamp& stamp) {
+  return fmt::format(
+      "      \"path\": {},\n      \"size\": {},\n      \"mtime_ns\": {},\n      \"inode\": {}",
+      BytesAsJson(stamp.path), stamp.size, static_cast<uint64_t>(stamp.mtime_ns), stamp.inode);
 }
 
 // Sorts by path, and refuses the first entry that `fault(entry, path before it)` speaks against.
@@ -94,9 +106,11 @@ Status SortAndCheck(std::vector<Entry>& entries, EntryFault fault) {
 size_t TextBytes(const Manifest& manifest) {
   constexpr size_t kOfFile = 280;
   constexpr size_t kOfSource = 120;
+  constexpr size_t kOfStamp = 150;
   size_t bytes = 1024;
   for (const ManifestFile& file : manifest.files) bytes += kOfFile + 2 * file.path.size();
   for (const ManifestSource& source : manifest.sources) bytes += kOfSource + source.path.size();
+  for (const SourceStamp& stamp : manifest.stamps) bytes += kOfStamp + stamp.path.size();
   return bytes;
 }
 
@@ -112,10 +126,16 @@ enum Field : int {
   kSourceSize,
   kSourceDigest,
   kSource,
+  kStampPath,
+  kStampSize,
+  kStampTime,
+  kStampInode,
+  kStamp,
   kFilePath,
   kFileSize,
   kFileDigest,
   kFileEncryption,
+  kFileKeyCheck,
   kRecordPath,
   kRecordSize,
   kRecordDigest,
@@ -133,6 +153,10 @@ constexpr JsonShape kStrategyMembers[] = {{"source", kStringOrNull, kSourceStrat
 constexpr JsonShape kManifestSourceMembers[] = {{"path", kBytes, kSourcePath},
                                                 {"size", kUnsigned, kSourceSize},
                                                 {"digest", kStringOrNull, kSourceDigest}};
+constexpr JsonShape kStampMembers[] = {{"path", kBytes, kStampPath},
+                                       {"size", kUnsigned, kStampSize},
+                                       {"mtime_ns", kUnsigned, kStampTime},
+                                       {"inode", kUnsigned, kStampInode}};
 constexpr JsonShape kRecordMembers[] = {{"path", kBytes, kRecordPath},
                                         {"size", kUnsigned, kRecordSize},
                                         {"digest", kString, kRecordDigest}};
@@ -140,11 +164,28 @@ constexpr JsonShape kFileMembers[] = {{"path", kBytes, kFilePath},
                                       {"size", kUnsigned, kFileSize},
                                       {"digest", kStringOrNull, kFileDigest},
                                       {"encryption", kString, kFileEncryption, {}, true},
+                                      {"key_check", kString, kFileKeyCheck, {}, true},
                                       {"record", kObject, kOther, kRecordMembers}};
 constexpr JsonShape kManifestSourceElement[] = {
     {nullptr, kObject, kSource, kManifestSourceMembers}};
+constexpr JsonShape kStampElement[] = {{nullptr, kObject, kStamp, kStampMembers}};
 constexpr JsonShape kFileElement[] = {{nullptr, kObject, kFile, kFileMembers}};
 constexpr JsonShape kMembers[] = {
+    {"schema_version", kUnsigned, kSchemaVersion},
+    {"tool", kObject, kOther, kToolMembers},
+    {"plan", kString, kPlan},
+    {"strategies", kObject, kOther, kStrategyMembers},
+    {"sources", kArray, kOther, kManifestSourceElement},
+    {"stamps", kArray, kOther, kStampElement},
+    {"files", kArray, kOther, kFileElement},
+    {"digest", kString, kSeal},
+};
+constexpr JsonShape kManifestShape = {nullptr, kObject, kDocument, kMembers};
+
+// Schema 2: without stamps.
+constexpr uint64_t kOldSchema = 2;
+constexpr std::string_view kOldBegin = "{\n  \"schema_version\": 2,\n";
+constexpr JsonShape kOldMembers[] = {
     {"schema_version", kUnsigned, kSchemaVersion},
     {"tool", kObject, kOther, kToolMembers},
     {"plan", kString, kPlan},
@@ -153,14 +194,16 @@ constexpr JsonShape kMembers[] = {
     {"files", kArray, kOther, kFileElement},
     {"digest", kString, kSeal},
 };
-constexpr JsonShape kManifestShape = {nullptr, kObject, kDocument, kMembers};
+constexpr JsonShape kOldShape = {nullptr, kObject, kDocument, kOldMembers};
 
 class ManifestReader {
  public:
+  explicit ManifestReader(uint64_t schema) : schema_(schema) {}
+
   Status Take(int field, const JsonValue& value) {
     switch (static_cast<Field>(field)) {
       case kSchemaVersion:
-        return CheckSchemaVersion(value);
+        return CheckSchemaVersion(value, schema_);
       case kToolName:
         if (*value.text == kManifestTool) return {};
         return CorruptError(
@@ -186,6 +229,21 @@ class ManifestReader {
       case kSource:
         manifest_.sources.push_back(std::exchange(source_, {}));
         return {};
+      case kStampPath:
+        stamp_.path = std::move(*value.text);
+        return CorruptIf(StampFault(stamp_, LastPath(manifest_.stamps)));
+      case kStampSize:
+        stamp_.size = value.number;
+        return {};
+      case kStampTime:
+        stamp_.mtime_ns = static_cast<int64_t>(value.number);
+        return {};
+      case kStampInode:
+        stamp_.inode = value.number;
+        return {};
+      case kStamp:
+        manifest_.stamps.push_back(std::exchange(stamp_, {}));
+        return {};
       case kFilePath:
         file_.path = std::move(*value.text);
         return CorruptIf(FileFault(file_, LastPath(manifest_.files)));
@@ -198,6 +256,8 @@ class ManifestReader {
         file_.encryption = ParseEncryptionMode(*value.text);
         if (file_.encryption) return {};
         return CorruptError(fmt::format("{} is not an encryption mode", Quote(*value.text)));
+      case kFileKeyCheck:
+        return SetDigest(value, file_.key_check);
       case kRecordPath:
         if (*value.text == RecordPath(file_.path)) return {};
         return CorruptError(fmt::format("expected {}, found {}", Quote(RecordPath(file_.path)),
@@ -221,8 +281,10 @@ class ManifestReader {
   Manifest TakeManifest() { return std::move(manifest_); }
 
  private:
+  uint64_t schema_;
   Manifest manifest_;
   ManifestSource source_;  // those being read
+  SourceStamp stamp_;
   ManifestFile file_;
 };
 
@@ -307,6 +369,7 @@ std::string ManifestSeal(std::string_view bytes) {
 Result<std::string> EncodeManifest(Manifest manifest) {
   RESHARD_RETURN_IF_ERROR(CheckFingerprint(manifest.plan));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.sources, SourceFault));
+  RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.stamps, StampFault));
   RESHARD_RETURN_IF_ERROR(SortAndCheck(manifest.files, FileFault));
   RESHARD_ASSIGN_OR_RETURN(const std::string source, CheckedDigest(manifest.source_strategy));
   RESHARD_ASSIGN_OR_RETURN(const std::string target, CheckedDigest(manifest.target_strategy));
@@ -328,6 +391,8 @@ Result<std::string> EncodeManifest(Manifest manifest) {
                  kManifestSchema, kManifestTool, BytesAsJson(manifest.tool_version), manifest.plan,
                  source, target);
   RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.sources, Common<ManifestSource>, bytes));
+  bytes += ",\n  \"stamps\": ";
+  RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.stamps, EncodeStamp, bytes));
   bytes += ",\n  \"files\": ";
   RESHARD_RETURN_IF_ERROR(AppendObjects(manifest.files, EncodeFile, bytes));
   bytes += ManifestSeal(bytes);
@@ -370,9 +435,10 @@ Result<Manifest> ParseManifest(std::string_view bytes, const std::string& path) 
           Quote(bytes.substr(sealed.size() + kSealBegin.size(), kDigestDigits)), kManifestAdvice));
     }
   }
-  ManifestReader reader;
+  const bool is_old = bytes.starts_with(kOldBegin);
+  ManifestReader reader(is_old ? kOldSchema : kManifestSchema);
   RESHARD_RETURN_IF_ERROR(
-      ReadWithAdvice(bytes, path, kManifestShape,
+      ReadWithAdvice(bytes, path, is_old ? kOldShape : kManifestShape,
                      [&](int field, const JsonValue& value) { return reader.Take(field, value); }));
   if (!has_seal) {
     return CorruptError(fmt::format(

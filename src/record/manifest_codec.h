@@ -50,6 +50,7 @@ struct ManifestFile {
   uint64_t record_size = 0;
   std::string record_digest = {};
   std::optional<EncryptionMode> encryption = {};
+  std::string key_check = {};  // KeyCheck of its key; empty where it is not known
 
   // The bytes that it has on the disk.
   uint64_t stored_size() const { return encryption ? EncryptedBytes(*encryption, size) : size; }
@@ -65,12 +66,25 @@ struct ManifestSource {
   friend bool operator==(const ManifestSource&, const ManifestSource&) = default;
 };
 
+// SourceStamp: what tells that a source file is still the one that a set was made of. Not its
+// device, which is another number when the file system is mounted anew.
+struct SourceStamp {
+  std::string path;  // relative to the source folder
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  uint64_t inode = 0;  // 0: runs that joined had different files there, so no file is the one
+
+  friend bool operator==(const SourceStamp&, const SourceStamp&) = default;
+};
+
 struct Manifest {
   std::string tool_version;          // of reshard
   std::string plan;                  // the plan's fingerprint
   std::string source_strategy = {};  // digests of the layouts
   std::string target_strategy = {};
   std::vector<ManifestSource> sources = {};
+  // Of all files that the runs chose, an index included; those of schema 2 have none.
+  std::vector<SourceStamp> stamps = {};
   std::vector<ManifestFile> files = {};
 
   friend bool operator==(const Manifest&, const Manifest&) = default;
@@ -80,8 +94,8 @@ struct Manifest {
 // Errors: kInvalidArgument.
 Status CheckFingerprint(std::string_view fingerprint);
 
-// Returns the file's bytes, which depend on nothing but `manifest`; the order of its files and of
-// its sources does not matter. Errors: kInvalidArgument for what no manifest may hold.
+// Returns the file's bytes, which depend on nothing but `manifest`; the order of its files, sources
+// and stamps does not matter. Errors: kInvalidArgument for what no manifest may hold.
 Result<std::string> EncodeManifest(Manifest manifest);
 
 // Parses a whole file; `path` names it in messages. Any byte that is not as it was written is

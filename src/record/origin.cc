@@ -1,16 +1,20 @@
 #include "src/record/origin.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "reshard/tensor.h"
 #include "reshard/version.h"
+#include "src/base/number_text.h"
 #include "src/digest/xxh3.h"
 #include "src/record/strict_json.h"
 
@@ -126,45 +130,43 @@ std::string OptionsAsJson(const SourceSpec& source, const TargetSpec& target,
   return json + '}';
 }
 
-// Takes the pairs of "casts" in "options" of a line; stops where they are none.
-class CastsReader {
+// Gathers the values of a line by the path of their member, such as "options.casts".
+class LineReader {
  public:
+  struct Value {
+    std::optional<std::string> text;  // of a number or a truth as JSON has them; nothing for null
+    int lists = 0;                    // that it lies in
+  };
+  using Values = std::map<std::string, std::vector<Value>>;
+
   // After the last byte.
-  std::vector<CastRule> Take() { return std::move(casts_); }
+  Values Take() { return std::move(values_); }
 
   // NOLINTBEGIN(readability-identifier-naming): the names that nlohmann's parser calls
-  bool null() { return TakeValue(nullptr); }
-  bool boolean(bool /*value*/) { return !is_in_casts_; }
-  bool number_integer(int64_t /*value*/) { return !is_in_casts_; }
-  bool number_unsigned(uint64_t /*value*/) { return !is_in_casts_; }
-  bool number_float(double /*value*/, const std::string& /*text*/) { return !is_in_casts_; }
-  bool string(const std::string& text) { return TakeValue(&text); }
-  bool binary(const std::vector<uint8_t>& /*value*/) { return !is_in_casts_; }
+  bool null() { return Add(std::nullopt); }
+  bool boolean(bool value) { return Add(value ? "true" : "false"); }
+  bool number_integer(int64_t value) { return Add(fmt::format("{}", value)); }
+  bool number_unsigned(uint64_t value) { return Add(fmt::format("{}", value)); }
+  bool number_float(double /*value*/, const std::string& text) { return Add(text); }
+  bool string(const std::string& text) { return Add(text); }
+  bool binary(const std::vector<uint8_t>& /*value*/) { return false; }
   bool key(const std::string& name) {
-    if (depth_ == 1) is_in_options_ = name == "options";
-    if (depth_ == 2) is_in_casts_ = is_in_options_ && name == "casts";
-    return true;
+    if (!path_.empty()) path_.back() = name;
+    return !path_.empty();
   }
   bool start_object(size_t /*members*/) {
-    ++depth_;
-    return !is_in_casts_;
+    // Those in lists, a source's files, are not asked for.
+    path_.emplace_back();
+    return path_.size() <= kMostDepth;
   }
   bool end_object() {
-    --depth_;
-    is_in_casts_ = false;
+    path_.pop_back();
     return true;
   }
-  bool start_array(size_t /*elements*/) {
-    ++depth_;
-    if (!is_in_casts_ || depth_ < kRule) return true;
-    casts_.emplace_back();
-    values_ = 0;
-    return depth_ == kRule;
-  }
+  bool start_array(size_t /*elements*/) { return ++lists_ <= kMostDepth; }
   bool end_array() {
-    const bool ends_rule = is_in_casts_ && depth_ == kRule;
-    --depth_;
-    return !ends_rule || values_ == 2;
+    --lists_;
+    return true;
   }
   bool parse_error(size_t /*position*/, const std::string& /*token*/,
                    const nlohmann::json::exception& /*error*/) {
@@ -173,27 +175,17 @@ class CastsReader {
   // NOLINTEND(readability-identifier-naming)
 
  private:
-  static constexpr int kRule = 4;  // the depth of a pair: in the line, "options", "casts"
+  static constexpr int kMostDepth = 4;
 
-  bool TakeValue(const std::string* text) {
-    if (!is_in_casts_) return true;
-    if (depth_ != kRule) return false;
-    CastRule& rule = casts_.back();
-    ++values_;
-    if (text == nullptr) return values_ <= 2;
-    if (values_ == 1) {
-      rule.pattern = BytesOfText(*text).value_or("");
-      return !rule.pattern.empty();
-    }
-    rule.dtype = ParseDType(*text);
-    return values_ == 2 && rule.dtype.has_value();
+  bool Add(std::optional<std::string> text) {
+    if (path_.empty()) return false;
+    values_[fmt::format("{}", fmt::join(path_, "."))].push_back({std::move(text), lists_});
+    return true;
   }
 
-  int depth_ = 0;
-  bool is_in_options_ = false;
-  bool is_in_casts_ = false;
-  int values_ = 0;  // of the last pair
-  std::vector<CastRule> casts_;
+  std::vector<std::string> path_;
+  int lists_ = 0;
+  Values values_;
 };
 
 std::string_view LastLine(std::string_view bytes) {
@@ -272,6 +264,131 @@ class LastRunReader {
   LastRun run_;
 };
 
+// Takes members of a line; once one is not as it is written, nothing counts.
+class RunReader {
+ public:
+  explicit RunReader(const LineReader::Values& values) : values_(values) {}
+
+  bool ok() const { return ok_; }
+
+  // Names and paths come as bytes, words as they are.
+  std::vector<std::string> List(const std::string& name, int lists = 1) {
+    std::vector<std::string> texts;
+    for (const LineReader::Value& value : Of(name, lists)) {
+      const auto bytes = value.text ? BytesOfText(*value.text) : std::nullopt;
+      if (!bytes) ok_ = false;
+      texts.push_back(bytes.value_or(""));
+    }
+    return texts;
+  }
+  std::optional<std::string> Text(const std::string& name) {
+    const std::vector<LineReader::Value>& values = Of(name, 0);
+    if (values.empty() || !values.front().text) return std::nullopt;
+    const std::vector<std::string> texts = List(name, 0);
+    if (texts.size() != 1) ok_ = false;
+    return texts.front();
+  }
+  std::map<std::string, std::string> Pairs(const std::string& name) {
+    const std::vector<std::string> texts = List(name, 2);
+    std::map<std::string, std::string> pairs;
+    if (texts.size() % 2 != 0) ok_ = false;
+    for (size_t i = 0; i + 1 < texts.size(); i += 2) pairs.emplace(texts[i], texts[i + 1]);
+    return pairs;
+  }
+  std::vector<CastRule> Casts(const std::string& name) {
+    const std::vector<LineReader::Value>& values = Of(name, 2);
+    std::vector<CastRule> casts;
+    if (values.size() % 2 != 0) ok_ = false;
+    for (size_t i = 0; i + 1 < values.size(); i += 2) {
+      CastRule& rule = casts.emplace_back();
+      if (values[i].text) {
+        rule.pattern = BytesOfText(*values[i].text).value_or("");
+        if (rule.pattern.empty()) ok_ = false;
+      }
+      if (!values[i + 1].text) continue;
+      rule.dtype = ParseDType(*values[i + 1].text);
+      if (!rule.dtype) ok_ = false;
+    }
+    return casts;
+  }
+  std::vector<int64_t> Numbers(const std::string& name) {
+    std::vector<int64_t> numbers;
+    for (const std::string& text : List(name)) {
+      const auto number = ParseNumber<int64_t>(text);
+      if (!number) ok_ = false;
+      numbers.push_back(number.value_or(0));
+    }
+    return numbers;
+  }
+  void Size(const std::string& name, uint64_t& size) {
+    const auto text = Text(name);
+    if (!text) return;
+    const auto number = ParseNumber<uint64_t>(*text);
+    if (!number) ok_ = false;
+    size = number.value_or(size);
+  }
+  template <typename Word, typename NameOf>
+  std::optional<Word> OneOf(const std::string& name, std::initializer_list<Word> words,
+                            NameOf name_of) {
+    const auto text = Text(name);
+    if (!text) return std::nullopt;
+    for (const Word word : words) {
+      if (name_of(word) == *text) return word;
+    }
+    ok_ = false;
+    return std::nullopt;
+  }
+
+ private:
+  const std::vector<LineReader::Value>& Of(const std::string& name, int lists) {
+    static const std::vector<LineReader::Value> kNone;
+    const auto found = values_.find(name);
+    if (found == values_.end()) return kNone;
+    for (const LineReader::Value& value : found->second) {
+      if (value.lists != lists) ok_ = false;
+    }
+    return found->second;
+  }
+
+  const LineReader::Values& values_;
+  bool ok_ = true;
+};
+
+std::optional<OriginRun> RunOf(std::string_view line) {
+  LineReader values;
+  if (!nlohmann::json::sax_parse(line, &values)) return std::nullopt;
+  const LineReader::Values all = values.Take();
+  RunReader reader(all);
+  OriginRun run;
+  run.plan = reader.Text("plan").value_or("");
+  run.source.strategy = reader.Text("source_strategy.path").value_or("");
+  run.source_strategy = reader.Text("source_strategy.digest").value_or("");
+  run.source.suffix = reader.Text("options.suffix").value_or("");
+  run.source.group_info = reader.List("options.group_info");
+  run.source.name_map = reader.Pairs("options.name_map");
+  run.target.strategy = reader.Text("target_strategy.path").value_or("");
+  run.target_strategy = reader.Text("target_strategy.digest").value_or("");
+  run.target.format = reader.OneOf("options.format",
+                                   {TargetFormat::kCkpt, TargetFormat::kSafetensors,
+                                    TargetFormat::kUnified, TargetFormat::kHuggingFace},
+                                   FormatName);
+  run.target.prefix = reader.Text("options.prefix").value_or(run.target.prefix);
+  run.target.names = reader.Text("options.names").value_or("");
+  reader.Size("options.part_size", run.target.part_size);
+  reader.Size("options.shard_size", run.target.shard_size);
+  run.selection.ranks = reader.Numbers("options.ranks");
+  run.selection.include = reader.List("options.include");
+  run.selection.exclude = reader.List("options.exclude");
+  run.selection.renames.names = reader.Pairs("options.renames");
+  run.selection.renames.patterns = reader.Pairs("options.rename_patterns");
+  run.selection.casts = reader.Casts("options.casts");
+  run.selection.unmatched = reader.OneOf(
+      "options.unmatched",
+      {UnmatchedPolicy::kCopy, UnmatchedPolicy::kDrop, UnmatchedPolicy::kError}, PolicyName);
+  if (!reader.ok() || run.plan.empty()) return std::nullopt;
+  return run;
+}
+
 // XXH3-128 of a line for each source, or nothing where one has no digest.
 std::string SourcesDigest(const Manifest& manifest) {
   Xxh3 lines;
@@ -314,10 +431,30 @@ std::optional<std::string> WithOriginLine(std::string before, std::string_view l
   return before.append(line);
 }
 
-std::vector<CastRule> CastsOfLastRun(std::string_view bytes) {
-  CastsReader reader;
-  const bool whole = nlohmann::json::sax_parse(LastLine(bytes), &reader);
-  return whole ? reader.Take() : std::vector<CastRule>();
+std::optional<OriginRun> OptionsOfLastRun(std::string_view bytes) {
+  std::optional<OriginRun> last;
+  std::set<int64_t> ranks;
+  while (true) {
+    while (bytes.ends_with('\n')) bytes.remove_suffix(1);
+    if (bytes.empty()) break;
+    const size_t before = bytes.rfind('\n');
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const auto run = RunOf(bytes.substr(begin));
+    bytes = bytes.substr(0, begin);
+    if (!last) {
+      if (!run) return std::nullopt;
+      last = run;
+    }
+    // An earlier set that this one replaced ends those that joined.
+    if (!run || run->plan != last->plan) break;
+    if (run->selection.ranks.empty()) {
+      ranks.clear();
+      break;
+    }
+    ranks.insert(run->selection.ranks.begin(), run->selection.ranks.end());
+  }
+  if (last) last->selection.ranks.assign(ranks.begin(), ranks.end());
+  return last;
 }
 
 LastRun LastRunOf(std::string_view bytes) {

@@ -40,9 +40,19 @@ std::string OriginLine(std::string_view origin, const Manifest& manifest,
 // is its last line already.
 std::optional<std::string> WithOriginLine(std::string before, std::string_view line);
 
-// Returns the casts of the last run that `bytes`, those of the file, tell of; none where they tell
-// nothing that can be read.
-std::vector<CastRule> CastsOfLastRun(std::string_view bytes);
+// What a line tells of a run's options: those that were not the usual, in their places.
+struct OriginRun {
+  std::string plan;
+  SourceSpec source;            // `strategy`, `suffix`, `group_info`, `name_map`
+  TargetSpec target;            // `strategy`, `format`, `prefix`, `names` and the sizes of files
+  Selection selection;          // `ranks`: of all runs of the plan together; none: all
+  std::string source_strategy;  // digests; empty: none
+  std::string target_strategy;
+};
+
+// Returns what the last line of `bytes`, those of the file, tells of its run; nothing if it is none
+// that can be read.
+std::optional<OriginRun> OptionsOfLastRun(std::string_view bytes);
 
 struct LastRun {
   std::string format;              // as `--format` has it; empty: that of the source

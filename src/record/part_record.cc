@@ -162,7 +162,7 @@ Status PartRecordEncoder::WriteHead(const PartRecordHead& head) {
   if (fault) return Refuse(path_, *fault);
   std::string line = fmt::format(
       R"({{"schema_version":{},"plan":"{}","path":{},"size":{},"digest":{},"block_bytes":{},"blocks":[)",
-      kManifestSchema, head.plan, BytesAsJson(head.path), head.size, DigestOrNull(head.digest),
+      kRecordSchema, head.plan, BytesAsJson(head.path), head.size, DigestOrNull(head.digest),
       kDigestBlockBytes);
   for (const std::string& block : head.blocks) {
     if (const auto wrong = DigestFault(block)) return Refuse(path_, *wrong);

@@ -119,6 +119,10 @@ Fault SourceFault(const ManifestSource& source, std::string_view previous) {
   return OrderFault(source.path, previous);
 }
 
+Fault StampFault(const SourceStamp& stamp, std::string_view previous) {
+  return OrderFault(stamp.path, previous);
+}
+
 Fault HeadFault(const PartRecordHead& head) {
   if (const auto fault = TargetPathFault(head.path)) {
     return fmt::format("path {}: {}", Quote(head.path), *fault);
@@ -207,11 +211,10 @@ Status SetDigest(const JsonValue& value, std::string& digest) {
   return {};
 }
 
-Status CheckSchemaVersion(const JsonValue& value) {
-  if (value.number == kManifestSchema) return {};
-  return UnsupportedError(
-      fmt::format("{}, but this reshard knows {}; use the version that wrote it", value.number,
-                  kManifestSchema));
+Status CheckSchemaVersion(const JsonValue& value, uint64_t known) {
+  if (value.number == known) return {};
+  return UnsupportedError(fmt::format(
+      "{}, but this reshard knows {}; use the version that wrote it", value.number, known));
 }
 
 Status CheckBlockBytes(const JsonValue& value) {

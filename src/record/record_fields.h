@@ -18,8 +18,9 @@
 
 namespace reshard {
 
-inline constexpr uint64_t kManifestSchema = 2;
-inline constexpr size_t kDigestDigits = 32;  // of a digest in hexadecimal
+inline constexpr uint64_t kManifestSchema = 3;
+inline constexpr uint64_t kRecordSchema = 2;  // of part records and block records
+inline constexpr size_t kDigestDigits = 32;   // of a digest in hexadecimal
 inline constexpr std::string_view kManifestTool = "reshard";
 
 // What to do about a damaged manifest or record.
@@ -38,6 +39,7 @@ Fault TargetPathFault(std::string_view path);
 // `previous` is the path of the entry before, empty for the first.
 Fault FileFault(const ManifestFile& file, std::string_view previous);
 Fault SourceFault(const ManifestSource& source, std::string_view previous);
+Fault StampFault(const SourceStamp& stamp, std::string_view previous);
 
 // The rules that tie the members of a head to each other; each of its sources has passed
 // SourceFault.
@@ -108,8 +110,8 @@ Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSourc
 Status CorruptIf(const Fault& fault);
 // Takes a digest, or none. Errors: kCorrupt.
 Status SetDigest(const JsonValue& value, std::string& digest);
-// Errors: kUnsupported for any but ours.
-Status CheckSchemaVersion(const JsonValue& value);
+// Errors: kUnsupported for any but `known`.
+Status CheckSchemaVersion(const JsonValue& value, uint64_t known);
 Status CheckBlockBytes(const JsonValue& value);
 // Of the last one read, which the next has to follow; empty before the first.
 template <typename Entry>
@@ -131,7 +133,7 @@ template <typename Head>
 Status TakeHeadField(int field, const JsonValue& value, Head& out, ManifestSource& source) {
   switch (field) {
     case kHeadSchemaVersion:
-      return CheckSchemaVersion(value);
+      return CheckSchemaVersion(value, kRecordSchema);
     case kHeadPlan:
       out.plan = std::move(*value.text);
       return CorruptIf(FingerprintFault(out.plan));

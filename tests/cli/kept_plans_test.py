@@ -28,7 +28,9 @@ OPTIONS = ["--src-strategy", str(CASE / "src_strategy.ckpt"),
            "--dst-strategy", str(CASE / "dst_strategy.ckpt"), "--jobs", "1"]
 MEMORY = "/dev/shm"
 MTIME = 1767225600 * 10**9  # of the sources, when the jobs began
-VERSION = re.compile(rb'^ *"version": .*\n', re.MULTILINE)
+# Of a manifest: what a version, a schema or a checkout's own files change, and the seal over it.
+NOT_KEPT = re.compile(rb'^ *"(?:schema_)?version": .*\n|^  "stamps": \[\n(?:.*\n)*?  \],\n'
+                      rb'|^  "digest": .*\n', re.MULTILINE)
 IDENTITY = re.compile(r"^source \d+:(\S+) inode=.*$", re.MULTILINE)
 
 
@@ -49,7 +51,7 @@ def answer(program, arguments, target):
     manifest = path.read_bytes()
     shutil.rmtree(target)
     return {"plan": json.loads(manifest)["plan"],
-            "manifest": hashlib.sha256(VERSION.sub(b"", manifest)).hexdigest()}
+            "manifest": hashlib.sha256(NOT_KEPT.sub(b"", manifest)).hexdigest()}
 
 
 def check_plans(program, scratch):
@@ -100,7 +102,11 @@ def put_in_place(name, program, source, target):
 
 
 def files_of(target):
-    return {str(path.relative_to(target)): path.read_bytes()
+    def kept(path):
+        is_manifest = path.name.startswith("manifest")
+        return NOT_KEPT.sub(b"", path.read_bytes()) if is_manifest else path.read_bytes()
+
+    return {str(path.relative_to(target)): kept(path)
             for path in target.rglob("*")
             if path.is_file() and path.name != "origin.jsonl"}
 

@@ -258,12 +258,12 @@ TEST(OriginTest, ProofTakesTheCastsFromIt) {
   auto proof = VerifyAgainst(against);
   ASSERT_TRUE(proof.ok()) << proof.status().message();
   EXPECT_TRUE(proof->equal());
-  EXPECT_TRUE(proof->casts_of_origin);
+  EXPECT_THAT(proof->from_origin, testing::ElementsAre("casts"));
   against.selection.casts = {{"*", {}}};  // none
   proof = VerifyAgainst(against);
   ASSERT_TRUE(proof.ok()) << proof.status().message();
   EXPECT_FALSE(proof->equal());
-  EXPECT_FALSE(proof->casts_of_origin);
+  EXPECT_THAT(proof->from_origin, testing::IsEmpty());
 }
 
 TEST(OriginTest, AFolderInItsPlaceIsRefusedBeforeAnythingIsWritten) {

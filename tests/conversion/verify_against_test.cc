@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ class VerifyAgainstTest : public testing::Test {
     options_.target.strategy = convert.target.strategy;
     // As if another program had written them.
     fs::remove(Target("manifest.json"));
+    fs::remove(Target("origin.jsonl"));
   }
 
   fs::path Target(const std::string& path) const { return fs::path(options_.target.folder) / path; }
@@ -129,6 +131,64 @@ TEST_F(VerifyAgainstTest, EveryChangedByteIsFound) {
     Replace(2, before);
   }
   EXPECT_TRUE(Verify().equal());
+}
+
+// What the run was told is not to be told again; what is given wins.
+TEST_F(VerifyAgainstTest, OptionsAreThoseOfTheLastRun) {
+  const struct {
+    const char* name;
+    std::function<void(ConvertOptions&)> set;
+    std::vector<std::string> taken;
+  } rows[] = {
+      {"format",
+       [](ConvertOptions& all) { all.target.format = TargetFormat::kSafetensors; },
+       {"format"}},
+      {"names", [](ConvertOptions& all) { all.target.names = "r{rank}/net.{ext}"; }, {"names"}},
+      {"prefix and ranks",
+       [](ConvertOptions& all) {
+         all.target.prefix = "net_";
+         all.selection.ranks = {1, 3};
+       },
+       {"prefix", "ranks"}},
+      {"choice",
+       [](ConvertOptions& all) {
+         all.selection.exclude = {"step"};
+         all.selection.renames.names = {{"w", "x"}};
+         all.selection.casts = {{.dtype = DType::kBFloat16}};
+       },
+       {"exclude", "renames", "casts"}},
+  };
+  const ConvertOptions usual = folder_.options();
+  for (const auto& row : rows) {
+    ConvertOptions all = usual;
+    row.set(all);
+    fs::remove_all(options_.target.folder);
+    ASSERT_TRUE(Convert(all).ok()) << row.name;
+    const AgainstReport report = Verify();
+    EXPECT_TRUE(report.equal()) << row.name;
+    EXPECT_EQ(report.files, all.selection.ranks.empty() ? 4U : 2U) << row.name;
+    EXPECT_EQ(report.from_origin, row.taken) << row.name;
+  }
+  options_.selection.exclude = {"nothing"};
+  EXPECT_FALSE(Verify().equal());
+}
+
+TEST_F(VerifyAgainstTest, StrategiesAreThoseOfTheLastRun) {
+  fs::remove_all(options_.target.folder);
+  ASSERT_TRUE(Convert(folder_.options()).ok());
+  options_.source.strategy.clear();
+  options_.target.strategy.clear();
+  const AgainstReport report = Verify();
+  EXPECT_TRUE(report.equal());
+  EXPECT_EQ(report.files, 4U);
+  EXPECT_THAT(report.from_origin, ElementsAre("source.strategy", "target.strategy"));
+  // Another one in its place.
+  const std::string& path = folder_.options().target.strategy;
+  fs::remove(path);
+  fs::copy_file(folder_.options().source.strategy, path);
+  EXPECT_EQ(VerifyAgainst(options_).status().code(), StatusCode::kMismatch);
+  fs::remove(path);
+  EXPECT_NE(VerifyAgainst(options_).status().code(), StatusCode::kOk);
 }
 
 TEST_F(VerifyAgainstTest, TheFirstOfManyDifferencesIsNamed) {

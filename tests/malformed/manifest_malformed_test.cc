@@ -22,6 +22,7 @@ std::string Whole() {
                       .plan = "8d1f",
                       .source_strategy = kDigestA,
                       .sources = {{"rank_0/s.ckpt", 7, kDigestA}, {"rank_1/s.ckpt", 7, kDigestA}},
+                      .stamps = {{"rank_0/s.ckpt", 7, 11, 12}, {"rank_1/s.ckpt", 7, 13, 14}},
                       .files = {{"rank_0/a.ckpt", 5, kDigestA, 400, kDigestA},
                                 {"rank_1/a.ckpt", UINT64_MAX, kDigestA, 401, kDigestA}}});
   EXPECT_TRUE(bytes.ok()) << bytes.status().message();
@@ -73,9 +74,24 @@ TEST(ManifestMalformed, IsRefused) {
        With("\"path\": \"rank_0/a.ckpt\",\n      \"size\": 5",
             "\"size\": 5,\n      \"path\": \"rank_0/a.ckpt\""),
        "\"files\"[0]: expected the member \"path\", found \"size\""},
-      {"version a string", With(": 2,", ": \"2\","),
-       "\"schema_version\": expected an unsigned integer below 2^64, found \"2\""},
-      {"version a fraction", With(": 2,", ": 2.0,"), "found 2.0"},
+      {"version a string", With(": 3,", ": \"3\","),
+       "\"schema_version\": expected an unsigned integer below 2^64, found \"3\""},
+      {"version a fraction", With(": 3,", ": 3.0,"), "found 3.0"},
+      {"stamps in schema 2", With(": 3,", ": 2,"),
+       "expected the member \"files\", found \"stamps\""},
+      {"stamps null", With("\"stamps\": [", "\"stamps\": null, \"x\": ["),
+       "expected an array, found null"},
+      {"no stamps", With("\"stamps\": [", "\"x\": ["),
+       "expected the member \"stamps\", found \"x\""},
+      {"stamp without an inode", With(",\n      \"inode\": 12", ""),
+       "\"stamps\"[0]: the member \"inode\" is missing"},
+      {"stamp twice",
+       With("13,\n      \"inode\": 14\n    }",
+            "13,\n      \"inode\": 14\n    },\n    {\n      \"path\": "
+            "\"rank_1/s.ckpt\",\n      \"size\": 7,\n      \"mtime_ns\": 1,\n    "
+            "  \"inode\": 1\n    }"),
+       "sorted and occur once"},
+      {"time negative", With(": 11,", ": -11,"), "found -11"},
       {"tool a string", With("\"tool\": {", "\"tool\": \"reshard\", \"t\": {"),
        "expected an object, found \"reshard\""},
       {"another tool", With("\"reshard\"", "\"cp\""), "\"name\": written by \"cp\""},
@@ -151,13 +167,13 @@ TEST(ManifestMalformed, AnotherSchemaIsToldFromDamage) {
     const char* message;
   } rows[] = {
       {"the first schema", "{\n  \"schema_version\": 1,\n  \"tool\": {}\n}\n",
-       StatusCode::kUnsupported, "byte 24: \"schema_version\": 1, but this reshard knows 2"},
-      {"a later schema, sealed likewise", With(": 2,", ": 3,"), StatusCode::kUnsupported,
-       "3, but this reshard knows 2; use the version that wrote it"},
+       StatusCode::kUnsupported, "byte 24: \"schema_version\": 1, but this reshard knows 3"},
+      {"a later schema, sealed likewise", With(": 3,", ": 4,"), StatusCode::kUnsupported,
+       "4, but this reshard knows 3; use the version that wrote it"},
       {"a damaged version",
        [] {
          std::string bytes = Whole();
-         bytes[bytes.find(": 2,") + 2] = '3';
+         bytes[bytes.find(": 3,") + 2] = '4';
          return bytes;
        }(),
        StatusCode::kCorrupt, "damaged: byte"},

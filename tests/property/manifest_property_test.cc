@@ -59,14 +59,24 @@ std::vector<ManifestSource> AnySources(bool all, bool none) {
   return sources;
 }
 
+std::vector<SourceStamp> AnyStamps() {
+  std::vector<SourceStamp> stamps;
+  for (const std::string& path : AnyPaths()) {
+    stamps.push_back({path, AnySize(), *rc::gen::arbitrary<int64_t>(), AnySize()});
+  }
+  return stamps;
+}
+
 RC_GTEST_PROP(ManifestProperty, ComesBack, ()) {
   Manifest manifest{.tool_version = AnyText(),
                     .plan = AnyHex(*rc::gen::inRange<size_t>(1, 65)),
                     .source_strategy = AnyDigestOrNone(),
                     .target_strategy = AnyDigestOrNone(),
-                    .sources = AnySources(false, false)};
+                    .sources = AnySources(false, false),
+                    .stamps = AnyStamps()};
   for (const std::string& path : AnyPaths()) {
     manifest.files.push_back({path, AnySize(), AnyDigestOrNone(), AnySize(), AnyHex(32)});
+    manifest.files.back().key_check = AnyDigestOrNone();
   }
   const auto bytes = EncodeManifest(manifest);
   RC_ASSERT(bytes.ok());
@@ -76,6 +86,7 @@ RC_GTEST_PROP(ManifestProperty, ComesBack, ()) {
   Manifest reversed = manifest;
   std::reverse(reversed.files.begin(), reversed.files.end());
   std::reverse(reversed.sources.begin(), reversed.sources.end());
+  std::reverse(reversed.stamps.begin(), reversed.stamps.end());
   RC_ASSERT(*EncodeManifest(reversed) == *bytes);
 }
 

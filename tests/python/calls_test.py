@@ -161,8 +161,32 @@ def test_shares_publish_once(samples, strategies, tmp_path):
     ]
     assert [r.published for r in shares] == [False, True] and shares[0].shard.outstanding == (1,)
     again = reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2))
-    assert again.shard.already_published
+    assert again.shard.already_published and again.already_published
     assert reshard.verify(tmp_path / "out").ok
+
+
+@pytest.mark.parametrize("wait", [float("nan"), float("inf"), -1, 1e12, "5"])
+def test_a_wait_is_a_number_of_seconds(samples, strategies, tmp_path, wait):
+    with pytest.raises(reshard.InvalidArgumentError, match="wait: expected seconds"):
+        reshard.convert(samples / "ckpt_8", tmp_path / "out", **strategies, shard=(0, 2), wait=wait)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_set_that_is_complete_is_found(samples, strategies, tmp_path):
+    keywords = {**strategies, "format": "safetensors", "exclude": "adam_*"}
+    first = reshard.convert(samples / "ckpt_8", tmp_path / "out", **keywords)
+    assert not first.already_published
+    for force in (False, True):
+        again = reshard.convert(
+            samples / "ckpt_8", tmp_path / "out", **keywords, resume=True, force=force
+        )
+        assert again.already_published and again.files == ()
+    with pytest.raises(reshard.AlreadyExistsError):
+        reshard.convert(samples / "ckpt_8", tmp_path / "out", **keywords)
+    # What the conversion was told is not to be told again.
+    against = reshard.verify_against(tmp_path / "out", samples / "ckpt_8")
+    assert against.equal
+    assert against.from_origin == ("src_strategy", "dst_strategy", "format", "exclude")
 
 
 def test_digest_and_diff_are_the_programs(samples, strategies, full, tmp_path):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import reshard
@@ -35,6 +36,10 @@ def names_in(folder):
     return sorted(os.listdir(folder))
 
 
+def staged_in(folder):
+    return [name for name in names_in(folder) if ".reshard-" in name]
+
+
 def start(code, *arguments):
     return subprocess.Popen(
         [sys.executable, "-c", CALL + code, *map(str, arguments)],
@@ -58,7 +63,7 @@ def test_what_a_killed_call_left_goes_and_what_a_running_one_has_stays(source, f
     child.communicate(timeout=250)
     assert child.returncode == -9
     assert output.read_bytes() == b"old"
-    [left] = [name for name in names_in(tmp_path) if name != output.name]
+    [left] = staged_in(tmp_path)
 
     running = subprocess.Popen(
         [sys.executable, "-c", CALL + waits, source, output],
@@ -67,14 +72,15 @@ def test_what_a_killed_call_left_goes_and_what_a_running_one_has_stays(source, f
         text=True,
     )
     assert running.stdout.readline() == "told\n"
-    [its_own] = [name for name in names_in(tmp_path) if name != output.name]
+    [its_own] = staged_in(tmp_path)
     assert its_own != left
-    by_rank(source, output)
-    assert names_in(tmp_path) == sorted([output.name, its_own])
-    assert output.read_bytes() == full.read_bytes()
-    output.unlink()
+    waiting = start("by_rank(sys.argv[1], sys.argv[2])", source, output)
+    time.sleep(0.5)
+    assert waiting.poll() is None and staged_in(tmp_path) == [its_own]
     running.communicate("\n", timeout=250)
-    assert running.returncode == 0 and names_in(tmp_path) == [output.name]
+    waiting.communicate(timeout=250)
+    assert running.returncode == 0 and waiting.returncode == 0
+    assert names_in(tmp_path) == [output.name]
     assert output.read_bytes() == full.read_bytes()
 
 
@@ -164,8 +170,8 @@ def test_a_folder_that_another_call_took_for_unused_is_made_again(source, tmp_pa
     flock, taken = fcntl.flock, []
 
     def flock_too_late(lock, how):
-        if not taken:
-            taken.extend(names_in(tmp_path))
+        if not taken and staged_in(tmp_path):
+            taken.extend(staged_in(tmp_path))
             shutil.rmtree(tmp_path / taken[0])
         flock(lock, how)
 

@@ -28,7 +28,11 @@ TEST(JobText, ComesBackAsItWas) {
   more.prune = true;
   JobText most = more;
   most.origin = R"({"tool":"reshard"})";
-  for (const JobText& job : {TextOf({"one", "two"}), TextOf({}), JobTextOf({}), more, most}) {
+  JobText stamped = most;
+  // A path may have any bytes.
+  stamped.stamps = {{"rank_0/a\nb\n\ntarget 1 x", 4, -5, 6}, {"z", UINT64_MAX, INT64_MAX, 0}};
+  for (const JobText& job :
+       {TextOf({"one", "two"}), TextOf({}), JobTextOf({}), more, most, stamped}) {
     const auto parsed = ParseJobText(EncodeJobText(job), "job");
     ASSERT_TRUE(parsed.ok()) << parsed.status().message();
     EXPECT_EQ(*parsed, job);
@@ -37,15 +41,17 @@ TEST(JobText, ComesBackAsItWas) {
 
 // A run that tells something else of itself, or prunes, may go on with what another one has
 // written.
-TEST(JobText, OriginAndPruningMakeNoOtherJob) {
+TEST(JobText, OriginPruningAndStampsMakeNoOtherJob) {
   JobText other = TextOf({"one"});
   other.prune = true;
   other.origin = "{}";
+  other.stamps = {{"one", 1, 2, 3}};
   EXPECT_TRUE(CheckSameJob(other, TextOf({"one"}), "job", {}).ok());
 }
 
 TEST(JobText, CutShortItIsNoneOrAnother) {
-  const JobText job = TextOf({"one", "two"});
+  JobText job = TextOf({"one", "two"});
+  job.stamps = {{"one", 1, 2, 3}, {"two", 1, 2, 4}};
   const std::string text = EncodeJobText(job);
   for (size_t size = 0; size < text.size(); ++size) {
     const auto parsed = ParseJobText(text.substr(0, size), "job");
@@ -60,8 +66,25 @@ TEST(JobText, CutShortItIsNoneOrAnother) {
 
 TEST(JobText, SaysWhatAnotherRunWasAbout) {
   JobText other = TextOf({"one", "tw\x1bo"});
-  EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job", {}).message(),
-              HasSubstr("then: source tw\\x1bo, now: none"));
+  other.stamps = {{"one", 1, 2, 3}, {"tw\x1bo", 1, 2, 4}};
+  JobText own = TextOf({"one"});
+  own.stamps = {{"one", 1, 2, 3}};
+  const struct {
+    std::vector<SourceStamp> stamps;
+    const char* words;
+  } rows[] = {
+      {{{"one", 1, 2, 3}}, "source tw\\x1bo is not among them now"},
+      {{{"one", 2, 2, 3}}, "source one had 1 bytes, and has 2 now"},
+      {{{"one", 1, 2, 5}}, "source one was replaced by another file"},
+      {{{"one", 1, 3, 3}}, "source one was modified since"},
+      {{{"one", 1, 2, 3}, {"three", 1, 2, 3}, {"tw\x1bo", 1, 2, 4}}, "source three is new"},
+      {other.stamps, "one was written to, though its size and time are the same"},
+  };
+  for (const auto& row : rows) {
+    own.stamps = row.stamps;
+    const std::string message = CheckSameJob(other, own, "job", {}).message();
+    EXPECT_THAT(message, HasSubstr("the interrupted run began: " + std::string(row.words) + ";"));
+  }
   other.tool_version = "0\x1b[1m";
   EXPECT_THAT(CheckSameJob(other, TextOf({"one"}), "job", {}).message(),
               HasSubstr("begun by reshard 0\\x1b[1m, but this is"));
@@ -97,15 +120,23 @@ TEST(JobText, SaysHowToGoOnWithShards) {
       HasSubstr("begun by one run alone, but now run as 4 shards; continue in the same way, or"));
 }
 
-// Each line is looked up, not looked for: with all lines compared with all others this would take
-// hours.
+// Each one is looked up, not looked for: with all compared with all others this would take hours.
 TEST(JobText, FindsWhatChangedAmongManySources) {
   std::vector<std::string> sources;
-  for (int i = 0; i < 100'000; ++i) sources.push_back(std::to_string(i));
-  const JobText left = TextOf(sources);
+  JobText left;
+  for (int i = 0; i < 100'000; ++i) {
+    sources.push_back(std::to_string(i));
+    left.stamps.push_back({sources.back(), 1, 2, 3});
+  }
+  const std::vector<SourceStamp> stamps = left.stamps;
+  left = TextOf(sources);
+  left.stamps = stamps;
   sources.back() += " rewritten";
-  EXPECT_THAT(CheckSameJob(left, TextOf(sources), "job", {}).message(),
-              HasSubstr("then: source 99999, now: source 99999 rewritten;"));
+  JobText own = TextOf(sources);
+  own.stamps = stamps;
+  own.stamps.back().mtime_ns = 5;
+  EXPECT_THAT(CheckSameJob(left, own, "job", {}).message(),
+              HasSubstr("source 99999 was modified since;"));
 }
 
 }  // namespace

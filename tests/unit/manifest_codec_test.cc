@@ -19,7 +19,7 @@ const std::string kDigestA(32, 'a');
 const std::string kDigestB(32, 'b');
 
 const char kSealed[] = R"({
-  "schema_version": 2,
+  "schema_version": 3,
   "tool": {
     "name": "reshard",
     "version": "0.1.0"
@@ -34,6 +34,14 @@ const char kSealed[] = R"({
       "path": "rank_0/net\n.ckpt",
       "size": 7,
       "digest": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+    }
+  ],
+  "stamps": [
+    {
+      "path": "rank_0/net\n.ckpt",
+      "size": 7,
+      "mtime_ns": 18446744073709551615,
+      "inode": 12
     }
   ],
   "files": [
@@ -74,6 +82,7 @@ Manifest Whole() {
           .plan = "8d1f",
           .source_strategy = kDigestA,
           .sources = {{"rank_0/net\n.ckpt", 7, kDigestB}},
+          .stamps = {{"rank_0/net\n.ckpt", 7, -1, 12}},
           .files = {{"rank_0/a.ckpt", 5, kDigestB, 400, kDigestA},
                     {"rank_1/\"ä\".ckpt", UINT64_MAX, "", UINT64_MAX, kDigestA}}};
 }
@@ -92,11 +101,25 @@ TEST(ManifestCodec, ParsesWhatItEncodes) {
   EXPECT_EQ(*manifest, Whole());
 }
 
+// What earlier versions wrote: without stamps.
+TEST(ManifestCodec, ParsesSchema2) {
+  std::string old = kSealed;
+  old.replace(old.find(": 3,"), 4, ": 2,");
+  const size_t stamps = old.find("  \"stamps\"");
+  old.erase(stamps, old.find("  \"files\"") - stamps);
+  const auto manifest = ParseManifest(old + ManifestSeal(old), "m.json");
+  ASSERT_TRUE(manifest.ok()) << manifest.status().message();
+  Manifest expected = Whole();
+  expected.stamps.clear();
+  EXPECT_EQ(*manifest, expected);
+}
+
 TEST(ManifestCodec, EncodesNoFilesAndNoSources) {
   const Manifest empty{.tool_version = "1", .plan = "0"};
   const auto bytes = EncodeManifest(empty);
   ASSERT_TRUE(bytes.ok());
-  EXPECT_THAT(*bytes, HasSubstr("\"sources\": [],\n  \"files\": [],\n  \"digest\""));
+  EXPECT_THAT(*bytes,
+              HasSubstr("\"sources\": [],\n  \"stamps\": [],\n  \"files\": [],\n  \"digest\""));
   const auto back = ParseManifest(*bytes, "m.json");
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(*back, empty);
@@ -124,6 +147,11 @@ TEST(ManifestCodec, RefusesToEncode) {
          m.sources = {{"a", 1}, {"a", 2}};
        }),
        "path \"a\" after \"a\""},
+      {"stamp twice", with([](Manifest& m) {
+         m.stamps = {{"a", 1}, {"a", 2}};
+       }),
+       "path \"a\" after \"a\""},
+      {"key check no digest", with([](Manifest& m) { m.files[0].key_check = "x"; }), "found \"x\""},
       {"outside", with([](Manifest& m) { m.files = {File("../a")}; }),
        "\"../a\": it has the component \"..\""},
       {"short digest", with([](Manifest& m) { m.files[0].digest = "ab"; }),

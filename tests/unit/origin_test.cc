@@ -84,20 +84,113 @@ TEST(OriginTest, GrowsByALineThatIsNotThereYet) {
   EXPECT_EQ(WithOriginLine("b\na\n", "b\n"), "b\na\nb\n");
 }
 
-TEST(OriginTest, CastsComeBackFromTheLastLine) {
+std::string LineFor(const SourceSpec& source, const TargetSpec& target, const Selection& selection,
+                    const std::string& plan = "8d1f") {
+  const std::string digest(32, 'a');
+  return OriginLine(EncodeOrigin(source, target, selection,
+                                 {.plan = plan, .source_strategy = digest, .target_strategy = ""}),
+                    {});
+}
+
+TEST(OriginTest, OptionsComeBackFromTheLastLine) {
+  SourceSpec source;
+  source.strategy = "a/s\xff\n";
+  source.suffix = "-1_100";
+  source.group_info = {"g0", "g1"};
+  source.name_map = {{"new", "old\\"}, {"n2", "o2"}};
+  TargetSpec target;
+  target.format = TargetFormat::kHuggingFace;
+  target.prefix = "p";
+  target.names = "{rank}.{ext}";
+  target.shard_size = 1'000'000;
   Selection selection;
+  selection.include = {"a*", "b\xfe"};
+  selection.exclude = {"adam_*"};
+  selection.renames.names = {{"x", "y"}};
+  selection.renames.patterns = {{"l.*", "m.*"}};
   selection.casts = {{"", DType::kBFloat16}, {"w*", {}}};
-  const std::string with = OriginLine(EncodeOrigin({}, {}, selection, {}), {});
-  const std::string without = OriginLine(EncodeOrigin({}, {}, {}, {}), {});
-  EXPECT_EQ(CastsOfLastRun(without + with), selection.casts);
-  EXPECT_THAT(CastsOfLastRun(with + without), IsEmpty());
-  for (const char* const damaged :
-       {"", "\n", "x", "[]", R"({"options":1})", R"({"options":{"casts":[1]}})",
-        R"({"options":{"casts":[["w"]]}})", R"({"options":{"casts":[["w",null,null]]}})",
-        R"({"options":{"casts":[["w","Float3"]]}})", R"({"options":{"casts":[[["w",null]]]}})",
-        R"({"options":{"casts":"w"}})", R"({"options":{"casts":[["w",null]}})"}) {
-    EXPECT_THAT(CastsOfLastRun(damaged), IsEmpty()) << damaged;
+  selection.unmatched = UnmatchedPolicy::kDrop;
+  const std::string usual = LineFor({}, {}, {}, "0");
+  const auto run = OptionsOfLastRun(usual + LineFor(source, target, selection));
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->plan, "8d1f");
+  EXPECT_EQ(run->source.strategy, source.strategy);
+  EXPECT_EQ(run->source_strategy, std::string(32, 'a'));
+  EXPECT_EQ(run->source.suffix, source.suffix);
+  EXPECT_EQ(run->source.group_info, source.group_info);
+  EXPECT_EQ(run->source.name_map, source.name_map);
+  EXPECT_EQ(run->target.strategy, "");
+  EXPECT_EQ(run->target.format, target.format);
+  EXPECT_EQ(run->target.prefix, target.prefix);
+  EXPECT_EQ(run->target.names, target.names);
+  EXPECT_EQ(run->target.shard_size, target.shard_size);
+  EXPECT_EQ(run->selection.include, selection.include);
+  EXPECT_EQ(run->selection.exclude, selection.exclude);
+  EXPECT_EQ(run->selection.renames, selection.renames);
+  EXPECT_EQ(run->selection.casts, selection.casts);
+  EXPECT_EQ(run->selection.unmatched, selection.unmatched);
+  EXPECT_THAT(run->selection.ranks, IsEmpty());
+
+  const auto other = OptionsOfLastRun(LineFor(source, target, selection) + usual);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(other->target.prefix, TargetSpec().prefix);
+  EXPECT_EQ(other->target.shard_size, TargetSpec().shard_size);
+  EXPECT_THAT(other->selection.casts, IsEmpty());
+}
+
+TEST(OriginTest, RanksAreThoseOfAllRunsThatJoined) {
+  const auto line = [](const std::vector<int64_t>& ranks, const std::string& plan) {
+    Selection selection;
+    selection.ranks = ranks;
+    return LineFor({}, {}, selection, plan);
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a"))->selection.ranks, ElementsAre(1, 3));
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "a") + line({0}, "a"))->selection.ranks,
+              ElementsAre(0, 1, 3));
+  EXPECT_THAT(OptionsOfLastRun(line({3, 1}, "b") + line({0}, "a"))->selection.ranks,
+              ElementsAre(0));
+  EXPECT_THAT(OptionsOfLastRun(line({}, "a") + line({0}, "a"))->selection.ranks, IsEmpty());
+}
+
+TEST(OriginTest, ADamagedLineTellsNothing) {
+  for (const char* const damaged : {"",
+                                    "\n",
+                                    "x",
+                                    "[]",
+                                    "1",
+                                    R"({"options":1})",
+                                    R"({"options":{"casts":[1]}})",
+                                    R"({"options":{"casts":[["w"]]}})",
+                                    R"({"options":{"casts":[["w",null,null]]}})",
+                                    R"({"options":{"casts":[["w","Float3"]]}})",
+                                    R"({"options":{"casts":[[["w",null]]]}})",
+                                    R"({"options":{"casts":"w"}})",
+                                    R"({"options":{"casts":[["w",null]}})",
+                                    R"({"options":{"format":"zip"}})",
+                                    R"({"options":{"format":["ckpt"]}})",
+                                    R"({"options":{"include":"a"}})",
+                                    R"({"options":{"include":[["a"]]}})",
+                                    R"({"options":{"exclude":[null]}})",
+                                    R"({"options":{"ranks":["a"]}})",
+                                    R"({"options":{"ranks":[-1]}})",
+                                    R"({"options":{"shard_size":"1G"}})",
+                                    R"({"options":{"renames":[["a"]]}})",
+                                    R"({"options":{"unmatched":"maybe"}})",
+                                    R"({"options":{"prefix":"a\\"}})",
+                                    R"({"plan":"a","plan":"b"})",
+                                    R"({"a":{"a":{"a":{"a":{"a":1}}}}})",
+                                    R"({"a":[[[[[1]]]]]})"}) {
+    const auto run = OptionsOfLastRun(damaged);
+    const bool is_usual = run && run->selection.casts.empty() && run->selection.include.empty() &&
+                          run->selection.exclude.empty() && run->selection.ranks.empty() &&
+                          run->selection.renames.empty() && !run->target.format &&
+                          !run->selection.unmatched;
+    EXPECT_TRUE(!run || is_usual) << damaged;
   }
+  EXPECT_FALSE(OptionsOfLastRun(R"({"options":{"format":"zip"}})").has_value());
+  EXPECT_FALSE(OptionsOfLastRun(R"({"options":{"casts":[["w",null]}})").has_value());
+  EXPECT_FALSE(OptionsOfLastRun("[]").has_value());
 }
 
 // What the last run left of sets before it, and by which names readers find its files.

@@ -124,7 +124,7 @@ TEST_F(OutputDirectoryTest, RenamesInPlaceOfALinkItself) {
   EXPECT_EQ(ReadFile(victim_ / "file"), "precious");
   const Status status = folder.Rename("nothing", folder, "link");
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
-  EXPECT_THAT(status.message(), HasSubstr("/nothing to: No such file"));
+  EXPECT_THAT(status.message(), HasSubstr("/nothing here: No such file"));
 }
 
 TEST_F(OutputDirectoryTest, RemovesTreesWithoutFollowing) {

@@ -131,7 +131,11 @@ TEST_F(ResumeTest, RefusesAnotherJob) {
   JobSpec changed = Resuming(both_);
   changed.source_identities[1] = "source two, rewritten";
   ExpectRefused(changed, StatusCode::kChanged,
-                "then: source source two, now: source source two, r");
+                "one was written to, though its size and time are the same");
+  JobSpec another = Resuming(both_);
+  another.source_identities[1] = "source two, rewritten";
+  another.stamps = {{"two", 1, 2, 3}};
+  ExpectRefused(another, StatusCode::kChanged, "source two is new");
   ExpectRefused(Resuming(zero_), StatusCode::kMismatch, "then: target 5 rank_1/a.ckpt, now: none");
   JobSpec without = Resuming(both_);
   without.checksum = false;
@@ -153,6 +157,51 @@ TEST_F(ResumeTest, WithoutItEverythingIsWrittenAnew) {
   const auto job = TargetJob::Begin(changed);
   ASSERT_TRUE(job.ok()) << job.status().message();
   EXPECT_EQ(job->Finished("rank_0/a.ckpt"), nullptr);
+}
+
+TEST_F(ResumeTest, FindsItsSetPublished) {
+  JobSpec spec = Spec(both_);
+  spec.stamps = {{"rank_0/s.ckpt", 1, 2, 3}};
+  spec.checksum = false;
+  ASSERT_TRUE(Run(spec, both_).ok());
+  // What a run by force left, which was to write it once more.
+  JobSpec forced = spec;
+  forced.force = true;
+  Leave(forced, zero_);
+  ASSERT_TRUE(HasStaging());
+  spec.resume = Resume::kTrust;
+  const auto job = TargetJob::Begin(spec);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_TRUE(job->earlier().found);
+  EXPECT_EQ(Outputs(Target()), both_);
+  EXPECT_TRUE(HasManifest());
+  EXPECT_FALSE(HasStaging());
+}
+
+TEST_F(ResumeTest, TellsBeforeItDiscardsWhatIsFinished) {
+  JobSpec again = Spec(both_);
+  std::vector<std::string> notes;
+  again.note = [&](const std::string& note) {
+    EXPECT_TRUE(fs::exists(Target() / ".reshard/aaaa/files/rank_0/a.ckpt"));
+    notes.push_back(note);
+  };
+  Leave(Spec(both_), zero_, one_);
+  ASSERT_TRUE(TargetJob::Check(again).ok());
+  ASSERT_TRUE(TargetJob::Begin(again).ok());
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_THAT(notes[1],
+              HasSubstr("1 of 2 files that an interrupted run had finished is discarded"));
+  EXPECT_THAT(notes[1], Naming("`resume`"));
+  // Another run's, which could not be resumed.
+  Leave(Spec(both_), zero_);
+  again.fingerprint = kOtherPlan;
+  ASSERT_TRUE(TargetJob::Begin(again).ok());
+  ASSERT_EQ(notes.size(), 3U);
+  EXPECT_THAT(notes[2], testing::Not(HasSubstr("`resume`")));
+  // Nothing was finished.
+  Leave(Spec(both_), {}, one_);
+  ASSERT_TRUE(TargetJob::Begin(Spec(both_)).ok());
+  EXPECT_EQ(notes.size(), 3U);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ TEST(StagedFile, ReportsTheLimitOfFileSizes) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
   EXPECT_EQ(file.status().code(), StatusCode::kIo);
-  EXPECT_THAT(file.status().message(), HasSubstr("cannot reserve 2.0 MiB for: File too"));
+  EXPECT_THAT(file.status().message(), HasSubstr("cannot reserve 2.0 MiB: File too"));
 }
 
 }  // namespace

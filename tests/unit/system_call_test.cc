@@ -32,11 +32,10 @@ TEST(ErrnoStatus, SaysWhatAndWhereAndWhatToDo) {
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
-    const Status status =
-        ErrnoStatus(row.error, "write 10 bytes at offset 4096 of", "rank_0/a.ckpt");
+    const Status status = ErrnoStatus(row.error, "write 10 bytes at offset 4096", "rank_0/a.ckpt");
     EXPECT_EQ(status.code(), row.code);
     EXPECT_THAT(status.message(),
-                StartsWith("rank_0/a.ckpt: cannot write 10 bytes at offset 4096 of: "));
+                StartsWith("rank_0/a.ckpt: cannot write 10 bytes at offset 4096: "));
     EXPECT_THAT(status.message(), HasSubstr(row.advice));
   }
 }

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "reshard/convert.h"
 #include "tools/cli/conversion_arguments.h"
@@ -139,6 +141,11 @@ int ConvertCommand::ConvertOne() {
     content = *std::move(made);
     options.record_timeline = true;
   }
+  std::set<std::string> told;
+  options.note = [&](const std::string& note) {
+    if (!quiet()) PrintNotes({note});
+    told.insert(note);
+  };
   Result<ConvertReport> report = CallStoppable(options, progress_style(), Convert);
   if (!report.ok()) return Fail(report.status());
   if (auto warning = mindformers.RanksLeftOut()) report->warnings.push_back(*std::move(warning));
@@ -156,7 +163,9 @@ int ConvertCommand::ConvertOne() {
     }
   }
 
-  if (!quiet()) PrintNotes(report->notes);
+  std::vector<std::string> notes = report->notes;
+  std::erase_if(notes, [&](const std::string& note) { return told.contains(note); });
+  if (!quiet()) PrintNotes(notes);
   PrintWarnings(report->warnings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (json()) PrintReport(*report, seconds.count());
@@ -198,6 +207,7 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
   document["sample"] = SampleAsJson(report.sample);
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
+  document["already_published"] = report.already_published;
   document["shard"] = nullptr;  // a run alone
   if (report.shard) {
     document["shard"] = {{"index", report.shard->shard.index},
@@ -212,8 +222,8 @@ void ConvertCommand::PrintReport(const ConvertReport& report, double seconds) co
 }
 
 void ConvertCommand::PrintSummary(const ConvertReport& report, double seconds) const {
-  if (report.shard && report.shard->already_published) {
-    PrintWords(ShardText(*report.shard));
+  if (report.already_published) {
+    PrintWords(report.shard ? ShardText(*report.shard) : AlreadyPublishedText(arguments_.target()));
     return;
   }
   if (report.completed_earlier_run) {

@@ -34,7 +34,8 @@ constexpr OptionWords kOptionWords[] = {
     {"exclude=", "--exclude "},
     {"files", "--files"},
     {"force", "--force"},
-    {"format=ckpt", "--format ckpt"},
+    {"format", "--format"},
+    {"format=", "--format "},
     {"group_info", "--group-info"},
     {"include", "--include"},
     {"io.target", "--io"},
@@ -46,6 +47,7 @@ constexpr OptionWords kOptionWords[] = {
     {"parameters", "--param"},
     {"part_size", "--part-size"},
     {"partial", "--partial"},
+    {"prefix", "--prefix"},
     {"prune", "--prune"},
     {"ranks", "--rank"},
     {"renames", "--rename"},
@@ -55,8 +57,10 @@ constexpr OptionWords kOptionWords[] = {
     {"shard_size", "--shard-size"},
     {"source.files", "--source"},
     {"source.files=", "--source "},
+    {"suffix", "--suffix"},
     {"suffix=", "--suffix="},
     {"target.strategy", "--dst-strategy"},
+    {"unmatched", "--unmatched"},
     {"unmatched=", "--unmatched "},
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tools/cli/messages.h"
 #include "tools/cli/option_words.h"
@@ -84,6 +86,10 @@ int RecodeCommand::Run() {
   options_.resume = resume_ == "true"     ? Resume::kTrust
                     : resume_ == "verify" ? Resume::kVerify
                                           : Resume::kNo;
+  options_.note = [this](const std::string& note) {
+    if (!quiet()) PrintNotes({note});
+    told_.insert(note);
+  };
   const auto print = [this](const RecodeReport& report, double seconds) {
     if (json()) PrintReport(report, seconds);
     if (!quiet()) PrintSummary(report, seconds);
@@ -109,6 +115,7 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
   document["crc_bytes"] = report.crc_bytes;
   document["files_kept"] = report.files_kept;
   document["completed_earlier_run"] = report.completed_earlier_run;
+  document["already_published"] = report.already_published;
   document["warnings"] = WarningsAsJson(report.warnings);
   document["notes"] = InOptionWords(report.notes);
   PrintData(ToJsonText(document) + '\n');
@@ -116,6 +123,10 @@ void RecodeCommand::PrintReport(const RecodeReport& report, double seconds) cons
 
 void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) const {
   const std::string files = FormatCount(report.files.size(), "file");
+  if (report.already_published) {
+    PrintWords(AlreadyPublishedText(options_.target_folder));
+    return;
+  }
   if (report.completed_earlier_run) {
     PrintWords(fmt::format("{} published, finished by an earlier run", files));
   } else if (report.files_kept > 0) {
@@ -129,7 +140,9 @@ void RecodeCommand::PrintSummary(const RecodeReport& report, double seconds) con
                            FormatRate(report.bytes_written, seconds),
                            FormatCount(report.parameters, "parameter")));
   }
-  PrintNotes(report.notes);
+  std::vector<std::string> notes = report.notes;
+  std::erase_if(notes, [this](const std::string& note) { return told_.contains(note); });
+  PrintNotes(notes);
   if (report.renamed > 0) PrintWords(FormatCount(report.renamed, "parameter") + " renamed");
   if (!verbose()) return;
   if (report.crc_files > 0) {

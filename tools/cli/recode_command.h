@@ -3,6 +3,7 @@
 #define RESHARD_TOOLS_CLI_RECODE_COMMAND_H_
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "reshard/convert.h"
@@ -21,6 +22,7 @@ class RecodeCommand : public Command {
   void PrintSummary(const RecodeReport& report, double seconds) const;
 
   RecodeOptions options_;
+  std::set<std::string> told_;  // notes that were printed at once
   std::string rename_file_;
   std::string resume_;
   bool no_checksum_ = false;

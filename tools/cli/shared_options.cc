@@ -282,6 +282,11 @@ Warning NameFilter::NothingTaken() const {
   return {WarningCode::kUnusedPatterns, std::move(message)};
 }
 
+std::string AlreadyPublishedText(const std::string& target) {
+  return fmt::format("{}: already complete, nothing to do: neither files nor sources have changed",
+                     PrintableName(target));
+}
+
 std::string WrittenFilesText(const std::vector<WrittenFile>& files) {
   Table table({{""}, {"", Align::kRight}});
   for (const WrittenFile& file : files) {

@@ -131,6 +131,9 @@ class NameFilter {
 // Returns "files written:" and a line for each, with its size.
 std::string WrittenFilesText(const std::vector<WrittenFile>& files);
 
+// What a conversion says that found its set in `target`.
+std::string AlreadyPublishedText(const std::string& target);
+
 // Returns "3 parameters left out, 2 renamed", or "" where there are none of either.
 std::string ChoiceText(uint64_t left_out, uint64_t renamed);
 

@@ -1,10 +1,13 @@
 #include "tools/cli/verify_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "reshard/convert.h"
 #include "tools/cli/command.h"
@@ -119,9 +122,12 @@ std::string DamageText(const Damage& damage) {
   if (damage.kind != DamageKind::kMissing) text += ": " + PrintableText(damage.detail);
   text += '\n';
   if (damage.block) {
-    text += fmt::format("  {} of 64 MiB bad, the first is block {}: bytes {} to {}\n",
-                        FormatCount(damage.bad_blocks, "block"), damage.block->index,
-                        damage.block->range.offset, damage.block->range.end() - 1);
+    text += fmt::format("  bad within bytes {} to {}", damage.block->range.offset,
+                        damage.block->range.end() - 1);
+    if (damage.bad_blocks > 1) {
+      text += fmt::format(", the first of {} bad blocks of 64 MiB", damage.bad_blocks);
+    }
+    text += '\n';
   }
   if (damage.parameter_count > 0) {
     text += fmt::format("  {} touched: {}\n", FormatCount(damage.parameter_count, "parameter"),
@@ -158,19 +164,23 @@ std::string AgainstAsText(const AgainstReport& report) {
   return text;
 }
 
+// Names of the library's options as they are typed.
+std::vector<std::string> OptionsTyped(const std::vector<std::string>& names) {
+  std::vector<std::string> typed;
+  for (const std::string& name : names) typed.push_back(InOptionWords(fmt::format("`{}`", name)));
+  return typed;
+}
+
 // The members of the document that say what was found.
 nlohmann::ordered_json AgainstAsJson(const AgainstReport& report) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const FileDifference& difference : report.differences) {
     files.push_back(FileAsJson(difference));
   }
-  return {{"equal", report.equal()},
-          {"files", report.files},
-          {"bytes", report.bytes},
-          {"left_out", report.left_out},
-          {"renamed", report.renamed},
-          {"differences", std::move(files)},
-          {"replicas", ReplicasAsJson(report.replicas)}};
+  return {{"equal", report.equal()},         {"files", report.files},
+          {"bytes", report.bytes},           {"left_out", report.left_out},
+          {"renamed", report.renamed},       {"from_origin", OptionsTyped(report.from_origin)},
+          {"differences", std::move(files)}, {"replicas", ReplicasAsJson(report.replicas)}};
 }
 
 }  // namespace
@@ -296,7 +306,10 @@ int VerifyCommand::RunAgainst() const {
           ReplicasText(report.replicas)));
       const std::string choice = ChoiceText(report.left_out, report.renamed);
       if (!choice.empty()) PrintWords(choice);
-      if (report.casts_of_origin) PrintWords("casts as in its origin.jsonl");
+      if (!report.from_origin.empty()) {
+        PrintWords(fmt::format("as in its origin.jsonl: {}",
+                               fmt::join(OptionsTyped(report.from_origin), ", ")));
+      }
     }
     return report.equal() ? 0 : 1;
   };

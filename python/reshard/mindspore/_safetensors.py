@@ -14,7 +14,7 @@ from .._calls import Format
 from .._checkpoint import open as open_checkpoint
 from .._paths import StrPath
 from .._progress import Watch
-from . import _check, _communication, _load, _parameter, _save
+from . import _check, _communication, _load, _parameter, _save, _turns
 
 
 def _literal(name: str) -> str:
@@ -71,17 +71,31 @@ def unified_safetensors(
             raise _errors.InvalidArgumentError(f"{call}: choice_func chooses nothing")
         include = [_literal(name) for name in chosen]
         rename = {name: new for name, new in chosen.items() if name != new}
-    with _check.of_strategies(strategy):
-        _calls.convert(
-            source,
-            target,
-            src_strategy=strategy,
-            suffix=file_suffix,
-            format="unified",
-            include=include,
-            rename=rename or None,
-            force=True,
-        )
+    arguments = {
+        "src_dir": _turns.place(source),
+        "src_strategy_file": _turns.place(strategy),
+        "file_suffix": file_suffix,
+        "choice_func": {"include": include, "rename": rename},  # what it gave
+    }
+    with (
+        _turns.turn(_turns.file_in(target), call, arguments) as mine,
+        _check.of_strategies(strategy),
+    ):
+        if mine:
+            _turns.resumed(
+                target,
+                lambda resume: _calls.convert(
+                    source,
+                    target,
+                    src_strategy=strategy,
+                    suffix=file_suffix,
+                    format="unified",
+                    include=include,
+                    rename=rename or None,
+                    force=True,
+                    resume=resume,
+                ),
+            )
 
 
 def load_distributed_checkpoint(
@@ -147,26 +161,39 @@ def load_distributed_checkpoint(
         raise _errors.InvalidArgumentError(
             f"{call}: dst_safetensors_dir: expected a folder, as network is None; found None"
         )
-    if cut is None:
-        folder = os.path.join(
-            _check.path(call, "dst_safetensors_dir", dst_safetensors_dir), "rank_0"
-        )
-        os.makedirs(folder, exist_ok=True)
-        _save.save_checkpoint(
-            _whole(source, name_map), os.path.join(folder, "net." + written), format=written
-        )
-        return True
-    with _check.of_strategies(cut):
-        _calls.convert(
-            source,
-            _check.path(call, "dst_safetensors_dir", dst_safetensors_dir),
-            dst_strategy=cut,
-            format=written,
-            names="rank_{rank}/net.{ext}",
-            name_map=name_map,
-            rank=None if rank_id is None else [_check.rank(call, rank_id)],
-            force=True,
-        )
+    target = _check.path(call, "dst_safetensors_dir", dst_safetensors_dir)
+    ranks = None if cut is None or rank_id is None else [_check.rank(call, rank_id)]
+    arguments = {
+        "unified_safetensors_dir": _turns.place(source),
+        "predict_strategy": _turns.place(cut),
+        "output_format": written,
+        "name_map": name_map,
+    }
+    with (
+        _turns.turn(_turns.file_in(target), call, arguments, part=ranks) as mine,
+        _check.of_strategies(cut),
+    ):
+        if mine and cut is None:
+            folder = os.path.join(target, "rank_0")
+            os.makedirs(folder, exist_ok=True)
+            _save.save_checkpoint(
+                _whole(source, name_map), os.path.join(folder, "net." + written), format=written
+            )
+        elif mine:
+            _turns.resumed(
+                target,
+                lambda resume: _calls.convert(
+                    source,
+                    target,
+                    dst_strategy=cut,
+                    format=written,
+                    names="rank_{rank}/net.{ext}",
+                    name_map=name_map,
+                    rank=ranks,
+                    force=True,
+                    resume=resume,
+                ),
+            )
     return True
 
 
@@ -265,15 +292,29 @@ def _recode(
         keywords["rename"] = dict(name_map)
     if file_name_regex is not None:
         keywords["file_pattern"] = file_name_regex
-    watch = Watch(None, None)
-    try:
-        _errors.call(_calls._WORDS, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch)
-    except _errors.NotFoundError:
-        # As MindSpore: nothing is to be done where no file matches.
-        if file_name_regex is None:
-            raise
-    finally:
-        watch.close()
+    arguments = {
+        "file_path": _turns.place(source),
+        "name_map": keywords.get("rename"),
+        "file_name_regex": file_name_regex,
+    }
+
+    def recode(resume: bool) -> None:
+        watch = Watch(None, None)
+        keywords["resume"] = "trust" if resume else "no"
+        try:
+            _errors.call(
+                _calls._WORDS, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch
+            )
+        except _errors.NotFoundError:
+            # As MindSpore: nothing is to be done where no file matches.
+            if file_name_regex is None:
+                raise
+        finally:
+            watch.close()
+
+    with _turns.turn(_turns.file_in(folder), call, arguments) as mine:
+        if mine:
+            _turns.resumed(folder, recode)
 
 
 def ckpt_to_safetensors(

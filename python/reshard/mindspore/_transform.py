@@ -15,7 +15,7 @@ from .. import _calls, _errors, _reshard
 from .._calls import Format, NameMap, Size, Texts, Unmatched
 from .._paths import StrPath
 from .._progress import Event, ProgressChoice
-from . import _check
+from . import _check, _turns
 
 _FORMATS: tuple[Format, ...] = ("ckpt", "safetensors")
 
@@ -76,7 +76,8 @@ def transform_checkpoints(
 ) -> None:
     """Converts all ranks, as MindSpore's function does: rank_N/PREFIXN.ckpt in the target folder.
 
-    Strategies may be folders of stage files, too. What is there of the same names is replaced.
+    Strategies may be folders of stage files, too. What is there of the same names is replaced. Of
+    processes that make the same call at once, one works and the others wait.
     `process_num` has no effect: `jobs` threads do the work. Keywords behind it are those of
     reshard.convert.
     """
@@ -102,27 +103,46 @@ def transform_checkpoints(
             f"{call}: expected src_strategy_file, dst_strategy_file or both"
         )
     format = _check_formats(source, output_format)
-    with _check.of_strategies(src_strategy, dst_strategy):
-        _calls.convert(
-            source,
-            target,
-            src_strategy=src_strategy,
-            dst_strategy=dst_strategy,
-            format=format,
-            prefix=ckpt_prefix,
-            include=include,
-            exclude=exclude,
-            rename=rename,
-            unmatched=unmatched,
-            partial=partial,
-            memory_limit=memory_limit,
-            no_checksum=no_checksum,
-            report=report,
-            force=True,
-            jobs=jobs,
-            progress=progress,
-            cancel=cancel,
-        )
+    choice = _turns.values(
+        {"include": include, "exclude": exclude, "rename": rename, "unmatched": unmatched}
+    )
+    arguments = {
+        "src_checkpoints_dir": _turns.place(source),
+        "ckpt_prefix": ckpt_prefix,
+        "src_strategy_file": _turns.place(src_strategy),
+        "dst_strategy_file": _turns.place(dst_strategy),
+        "output_format": format,
+        **choice,
+        "partial": bool(partial),
+        "no_checksum": bool(no_checksum),
+        "report": None if report is None else _turns.place(os.fsdecode(report)),
+    }
+    with (
+        _turns.turn(_turns.file_in(target), call, arguments, cancel=cancel) as mine,
+        _check.of_strategies(src_strategy, dst_strategy),
+    ):
+        if mine:
+            _turns.resumed(
+                target,
+                lambda resume: _calls.convert(
+                    source,
+                    target,
+                    src_strategy=src_strategy,
+                    dst_strategy=dst_strategy,
+                    format=format,
+                    prefix=ckpt_prefix,
+                    **choice,
+                    partial=partial,
+                    memory_limit=memory_limit,
+                    no_checksum=no_checksum,
+                    report=report,
+                    force=True,
+                    resume=resume,
+                    jobs=jobs,
+                    progress=progress,
+                    cancel=cancel,
+                ),
+            )
 
 
 def _needed(call: str, rank: int, src_strategy: str | None, dst_strategy: str | None) -> list[int]:
@@ -207,26 +227,37 @@ def transform_checkpoint_by_rank(
             f"{call}: checkpoint_files_map: target rank {rank} needs source ranks"
             f" {needed}; the map has no file for {missing}"
         )
-    with _staging(output) as hidden, _check.of_strategies(src_strategy, dst_strategy):
-        report = _calls.convert(
-            files,
-            os.path.join(hidden, "made"),
-            src_strategy=src_strategy,
-            dst_strategy=dst_strategy,
-            format="ckpt",
-            rank=None if dst_strategy is None else [rank],
-            include=include,
-            exclude=exclude,
-            rename=rename,
-            unmatched=unmatched,
-            partial=partial,
-            memory_limit=memory_limit,
-            jobs=jobs,
-            progress=progress,
-            cancel=cancel,
-        )
-        [made] = report.files
-        os.replace(os.path.join(hidden, "made", made.path), output)
+    choice = _turns.values(
+        {"include": include, "exclude": exclude, "rename": rename, "unmatched": unmatched}
+    )
+    arguments = {
+        "rank_id": rank,
+        "checkpoint_files_map": {str(key): _turns.place(files[key]) for key in sorted(files)},
+        "src_strategy_file": _turns.place(src_strategy),
+        "dst_strategy_file": _turns.place(dst_strategy),
+        **choice,
+        "partial": bool(partial),
+    }
+    with _turns.turn(_turns.file_beside(output), call, arguments, cancel=cancel) as mine:
+        if not mine:
+            return
+        with _staging(output) as hidden, _check.of_strategies(src_strategy, dst_strategy):
+            report = _calls.convert(
+                files,
+                os.path.join(hidden, "made"),
+                src_strategy=src_strategy,
+                dst_strategy=dst_strategy,
+                format="ckpt",
+                rank=None if dst_strategy is None else [rank],
+                **choice,
+                partial=partial,
+                memory_limit=memory_limit,
+                jobs=jobs,
+                progress=progress,
+                cancel=cancel,
+            )
+            [made] = report.files
+            os.replace(os.path.join(hidden, "made", made.path), output)
 
 
 @contextlib.contextmanager

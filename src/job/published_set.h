@@ -1,0 +1,43 @@
+// PublishedSet: what a target folder has already of a run: all that it would write, whole and
+// unchanged, from the same sources.
+//
+// No state. Any thread, but for TakePublished: one that holds the target's lock alone.
+#ifndef RESHARD_SRC_JOB_PUBLISHED_SET_H_
+#define RESHARD_SRC_JOB_PUBLISHED_SET_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reshard/status.h"
+#include "src/job/job_spec.h"
+#include "src/os/job_lock.h"
+#include "src/os/output_directory.h"
+#include "src/record/part_record.h"
+
+namespace reshard {
+
+struct PublishedSet {
+  bool found = false;
+  // Why the set of the plan that is there is not the spec's; empty if there is none.
+  std::string difference = {};
+  std::map<std::string, LostValues> lost = {};  // by casts, by parameter
+  std::vector<std::string> left = {};           // files of earlier sets that are still there
+};
+
+// Looks for the set of the spec. These have to be the same: the plan, the version, the key, the
+// stamp of every source, and the size of every target file. A target file
+// counts as unchanged if it is not younger than its part record, which is written behind it and
+// moved behind it. Where it is younger, as in a copy or a restored backup, and with
+// Resume::kVerify, it is read and compared with its digest. Errors: those of
+// JobSpec::check_readers; kIo, kCancelled.
+Result<PublishedSet> FindPublished(const OutputDirectory& target, const JobSpec& spec);
+
+// As FindPublished. If the set is there, clears up what its publication left in `.reshard`, and
+// what was staged to write it once more. If that publication did not end, there is none yet.
+Result<PublishedSet> TakePublished(const OutputDirectory& target, const JobLock& lock,
+                                   const JobSpec& spec);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_PUBLISHED_SET_H_

@@ -1,0 +1,21 @@
+// How the source files of a run are not those of an earlier one, in words.
+//
+// Pure functions; any thread.
+#ifndef RESHARD_SRC_JOB_SOURCE_STAMPS_H_
+#define RESHARD_SRC_JOB_SOURCE_STAMPS_H_
+
+#include <string>
+#include <vector>
+
+#include "src/record/manifest_codec.h"
+
+namespace reshard {
+
+// Returns what is another one of the files that a run reads `now`, such as "source a.ckpt was
+// modified"; empty if `then` has the same stamps of all of them.
+std::string DescribeChanges(const std::vector<SourceStamp>& then,
+                            const std::vector<SourceStamp>& now);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_JOB_SOURCE_STAMPS_H_
