@@ -93,32 +93,33 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; }
 bool IsNumber(std::string_view token) { return std::all_of(token.begin(), token.end(), IsDigit); }
 
-// The names of a strategy that no file has, where it is needed; sorted.
+// The names of a strategy that no file has, where it is needed; sorted. Without the optimizer
+// states of what files have: they were not saved.
 Views AbsentOf(const ConversionRule& rule, const CheckedStrategy& strategy,
                std::span<const int64_t> ranks, const PlanFindings& findings) {
   Views absent;
   const auto seen = NamesInFiles(findings);
   ForEachName(rule, strategy, TargetStages(rule, ranks), [&](std::string_view name) {
-    if (!seen.contains(name)) absent.push_back(name);
+    const auto own = ParameterOfCopy(name);
+    if (!seen.contains(name) && !(own && seen.contains(*own))) absent.push_back(name);
   });
   std::sort(absent.begin(), absent.end());
   absent.erase(std::unique(absent.begin(), absent.end()), absent.end());
   return absent;
 }
 
-// Returns NAME of a copy PREFIX.NAME such as an optimizer makes: NAME has a layout, or lacks one as
-// the copy does. A prefix that no optimizer is known for has no numbers, as those of layers have,
-// and NAME is not one of `absent`.
+// Returns NAME of a copy PREFIX.NAME such as an optimizer makes, of which NAME has a layout. A
+// prefix that no optimizer is known for has no numbers, as those of layers have, and NAME is not
+// one of `absent`.
 std::optional<std::string_view> CopiedName(const CheckedStrategy& strategy, const Views& absent,
-                                           const NameSet& unmatched, std::string_view name) {
+                                           std::string_view name) {
   const auto own = ParameterOfCopy(name);
-  if (own && (strategy.Contains(*own) || unmatched.contains(*own))) return own;
+  if (own && strategy.Contains(*own)) return own;
   for (size_t begin = 0, dot = name.find('.'); dot != std::string_view::npos;
        begin = dot + 1, dot = name.find('.', begin)) {
     if (IsNumber(name.substr(begin, dot - begin))) break;
     const std::string_view rest = name.substr(dot + 1);
-    if (unmatched.contains(rest) ||
-        (strategy.Contains(rest) && !std::binary_search(absent.begin(), absent.end(), rest))) {
+    if (strategy.Contains(rest) && !std::binary_search(absent.begin(), absent.end(), rest)) {
       return rest;
     }
   }
@@ -133,10 +134,8 @@ Views EvidenceOf(const ConversionRule& rule, const CheckedStrategy& strategy, co
   for (const auto& [target_name, parameter] : findings.parameters) {
     if (IsUnmatched(rule, strategy, parameter)) names.push_back(parameter.source_name);
   }
-  const NameSet unmatched(names.begin(), names.end());
-  std::erase_if(names, [&](std::string_view name) {
-    return CopiedName(strategy, absent, unmatched, name).has_value();
-  });
+  std::erase_if(
+      names, [&](std::string_view name) { return CopiedName(strategy, absent, name).has_value(); });
   return names;
 }
 
@@ -431,7 +430,7 @@ std::vector<Warning> TakeCopies(const ConversionRule& rule, std::span<const int6
     for (const auto& [target_name, parameter] : findings.parameters) {
       const std::string_view name = parameter.source_name;
       if (!IsUnmatched(rule, *strategy, parameter)) continue;
-      const auto copied = CopiedName(*strategy, absent, {}, name);
+      const auto copied = CopiedName(*strategy, absent, name);
       if (!copied) continue;
       const std::string quoted = Quote(name);
       auto& whole = of_source ? findings.not_in_source_strategy : findings.not_in_target_strategy;
