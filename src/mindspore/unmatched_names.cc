@@ -91,7 +91,9 @@ NameSet NamesInFiles(const PlanFindings& findings) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; }
-bool IsNumber(std::string_view token) { return std::all_of(token.begin(), token.end(), IsDigit); }
+bool HasOnlyDigits(std::string_view token) {
+  return std::all_of(token.begin(), token.end(), IsDigit);
+}
 
 // The names of a strategy that no file has, where it is needed; sorted. Without the optimizer
 // states of what files have: they were not saved.
@@ -117,7 +119,7 @@ std::optional<std::string_view> CopiedName(const CheckedStrategy& strategy, cons
   if (own && strategy.Contains(*own)) return own;
   for (size_t begin = 0, dot = name.find('.'); dot != std::string_view::npos;
        begin = dot + 1, dot = name.find('.', begin)) {
-    if (IsNumber(name.substr(begin, dot - begin))) break;
+    if (HasOnlyDigits(name.substr(begin, dot - begin))) break;
     const std::string_view rest = name.substr(dot + 1);
     if (strategy.Contains(rest) && !std::binary_search(absent.begin(), absent.end(), rest)) {
       return rest;
@@ -165,7 +167,7 @@ SplitName Split(std::string_view name, bool at_all) {
     }
     const std::string_view token = name.substr(begin, end - begin);
     split.tokens.push_back(token);
-    if (IsNumber(token)) {
+    if (HasOnlyDigits(token)) {
       split.numbers.push_back(token);
       split.form += '#';
     } else {
@@ -235,10 +237,10 @@ std::string WithoutDigits(std::string_view text) {
 std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
   if (a.numbers.size() != b.numbers.size()) return std::nullopt;
   const auto alike = [](std::string_view x, std::string_view y) {
-    return IsNumber(x) ? IsNumber(y) : x == y;
+    return HasOnlyDigits(x) ? HasOnlyDigits(y) : x == y;
   };
   const auto is_word = [](std::string_view token) {
-    return !IsNumber(token) && !(token.size() == 1 && IsSeparator(token[0]));
+    return !HasOnlyDigits(token) && !(token.size() == 1 && IsSeparator(token[0]));
   };
   const size_t most = std::min(a.tokens.size(), b.tokens.size());
   size_t begin = 0;
@@ -256,7 +258,7 @@ std::optional<Substitution> Between(const SplitName& a, const SplitName& b) {
   const auto text = [&](const SplitName& name) {
     std::string joined;
     for (size_t i = begin; i + end < name.tokens.size(); ++i) {
-      joined += IsNumber(name.tokens[i]) ? std::string_view("#") : name.tokens[i];
+      joined += HasOnlyDigits(name.tokens[i]) ? std::string_view("#") : name.tokens[i];
     }
     return joined;
   };
