@@ -16,14 +16,22 @@ import planted_targets as targets
 from planted import Planted, Wrong
 
 # What is expected of each is in its function's description and calls.
-REFUSED = (sources.swapped_folders, sources.lone_shard, sources.lone_segments,
-           sources.dcp_shard, targets.destroyed_input,
-           targets.destroyed_output, targets.left_over, targets.unlisted)
-WARNED = (sources.unnamed_file, sources.wrong_total, sources.unconfirmed,
-          sources.inference_target, sources.not_for_checkpoints,
-          targets.repeated_weights, targets.cast_to_zero)
-TAKEN = (sources.metadata_of_tensors, sources.small_floats,
-         targets.cast_states)
+REFUSED = (
+    sources.component_of_source, sources.component_of_target,
+    sources.prefix_of_source, sources.prefix_of_target,
+    sources.unmatched_matrices, sources.swapped_folders, sources.lone_shard,
+    sources.lone_segments, sources.dcp_shard, targets.destroyed_input,
+    targets.destroyed_output, targets.left_over, targets.left_over_set,
+    targets.unlisted, targets.stale_complete)
+WARNED = (
+    sources.counters, sources.unnamed_file, sources.wrong_total,
+    sources.unconfirmed, sources.inference_target, sources.one_plain,
+    sources.not_for_checkpoints, targets.stale_listed,
+    targets.repeated_weights, targets.cast_to_zero)
+TAKEN = (
+    sources.another_order, sources.missing_but_excluded,
+    sources.metadata_of_tensors, sources.small_floats, targets.shard_again,
+    targets.empty_ranks, targets.cast_states)
 KINDS = {kind.__name__: kind for kind in (*REFUSED, *WARNED, *TAKEN)}
 # So many failures of a kind are printed.
 MAX_FAILURES = 5
