@@ -10,7 +10,7 @@ constexpr std::string_view kFormat = "format";
 
 // PyTorch's boxes of a distributed checkpoint; sums over a set of files; hashes of one file.
 constexpr std::string_view kOwnLayout[] = {
-    "DCP_SHARDING_INFO", "DCP_VERSION",     "total_parameters",        "total_size",
+    "DCP_SHARDING_INFO", "DCP_VERSION",     "total_parameters",     "total_size",
     "sshs_legacy_hash",  "sshs_model_hash", "modelspec.hash_sha256"};
 
 }  // namespace

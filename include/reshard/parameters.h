@@ -1,6 +1,6 @@
-// Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a model, by which
-// people know it: ParameterTotals. Numbers of parameters and sizes as people read them:
-// ParameterCountText, FormatBytes.
+// Names of parameters: GlobMatch, OptimizerGroup, ParameterOfState. The number of parameters of a
+// model, by which people know it: ParameterTotals. Numbers of parameters and sizes as people read
+// them: ParameterCountText, FormatBytes.
 //
 // Pure functions, for any thread.
 //

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -115,6 +116,11 @@ class OpenedSource {
   bool is_whole_folder() const { return folder_ != nullptr; }
   // The index of a folder of whole tensors, where there is one; its rank means nothing.
   const std::optional<File>& index() const { return index_; }
+  // The files that the index of a folder of whole tensors names.
+  std::span<const std::string> IndexedNames() const {
+    if (!folder_) return {};
+    return folder_->weights().files;
+  }
   // Whether `name` is in no index, but in the file beside those that one names.
   bool IsBeside(std::string_view name) const {
     return folder_ && folder_->rest() && folder_->weights().Find(name) == nullptr;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -200,6 +201,12 @@ Status CheckAllParts(const OpenedSource& source) {
   std::vector<std::string> paths;
   paths.reserve(source.chosen().size());
   for (const OpenedSource::File& file : source.chosen()) paths.push_back(source.path(file));
+  // A file that an index names may be missing if all of it is left out.
+  if (source.index()) {
+    const std::filesystem::path folder =
+        std::filesystem::path(source.path(*source.index())).parent_path();
+    for (const std::string& name : source.IndexedNames()) paths.push_back((folder / name).string());
+  }
   return CheckAllParts(paths);
 }
 

@@ -53,6 +53,9 @@ uint64_t BytesToWrite(const JobSpec& spec, const FinishedFiles& finished) {
   return bytes;
 }
 
+// Whether a set that is complete already will do. `force` alone writes it again.
+bool LooksForPublished(const JobSpec& spec) { return spec.resume != Resume::kNo || !spec.force; }
+
 }  // namespace
 
 TargetJob::TargetJob(JobSpec spec, std::vector<std::string> made, OutputDirectory target,
@@ -68,7 +71,7 @@ Result<TargetJob> TargetJob::Begin(JobSpec unchecked) {
   // From here on the destructor clears up.
   TargetJob job(std::move(spec), std::move(target.made), std::move(target.folder),
                 std::move(target.lock));
-  if (job.spec_.resume != Resume::kNo) {
+  if (LooksForPublished(job.spec_)) {
     RESHARD_ASSIGN_OR_RETURN(job.earlier_, TakePublished(job.target_, job.lock_, job.spec_));
     job.published_ = job.earlier_.found;
     if (job.published_) return job;
@@ -126,7 +129,7 @@ Result<std::optional<uint64_t>> TargetJob::Check(JobSpec unchecked) {
   }
   if (!target.ok()) return target.status();
   RESHARD_RETURN_IF_ERROR(JobLock::Check(*target));
-  if (spec.resume != Resume::kNo) {
+  if (LooksForPublished(spec)) {
     RESHARD_ASSIGN_OR_RETURN(const PublishedSet earlier, FindPublished(*target, spec));
     if (earlier.found) return target->FreeBytes();
     spec.difference = earlier.difference;

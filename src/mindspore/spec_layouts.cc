@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "reshard/file_use.h"
 #include "reshard/parameters.h"
 #include "reshard/strategy.h"
-#include "reshard/file_use.h"
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
 #include "src/base/out_of_memory.h"

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "reshard/strategy.h"
 #include "reshard/file_use.h"
+#include "reshard/strategy.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

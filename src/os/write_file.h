@@ -27,8 +27,8 @@ std::string StagedName(const std::string& path);
 // Errors: kInvalidArgument where `path` is no name of a file; kAlreadyExists; kNotFound; kIo.
 Status CheckWritable(const std::string& path, bool replace);
 
-// Neither of the following begins while an output of the call's is refused (used_files.h): then they
-// fail with what CheckOutputs returns.
+// Neither of the following begins while an output of the call's is refused (used_files.h): then
+// they fail with what CheckOutputs returns.
 
 // Makes `path` a file of these bytes, durable when it returns; its folder is made where there is
 // none. Where it fails before the file is in place, nothing is left of it. Errors: those of

@@ -160,7 +160,9 @@ TEST_P(DecryptedFileTest, OfManyBlocksNoneIsReadBeforeItsPlaceIsProven) {
     for (const size_t offset : {first, 499 * kBlock, 500 * kBlock + 7, 502 * kBlock - 3}) {
       EXPECT_EQ(Copied(others, file, offset, 2 * kBlock), plain.substr(offset, 2 * kBlock));
     }
-    if (first == 0) EXPECT_EQ(Copied(others, file, 0, plain.size()), plain);
+    if (first == 0) {
+      EXPECT_EQ(Copied(others, file, 0, plain.size()), plain);
+    }
   }
 
   // A damaged header says nothing of what lies before it.

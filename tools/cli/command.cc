@@ -74,8 +74,8 @@ int Command::Start() {
   if (FindOption(app_, "--log-file")->count() > 0) {
     const Status added = file_use_->AddOutput(log_file_, "--log-file");
     if (!added.ok()) return Fail(added);
-    const Status opened = AlsoLogTo(log_file_, OpensFilesOneByOne(),
-                                    [this] { return file_use_->Check(); });
+    const Status opened =
+        AlsoLogTo(log_file_, OpensFilesOneByOne(), [this] { return file_use_->Check(); });
     if (!opened.ok()) return Fail(opened);
   }
   int exit_code = Run();

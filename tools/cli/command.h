@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "reshard/status.h"
 #include "reshard/file_use.h"
+#include "reshard/status.h"
 #include "tools/cli/messages.h"
 
 namespace reshard {
