@@ -571,7 +571,9 @@ Result<bool> MayStateCrc(const FileBytes& file) {
   const uint64_t header = std::min(LittleEndian(std::span(block).first(kLengthBytes)),
                                    std::min(kMostSafetensorsHeader, file.size - kLengthBytes));
   for (uint64_t begin = 0;;) {
-    const std::string_view text(reinterpret_cast<const char*>(block.data()), block.size());
+    // A small file's contents are in the block, too.
+    const std::string_view text(reinterpret_cast<const char*>(block.data()),
+                                std::min(block.size(), kLengthBytes + header - begin));
     if (text.find(kSafetensorsCrc) != std::string_view::npos) return true;
     const uint64_t end = begin + block.size();
     if (end >= kLengthBytes + header) return false;

@@ -75,7 +75,8 @@ class RepetitionSearch {
     }
     std::vector<RepeatedWeights> found;
     for (const auto& [text, prefix] : prefixes_) {
-      if (prefix.IsMostly() && prefix.elements >= others / 2) {
+      // One small tensor may have such a name by chance.
+      if (prefix.IsMostly() && (prefix.tensors > 1 || prefix.elements >= others / 2)) {
         found.push_back({text, prefix.tensors, prefix.elements});
       }
     }

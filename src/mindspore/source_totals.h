@@ -36,7 +36,7 @@ struct SourceTotals {
   ParameterTotals all;
   ParameterTotals chosen;         // those that the choice takes
   uint64_t expected_weights = 0;  // those that it does not exclude
-  // Of those, by prefix. What repeats less than half of the other weights is none.
+  // Of those, by prefix. A single tensor counts only if it is half of the other weights.
   std::vector<RepeatedWeights> repeated;
 };
 

@@ -380,7 +380,8 @@ Status CheckSubstitutions(const ConversionRule& rule, std::span<const int64_t> r
     if (!found) continue;
     const auto& [change, votes] = *found;
     return MismatchError(fmt::format(
-        "{}: has no layout for {} of the files' tensors, optimizer states not counted, but {} of "
+        "{}: has no layout for {} of the files' tensors, states of the others not counted, but {} "
+        "of "
         "their names are names of the strategy with one change: {}, as in {} and {}; {}; give a "
         "strategy with the names of the files",
         Escape(strategy->path()), unmatched.size(), votes.count, WordsOf(change),

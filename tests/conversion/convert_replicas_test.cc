@@ -94,7 +94,7 @@ TEST_F(ConvertReplicasTest, TheRanksThatDisagreeAreNamedAndNothingIsWritten) {
   folder_.RemoveRank(1);
   folder_.RemoveRank(3);
   folder_.options().target.strategy.clear();
-  EXPECT_THAT(Refusal(), Naming("ranks 1, 3:"));
+  EXPECT_THAT(Refusal(), Naming("ranks 1 and 3, "));
   files_[1][0] = NaiveShard(kW, kRowsTwice, 1);
   Flip(1, 3, 0);
   files_[3][1] = NaiveShard(kV, kColumnsTwice, 3);

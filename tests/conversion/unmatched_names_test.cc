@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
     Changes, SubstitutionTest,
     testing::Values(
         SubstitutionRow{kLayers, kModelLayers,
-                        "2 of the files' tensors, optimizer states not counted, but 2 of their "
+                        "4 of the files' tensors, states of the others not counted, but 4 of their "
                         "names are names of the strategy with one change: the files lack "
                         "\"model.\", as in \"layers.0.w\" and \"model.layers.0.w\";"},
         SubstitutionRow{kModelLayers, kLayers,
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         // Half of the names, and an optimizer's prefix before them.
         SubstitutionRow{{"adam_v.a.w", "b.w", "c", "d"},
                         {"adam_v.model.a.w", "model.b.w", "x"},
-                        "4 of the files' tensors, optimizer states not counted, but 2 of their "
+                        "4 of the files' tensors, states of the others not counted, but 2 of their "
                         "names are names of the strategy with one change: the files lack "
                         "\"model.\", as in \"b.w\""},
         SubstitutionRow{{"lone", "w"}, {"model.lone", "w"}, "1 of the files' tensors"},
@@ -261,7 +261,8 @@ TEST(UnmatchedNamesTest, AnInferenceTargetGetsTheStatesWithOneWarning) {
                 ElementsAre(Says(WarningCode::kWithoutLayout,
                                  AllOf(HasSubstr("dst.ckpt: has no layout for 36 "),
                                        HasSubstr("`exclude='adam_m.*'` and `exclude='adam_v.*'` "
-                                                 "and `exclude='my_state.*'`")))));
+                                                 "and `exclude='my_state.*'`"))),
+                            Says(WarningCode::kRepeatedWeights, HasSubstr("\"my_state.\""))));
     const auto made = ReadFolder(folder.options().target.folder);
     folder.options().target.folder += "2";
     folder.options().selection.unmatched = UnmatchedPolicy::kCopy;

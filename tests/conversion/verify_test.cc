@@ -39,7 +39,7 @@ TEST_F(VerifyTest, FindsNothingInWhatWasWritten) {
 
 TEST_F(VerifyTest, OtherFilesDoNotMatter) {
   MakeSmall();
-  folder_.Write("rank_0/b.ckpt", "x");
+  folder_.Write("rank_0/b.txt", "x");
   folder_.Write("part_records/rank_9/b.ckpt.jsonl", "x");
   folder_.Write("manifest.txt", "x");
   EXPECT_THAT(Verified().damages, IsEmpty());

@@ -127,16 +127,17 @@ def unmatched_matrices(planted):
 
     training = planted.training(planted.rng.choice(("both", "to full")), fits)
     differing = _differing(training)
-    # Names of weights go with those of their states.
+    # Names of weights go with those of their states; a strategy also has
+    # names that no file has.
+    of = {p.name: p.of for p in training.parameters if p.of}
     lost = set(planted.rng.sample(
         differing, planted.rng.randrange(10, len(differing) + 1)))
     for side in (training.source, training.target):
         for stage in side.stages if side else ():
             for name in list(stage):
-                base = training.find(name).of or name
-                if name in lost or any(
-                        training.find(other).of == base or other == base
-                        for other in lost):
+                base = of.get(name, name)
+                if name in lost or any(of.get(other, other) == base
+                                       for other in lost):
                     del stage[name]
     if any(not stage for side in (training.source, training.target) if side
            for stage in side.stages):
