@@ -201,7 +201,7 @@ struct PlanReport {
 };
 
 // Plans and checks all that Convert would, without writing anything. Ok only if Convert
-// would begin to write. Errors: as Convert.
+// would begin to write, or the set is complete already. Errors: as Convert.
 Result<PlanReport> Plan(const ConvertOptions& options);
 
 struct CommitOptions {

@@ -332,7 +332,10 @@ Status MindSporeTarget::TakeMetadata(int64_t rank, Recipe& recipe) const {
     return {};
   }
   leave_out(common.LeftOut());
+  std::string format = recipe.metadata.format;
   common.SetOn(recipe.metadata);
+  // MindSpore's own, as it writes it, in files that only MindSpore's ranks read.
+  if (rule_.target() != nullptr) recipe.metadata.format = std::move(format);
   if (recipe.metadata.others.empty() || (choice().TakesAll() && choice().renames().empty())) {
     return {};
   }

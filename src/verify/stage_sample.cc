@@ -35,7 +35,14 @@ constexpr size_t kRanksOfUnmatched = 4;
 
 bool IsSampled(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kTensor && parameter.bytes > 0 &&
-         !IsAccumulatedGradient(parameter.name) && !IsTrainingCounter(parameter);
+         !IsAccumulatedGradient(parameter.name);
+}
+
+// Whether a layout cuts it, so that ranks hold different parts of it.
+bool IsCut(const StoredArray& parameter, const ParameterLayout* layout) {
+  if (layout == nullptr) return false;
+  const auto grid = MakeGrid(*layout, parameter.shape.size(), "");
+  return grid.ok() && grid->parts() > 1;
 }
 
 SampledParameter::Place PlaceAt(const StoredArray& info, size_t value, uint64_t in_value,
@@ -176,12 +183,15 @@ Status StageSample::ListGroups() {
   std::map<std::pair<const ParameterLayout*, size_t>, size_t, decltype(less)> by_layout(less);
   for (const StoredArray& parameter : reference_->arrays()) {
     if (!names_.choice.Takes(parameter.name)) continue;
-    if (IsTrainingCounter(parameter)) counters_.push_back(&parameter);
+    const ParameterLayout* layout = layouts.Find(parameter.name);
+    if (IsTrainingCounter(parameter) && !IsCut(parameter, layout)) {
+      counters_.push_back(&parameter);
+      continue;
+    }
     if (!IsSampled(parameter)) continue;
     if (std::binary_search(names_.unmatched.begin(), names_.unmatched.end(), parameter.name)) {
       unmatched_.push_back(&parameter);
     }
-    const ParameterLayout* layout = layouts.Find(parameter.name);
     if (layout == nullptr) continue;
     const auto [place, is_new] =
         by_layout.try_emplace({layout, parameter.shape.size()}, groups_.size());

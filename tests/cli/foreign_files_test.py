@@ -139,7 +139,9 @@ class ForeignFilesTest(unittest.TestCase):
             options = ["--dst-strategy", "two/strategy"] if form == "safetensors" else []
             self.succeed("convert", "m", form, "--format", form, "--unmatched", "copy", *options)
             tensors, kept = read(self.folder / form / path)
-            self.assertEqual(kept, metadata, form)
+            # Shards of ranks are for MindSpore alone, which writes its own format into them.
+            expected = {**metadata, "format": "ms"} if form == "safetensors" else metadata
+            self.assertEqual(kept, expected, form)
             self.assertEqual(tensors["b"][0], "I8")
             self.succeed("verify", form, "--against", "m", "--format", form, *options)
         # It follows its tensor.

@@ -185,7 +185,8 @@ class JsonLinesTest(unittest.TestCase):
         said = b""
         for arguments in (("convert", "small", "logged", "--src-strategy", "small/strategy", "-v"),
                           ("inspect", "no\n\x1b[2J\\\u00e9"),
-                          ("convert", "small", "logged", "--src-strategy", "small/strategy"),
+                          ("convert", "small", "logged", "--src-strategy", "small/strategy",
+                           "--prefix", "other"),
                           ("digest", "logged")):
             said += self.run_reshard(*arguments, "--log-file", "run.log").stderr
         lines = log.read_bytes().splitlines()

@@ -17,6 +17,7 @@ TEST(OptionWords, StandForTheNamesOfTheLibrary) {
   } rows[] = {
       {"pass `force` to replace it", "pass --force to replace it"},
       {"`unmatched=copy`, `unmatched=drop`", "--unmatched copy, --unmatched drop"},
+      {"see `unmatched`", "see --unmatched"},
       {"`resume=verify`; `resume`", "--resume=verify; --resume"},
       {"`suffix=-9_1`", "--suffix=-9_1"},
       {"`io.target` or `io.target=buffered`", "--io or --io buffered"},
@@ -27,7 +28,7 @@ TEST(OptionWords, StandForTheNamesOfTheLibrary) {
 
 TEST(OptionWords, LeaveEverythingElse) {
   for (const std::string text : {"", "`", "a ` b", "``", "`x`", "force", "`force", "`forced`",
-                                 "`reshard commit` publishes them", "`unmatched`"}) {
+                                 "`reshard commit` publishes them", "`other`"}) {
     EXPECT_EQ(InOptionWords(text), text);
   }
   EXPECT_EQ(InOptionWords("a ` b `force`"), "a ` b --force");

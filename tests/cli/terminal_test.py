@@ -87,7 +87,8 @@ class TerminalTest(unittest.TestCase):
         self.assertRegex(output, PROGRESS)
         progress, summary = output.rsplit(ERASE, 1)
         self.assertNotIn(b"\n", progress)
-        self.assertTrue(summary.startswith(b"reshard: 1 file"), summary)
+        self.assertTrue(summary.startswith(b"reshard: note: small/strategy: no matrix"), summary)
+        self.assertIn(b"\r\nreshard: 1 file, ", summary)
         self.assertNotIn(b"\r\x1b", summary)
         self.assertEqual(data, b"")
 

@@ -142,8 +142,14 @@ TEST(ConvertChoiceTest, RenamesChangeNothingButNames) {
   EXPECT_TRUE(proof->equal());
   EXPECT_EQ(proof->renamed, 2U);
   EXPECT_EQ(proof->left_out, 1U);
+  // Renames that are left out are those of the run; others, of which none applies, are not.
   AgainstOptions other = ProofOf(options);
   other.selection.renames = {};
+  const auto of_run = VerifyAgainst(other);
+  ASSERT_TRUE(of_run.ok()) << of_run.status().message();
+  EXPECT_TRUE(of_run->equal());
+  EXPECT_THAT(of_run->from_origin, ElementsAre("renames"));
+  other.selection.renames.names = {{"step", "global_step"}};
   const auto refuted = VerifyAgainst(other);
   ASSERT_TRUE(refuted.ok()) << refuted.status().message();
   EXPECT_FALSE(refuted->equal());

@@ -169,6 +169,11 @@ TEST_F(ConvertPublishedTest, BySharesAsByOneRun) {
 }
 
 TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
+  // Two tensors, so that no family has all in one file, which needs no index.
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    folder_.WriteRank(rank, {MakeTensor("w", DType::kFloat32, {6, 5}, static_cast<uint64_t>(rank)),
+                             MakeTensor("v", DType::kFloat32, {30})});
+  }
   ConvertOptions& all = options();
   const std::string cut = std::exchange(all.target.strategy, "");
   for (const TargetFormat format : {TargetFormat::kUnified, TargetFormat::kHuggingFace}) {
@@ -185,31 +190,55 @@ TEST_F(ConvertPublishedTest, FoldersOfWholeTensors) {
   all.target.strategy = cut;
   Publish();
   ExpectComplete("from whole tensors");
-  for (const auto& entry : fs::directory_iterator(folder_.folder().path() / "whole")) {
-    if (!entry.path().string().ends_with(".index.json")) continue;
-    std::ofstream(entry.path(), std::ios::app) << "\n";
+  const fs::path index = folder_.folder().path() / "whole/model.safetensors.index.json";
+  ASSERT_TRUE(fs::exists(index));
+  std::ofstream(index, std::ios::app) << "\n";
+  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+    const Status status = Again(resume).status();
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(status.message(), HasSubstr("source model.safetensors.index.json had "));
   }
-  EXPECT_EQ(Again().status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ConvertPublishedTest, RecodedFiles) {
   RecodeOptions recode;
   recode.source = options().source.path;
   recode.target_folder = options().target.folder;
-  ASSERT_TRUE(Recode(recode).ok());
-  EXPECT_EQ(Recode(recode).status().code(), StatusCode::kAlreadyExists);
-  recode.resume = Resume::kTrust;
-  const auto again = Recode(recode);
-  ASSERT_TRUE(again.ok()) << again.status().message();
-  EXPECT_TRUE(again->already_published);
+  const auto first = Recode(recode);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_FALSE(first->already_published);
+  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+    recode.resume = resume;
+    const auto again = Recode(recode);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_TRUE(again->already_published);
+    EXPECT_THAT(again->files, IsEmpty());
+  }
+  WriteSource("source", 2);
+  for (const Resume resume : {Resume::kNo, Resume::kTrust}) {
+    recode.resume = resume;
+    EXPECT_EQ(Recode(recode).status().code(), StatusCode::kAlreadyExists);
+  }
 }
 
-TEST_F(ConvertPublishedTest, WithoutResumeItIsAsBefore) {
+TEST_F(ConvertPublishedTest, WithoutResumeOnlyForceWritesAnew) {
   Publish();
+  const FolderContents before = ReadFolder(Target());
   const auto again = Again(Resume::kNo);
-  EXPECT_EQ(again.status().code(), StatusCode::kAlreadyExists);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE(again->already_published);
+  EXPECT_EQ(again->bytes_written, 0U);
+  EXPECT_THAT(again->files, IsEmpty());
+  EXPECT_EQ(ReadFolder(Target()), before);
+  EXPECT_FALSE(HasStaging());
   options().force = true;
-  EXPECT_FALSE(Again(Resume::kNo)->already_published);
+  const auto anew = Again(Resume::kNo);
+  ASSERT_TRUE(anew.ok()) << anew.status().message();
+  EXPECT_FALSE(anew->already_published);
+  EXPECT_GT(anew->bytes_written, 0U);
+  options().force = false;
+  Damage(File(3));
+  EXPECT_EQ(Again(Resume::kNo).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(ConvertPublishedTest, AnotherSource) {

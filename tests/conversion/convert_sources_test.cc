@@ -168,7 +168,8 @@ TEST_F(ConvertSourcesTest, RejectsMapsThatCannotBe) {
   EXPECT_THAT(Fault().message(), Naming("`source.files`"));
   folder_.options().source.path.clear();
   EXPECT_EQ(Fault().code(), StatusCode::kMismatch);
-  EXPECT_THAT(Fault().message(), Naming("rank 1:"));
+  EXPECT_THAT(Fault().message(), Naming("no checkpoint for ranks 1-3, which ",
+                                        folder_.options().source.strategy, " needs (first gap: "));
   folder_.options().source.files[4] = Path("source/" + RankPath(3));
   EXPECT_EQ(Fault().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Fault().message(),

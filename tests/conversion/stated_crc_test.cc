@@ -48,6 +48,8 @@ class SampleFolder : public ConversionFolder {
   std::string FileOf(TargetFormat format) {
     options().target.format = format;
     options().force = true;
+    // A file of the other format must not stay.
+    options().prune = fs::exists(options().target.folder + "/manifest.json");
     const auto report = Convert(options());
     EXPECT_TRUE(report.ok()) << report.status().message();
     return ReadFile(Path());

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -133,8 +134,13 @@ TEST(StrategyCheckTest, TheRightOneIsTakenAndLittleIsRead) {
     EXPECT_LE(report->sample->reads, 8 * 3 * 3 * 3U);  // ranks, layouts, parameters, places
     EXPECT_LE(report->sample->bytes, report->sample->reads * 5120);
     EXPECT_GE(report->sample->comparisons, sharding ? 7U : 4 * 4 + 7U);
+    // The set is there and whole: as Convert, and unlike for another source.
+    EXPECT_TRUE(Convert(folder.options())->already_published);
     const auto plan = Plan(folder.options());
-    EXPECT_EQ(plan.status().code(), StatusCode::kAlreadyExists);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    const fs::path source = folder.folder().path() / "source" / RankPath(1);
+    fs::last_write_time(source, fs::last_write_time(source) - std::chrono::seconds(1));
+    EXPECT_EQ(Plan(folder.options()).status().code(), StatusCode::kAlreadyExists);
   }
 }
 
@@ -303,7 +309,7 @@ TEST(StrategyCheckTest, FewRanksAreEnough) {
   for (const int64_t rank : {1, 3, 4, 5, 6, 7}) folder.RemoveRank(rank);
   folder.options().selection.ranks = {0};
   EXPECT_THAT(Convert(folder.options()).status().message(),
-              Naming("ranks 1, 3, 5, 7:"));  // what is missing is said first
+              Naming("no checkpoint for ranks 1, 3, 5 and 7, "));  // what is missing is said first
   folder.options().source.strategy =
       folder.folder().Write("s.ckpt", ProtobufStrategy(0, {{"w1", MakeLayout({8}, {{-1, -1}})}}));
   folder.options().selection.include = {"w1"};
@@ -364,6 +370,32 @@ TEST(StrategyCheckTest, CountersThatAgreeAreNone) {
             Scalar<float>("current_step", DType::kFloat32, 7)};
   });
   EXPECT_THAT(folder.Warnings(), IsEmpty());
+}
+
+// Of a tensor that a layout cuts into single elements, ranks hold different ones.
+TEST(StrategyCheckTest, PartsOfOneElementCountNothing) {
+  const std::vector<NamedLayout> layouts = {{"power", MakeLayout({2}, {{0}})},
+                                            {"b", MakeLayout({2}, {{0}})},
+                                            {"step", MakeLayout({2}, {{-1}})}};
+  ConversionFolder folder(layouts, {});
+  const auto warnings = [&](uint64_t salt_of_rank) {
+    for (uint64_t rank = 0; rank < 2; ++rank) {
+      folder.WriteRank(static_cast<int64_t>(rank),
+                       {MakeTensor("power", DType::kFloat32, {1}, rank),
+                        MakeTensor("b", DType::kInt32, {1}, rank),
+                        MakeTensor("step", DType::kInt32, {1}, rank * salt_of_rank)});
+    }
+    folder.options().force = true;
+    const auto report = Convert(folder.options());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report.ok() ? report->warnings : std::vector<Warning>();
+  };
+  EXPECT_THAT(warnings(0), IsEmpty());
+  // A layout that cuts nothing leaves a counter what it is.
+  EXPECT_THAT(warnings(1),
+              testing::Contains(Says(WarningCode::kCountersDiffer,
+                                     AllOf(HasSubstr("counts: \"step\" is "),
+                                           Not(HasSubstr("power")), Not(HasSubstr("\"b\""))))));
 }
 
 // Replicas of matrices that vary confirm a strategy; without any, the notes say so.

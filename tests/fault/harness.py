@@ -262,11 +262,23 @@ def generate(gen, folder, *options):
     subprocess.run([gen, str(folder), *options], check=True, stderr=subprocess.DEVNULL)
 
 
+def without_stamps(manifest):
+    """A manifest without the times and inodes of sources, and without its own digest if it has
+    these. Any other byte of it counts."""
+    stamps = re.compile(rb'"(mtime_ns|inode)": *\d+')
+    if not stamps.search(manifest):
+        return manifest
+    return re.sub(rb'"digest": *"[0-9a-f]{32}"(?=\s*}\s*\Z)', b'"digest": ""',
+                  stamps.sub(rb'"\1": 0', manifest))
+
+
 def snapshot(folder):
-    """The content of each file below `folder`: path to bytes. Without what is unfinished, and
-    without origin.jsonl, which has a line more for each run."""
+    """The content of each file below `folder`: path to bytes. Without what is unfinished, without
+    origin.jsonl, which has a line more for each run, and without what the manifest says of the
+    sources' times and inodes, which are others for each copy of them."""
     folder = pathlib.Path(folder)
-    return {str(path.relative_to(folder)): path.read_bytes()
+    return {str(path.relative_to(folder)):
+                without_stamps(path.read_bytes()) if path.name == MANIFEST else path.read_bytes()
             for path in sorted(folder.rglob("*"))
             if path.is_file() and path.name not in (PROBE, "origin.jsonl")
             and WORK_FOLDER not in path.relative_to(folder).parts}

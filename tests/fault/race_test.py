@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several runs into one target: one of them writes it, the others end with exit code 6.
+"""Several runs into one target: one of them writes it, those of others end with exit code 6.
 
 Two to eight processes at a time, each converting another checkpoint, so that a mix would show.
 Then one process that holds the lock stands still while others try, and one that held it is killed.
@@ -28,7 +28,8 @@ def race(jobs, results, target, choice):
         assert process.returncode in (0, 6), f"exit {process.returncode}: {error.decode()}"
         if process.returncode == 0:
             winners.append(index)
-    assert len(winners) == 1, f"{len(winners)} of {len(processes)} runs say that they succeeded"
+    # Runs of one checkpoint may find the set whole; no run of another says that it succeeded.
+    assert len(set(winners)) == 1, f"runs of {sorted(set(winners))} say that they succeeded"
     harness.check_finished(target, results[winners[0]], f"{len(processes)} runs")
     return len(processes)
 

@@ -289,7 +289,8 @@ INSTANTIATE_TEST_SUITE_P(
                       kCorrupt, "may be a strategy file"},
         MalformedCase{"strategy_in_json", "{\"current_stage\": 0}", kCorrupt,
                       "found JSON, perhaps a strategy file"},
-        MalformedCase{"trailer_alone", CrcTrailer(0), kCorrupt, "no parameter in its 17 bytes"},
+        MalformedCase{"trailer_behind_no_parameter", BlockField(3, "") + CrcTrailer(0), kCorrupt,
+                      "no parameter in its "},
         MalformedCase{"trailer_of_more_than_32_bits", Valid("w") + CrcTrailer(uint64_t{1} << 32),
                       kCorrupt, "the number in the CRC trailer exceeds 32 bits"},
         MalformedCase{"trailer_before_the_end", Valid("w") + CrcTrailer(1) + "x", kCorrupt,
@@ -299,6 +300,13 @@ INSTANTIATE_TEST_SUITE_P(
         MalformedCase{"encrypted", "\xd8\x5e\x3a\x7f and so on", StatusCode::kUnsupported,
                       "the checkpoint is encrypted (AES-GCM)"}),
     CaseName);
+
+// What MindSpore writes with a CRC for a rank without parameters.
+TEST(CheckpointMalformedBaseTest, ATrailerAloneIsAFileWithoutParameters) {
+  const auto index = IndexBytes(CrcTrailer(0));
+  ASSERT_TRUE(index.ok()) << index.status().message();
+  EXPECT_TRUE(index->arrays().empty());
+}
 
 // A file that ends too early is refused, unless it ends between two parameters.
 TEST(CheckpointTruncatedTest, EveryLengthOfASmallFile) {

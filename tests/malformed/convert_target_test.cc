@@ -73,13 +73,21 @@ TEST(ConvertTargetTest, ExistingOutputsAreKeptWithoutForce) {
   GoodFolder folder;
   ASSERT_TRUE(Convert(folder.options()).ok());
   const FolderContents before = ReadFolder(folder.path());
+  // The whole set, unchanged, is found; where a file of it is another now, nothing is replaced.
+  const auto published = Convert(folder.options());
+  ASSERT_TRUE(published.ok()) << published.status().message();
+  EXPECT_TRUE(published->already_published);
+  EXPECT_EQ(ReadFolder(folder.path()), before);
+  folder.folder().Write("target/rank_1/checkpoint_1.ckpt", "mine");
+  const FolderContents with_mine = ReadFolder(folder.path());
   const auto again = Convert(folder.options());
   EXPECT_EQ(ExitCode(again.status().code()), 6);
-  EXPECT_THAT(again.status().message(),
-              AllOf(HasSubstr("/target: 4 of the 4 files to write exist already: "
-                              "rank_0/checkpoint_0.ckpt, "),
-                    HasSubstr("`force`")));
-  EXPECT_EQ(ReadFolder(folder.path()), before);
+  EXPECT_THAT(
+      again.status().message(),
+      AllOf(HasSubstr("/target: 4 of the 4 files to write exist already: "
+                      "rank_0/checkpoint_0.ckpt, "),
+            HasSubstr("rank_1/checkpoint_1.ckpt is missing or damaged"), HasSubstr("`force`")));
+  EXPECT_EQ(ReadFolder(folder.path()), with_mine);
   folder.options().force = true;
   EXPECT_TRUE(Convert(folder.options()).ok());
   EXPECT_EQ(ReadFolder(folder.path()), before);
