@@ -142,6 +142,7 @@ std::string_view Stem(std::string_view name) {
 }
 
 std::optional<TrainingStep> StepOf(std::string_view stem) {
+  if (stem.ends_with(kBreakpointEnd)) stem.remove_suffix(kBreakpointEnd.size());
   const size_t underscore = stem.rfind('_');
   if (underscore == std::string_view::npos) return std::nullopt;
   const size_t dash = stem.rfind('-', underscore);
@@ -173,8 +174,7 @@ RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank
     if (extension == kMindSporeExtension) listing.last_by_name = name;  // they are sorted
     const std::string_view stem = Stem(name);
     if (stem.ends_with(kBreakpointEnd)) {
-      const std::string_view before = stem.substr(0, stem.size() - kBreakpointEnd.size());
-      listing.breakpoints.push_back({name, StepOf(before)});
+      listing.breakpoints.push_back({name, StepOf(stem)});
       continue;
     }
     listing.candidates.push_back({name, StepOf(stem)});

@@ -49,7 +49,7 @@ inline constexpr std::string_view kBreakpointEnd = "_breakpoint";
 // Returns `name` without the extension, where it has it.
 std::string_view Stem(std::string_view name);
 
-// Returns the step of a stem PREFIX-EPOCH_STEP.
+// Returns the step of a stem PREFIX-EPOCH_STEP, which kBreakpointEnd may follow.
 std::optional<TrainingStep> StepOf(std::string_view stem);
 
 // Returns "-1_100", or "no step".
