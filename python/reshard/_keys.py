@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from . import _errors, _reshard
 from ._paths import StrPath, encode
 
@@ -10,7 +12,8 @@ def read(key_file: StrPath | None, key_env: str | None) -> _reshard.Key | None:
     """Reads a key from a file or an environment variable."""
     if key_file is not None and key_env is not None:
         raise _errors.InvalidArgumentError("key_file excludes key_env")
-    name, value, make = "key_file", key_file, _reshard.Key.from_file
+    make: Callable[[bytes], _reshard.Key] = _reshard.Key.from_file
+    name, value = "key_file", key_file
     if key_file is None:
         name, value, make = "key_env", key_env, _reshard.Key.from_environment
     if value is None:

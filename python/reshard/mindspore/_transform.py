@@ -122,6 +122,7 @@ def transform_checkpoints(
         _check.of_strategies(src_strategy, dst_strategy),
     ):
         if mine:
+            names = _names_beside_others(target, ckpt_prefix)
             _turns.resumed(
                 target,
                 lambda resume: _calls.convert(
@@ -131,6 +132,7 @@ def transform_checkpoints(
                     dst_strategy=dst_strategy,
                     format=format,
                     prefix=ckpt_prefix,
+                    names=names,
                     **choice,
                     partial=partial,
                     memory_limit=memory_limit,
@@ -143,6 +145,16 @@ def transform_checkpoints(
                     cancel=cancel,
                 ),
             )
+
+
+def _names_beside_others(target: str, prefix: str) -> str | None:
+    """The names of the new files if files of other prefixes lie in the rank folders: MindSpore keeps
+    these, and its users load files by their names."""
+    for path in glob.glob(os.path.join(glob.escape(target), "rank_*", "*")):
+        name = os.path.basename(path)
+        if name.endswith((".ckpt", ".safetensors")) and not name.startswith(prefix):
+            return "rank_{rank}/{prefix}{rank}.{ext}"
+    return None
 
 
 def _needed(call: str, rank: int, src_strategy: str | None, dst_strategy: str | None) -> list[int]:
