@@ -29,10 +29,10 @@ namespace {
 // How many ranks a worker plans before it waits for the others.
 constexpr size_t kRanksOfWorker = 8;
 
-// What a TargetDigest holds of a segment: its sum, and where those of its copies begin; and so does
-// the ChunkDigest of a chunk.
-constexpr size_t kDigestOfSegment = 2 * (sizeof(Digest128) + sizeof(size_t));
-constexpr size_t kDigestOfCopy = 2 * sizeof(Digest128);
+// What a TargetDigest holds of a segment: its sum, and where those of its copies begin. A
+// ChunkDigest holds as much of each segment in the chunk.
+constexpr size_t kDigestOfSegment = sizeof(Digest128) + sizeof(size_t);
+constexpr size_t kDigestOfCopy = sizeof(Digest128);
 
 // About what the table of a written file holds of an array with this name, while it is read back
 // for the file's CRC.
@@ -46,17 +46,20 @@ struct PlanSums {
   uint64_t shortest_run = 0;
   uint64_t longest_run = 0;
   uint64_t plan_bytes = 0;
+  uint64_t digest_bytes = 0;
   uint64_t table_bytes = 0;
+  uint64_t step_bytes = 0;
   std::optional<TargetPlan> plan;  // where it is whole
 };
 
 void AddTo(PlanSums& sums, const Segment& segment) {
-  // With what a TargetDigest holds of it.
-  sums.plan_bytes += MemoryBytes(segment) + kDigestOfSegment;
+  sums.plan_bytes += MemoryBytes(segment);
+  sums.digest_bytes += kDigestOfSegment;
   const auto* content = std::get_if<Content>(&segment);
   if (content == nullptr) return;
   sums.table_bytes += TableBytes(content->target_name);
-  sums.plan_bytes += content->source_name.size() + content->copies.size() * kDigestOfCopy;
+  sums.digest_bytes += content->copies.size() * kDigestOfCopy;
+  sums.plan_bytes += content->source_name.size();
   if (content->target_name != content->source_name) sums.plan_bytes += content->target_name.size();
   for (const BlockCopy& copy : content->copies) {
     sums.shortest_run =
@@ -78,7 +81,8 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
   if (visit) {
     for (const Segment& segment : plan.segments) AddTo(sums, segment);
   }
-  sums.plan_bytes += sizeof(TargetPlan) + plan.making_bytes;
+  sums.plan_bytes += sizeof(TargetPlan) + sums.digest_bytes;
+  sums.step_bytes = std::max(plan.making_bytes, sums.digest_bytes);
   // Both are held until the file is finished.
   if (plan.crc == CrcPlace::kInHeader) sums.plan_bytes += sums.table_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
@@ -141,7 +145,7 @@ class TargetPlanning {
   size_t Room() const {
     if (visit_ || work_.targets.empty()) return 1;
     return (budget_.plan_bytes + budget_.write_back_bytes) /
-           std::max<uint64_t>(work_.largest_plan_bytes, 1);
+           std::max<uint64_t>(work_.largest_plan_bytes + work_.largest_step_bytes, 1);
   }
 
   // So many bytes of each of `plans` plans may be kept.
@@ -229,6 +233,7 @@ class TargetPlanning {
     work_.bytes_read += sums.bytes_read;
     work_.bytes_written += sums.target.size;
     work_.largest_plan_bytes = std::max(work_.largest_plan_bytes, sums.plan_bytes);
+    work_.largest_step_bytes = std::max(work_.largest_step_bytes, sums.step_bytes);
     if (sums.plan) {
       kept_bytes_ += sums.plan_bytes;
       kept_.Add(sums.target.rank, *std::move(sums.plan));

@@ -85,7 +85,7 @@ Needs NeedsOf(const WorkList& work) {
   }
   const uint64_t chunk = std::clamp(RoundDown(needs.largest) + StagedFile::kAlignment,
                                     uint64_t{StagedFile::kAlignment}, kSmallestChunk);
-  needs.chunks = 2 * chunk + kOfLane;
+  needs.chunks = 2 * chunk + kOfLane + work.largest_step_bytes;
   needs.windows = std::min(kWindowBytes, needs.sources);
   needs.write_back = 2 * chunk;
   return needs;
@@ -194,6 +194,7 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   const Needs needs = NeedsOf(work);
   MemoryBudget rest = budget;
   const uint64_t fixed = held + kSlack;
+  const uint64_t of_lane = kOfLane + work.largest_step_bytes;
   const uint64_t needed =
       fixed + std::max(work.largest_plan_bytes + needs.buffers(), needs.publication);
   if (needed > budget.limit && budget.asked_for) {
@@ -203,7 +204,8 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
         fmt::format("this conversion takes about {}M: {}M for its layouts, parameters and ranks, "
                     "{}M for the plan of its largest target file; the memory limit is {}M; raise "
                     "it to {}M, or leave it out to use what is needed",
-                    InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes), InMiB(budget.limit),
+                    InMiB(needed), InMiB(held),
+                    InMiB(work.largest_plan_bytes + work.largest_step_bytes), InMiB(budget.limit),
                     InMiB(enough)));
   }
   if (needed > budget.limit) {
@@ -218,19 +220,19 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   const uint64_t third = (left - needs.buffers() - more_plans) / 3;
   const uint64_t windows = needs.windows + third;
   const uint64_t chunks = needs.chunks + third;
-  rest.lanes = std::clamp<uint64_t>(std::min({chunks / (2 * kSmallestChunk + kOfLane),
+  rest.lanes = std::clamp<uint64_t>(std::min({chunks / (2 * kSmallestChunk + of_lane),
                                               windows / kWindowBytes, kMostWindows / kWindowBytes}),
                                     1, budget.lanes);
-  rest.chunk_bytes = ChunkWithin((chunks / rest.lanes - kOfLane) / 2);
+  rest.chunk_bytes = ChunkWithin((chunks / rest.lanes - of_lane) / 2);
   // What chunks leave is for windows.
   rest.window_bytes =
-      std::min(windows + chunks - rest.lanes * (2 * rest.chunk_bytes + kOfLane), kMostWindows);
+      std::min(windows + chunks - rest.lanes * (2 * rest.chunk_bytes + of_lane), kMostWindows);
   const uint64_t pages = std::min(needs.write_back + third, kMostWriteBack);
   rest.write_back_bytes = pages - std::min(pages, rest.lanes * rest.chunk_bytes);
 
   const uint64_t chunk = std::min(rest.chunk_bytes, needs.largest);
   const uint64_t open = std::min(MaxGroup(rest, work), work.targets.size());
-  const uint64_t writing = open * work.largest_plan_bytes + rest.lanes * (2 * chunk + kOfLane) +
+  const uint64_t writing = open * work.largest_plan_bytes + rest.lanes * (2 * chunk + of_lane) +
                            std::min(rest.window_bytes + rest.header_bytes, needs.sources) +
                            std::min(rest.write_back_bytes + rest.lanes * chunk, work.bytes_written);
   rest.planned_peak = fixed + std::max(writing, needs.publication);

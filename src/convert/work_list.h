@@ -19,7 +19,9 @@ struct WorkList {
   uint64_t runs = 0;                       // contiguous stretches that are copied
   uint64_t shortest_run = 0;               // bytes; 0 when there is no run
   uint64_t longest_run = 0;
-  uint64_t largest_plan_bytes = 0;  // of memory, for one target file
+  uint64_t largest_plan_bytes = 0;  // of memory, while one target file is open
+  // Of memory, beyond that, while a lane plans a target file or digests a chunk of it.
+  uint64_t largest_step_bytes = 0;
 };
 
 }  // namespace reshard

@@ -113,7 +113,7 @@ TEST_F(ConvertLanesTest, ReadsSmallSharedParametersOnce) {
     options.source.path = folder_.Write("small.ckpt", bytes);
     options.target.strategy = folder_.Write("rows.ckpt", ProtobufStrategy(0, layouts));
     options.io.source = access;
-    options.memory_limit = uint64_t{44} << 20;
+    options.memory_limit = uint64_t{40} << 20;
     options.record_timeline = true;
     const auto report = Convert(options);
     ASSERT_TRUE(report.ok()) << report.status().message();
