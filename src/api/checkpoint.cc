@@ -179,11 +179,10 @@ Result<Checkpoint> Checkpoint::State::Open(const std::string& path,
       state->texts = std::make_unique<DecryptedTexts>(std::move(files), id);
       return Checkpoint(std::move(state));
     }
-    RESHARD_ASSIGN_OR_RETURN(LocalFile source, LocalFile::Open(path));
-    if (source.size() > 0) RESHARD_RETURN_IF_ERROR(source.Map());
+    RESHARD_ASSIGN_OR_RETURN(state->source, LocalFile::Open(path));
+    if (state->source->size() > 0) RESHARD_RETURN_IF_ERROR(state->source->Map());
     // What was mapped is what was indexed.
     RESHARD_RETURN_IF_ERROR(files->VerifyUnchanged());
-    state->source = std::move(source);
     return Checkpoint(std::move(state));
   });
 }

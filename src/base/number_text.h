@@ -30,6 +30,11 @@ void AppendNumbers(std::string& out, const std::vector<Number>& numbers) {
   }
 }
 
+// Whether the text is decimal digits, at least one.
+inline bool HasOnlyDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // Returns the number that decimal digits, and nothing else, spell, if `Number` can hold it.
 template <std::integral Number>
 std::optional<Number> ParseNumber(std::string_view digits) {

@@ -132,7 +132,7 @@ Status AddInRankFolder(const SetInFolder& set, const std::string& folder,
     names.push_back(entry.name);
   }
   for (const auto& [name, why] : TakenInRankFolder(std::move(names))) {
-    if (!own.contains(name)) found.push_back({folder + '/' + name, why});
+    if (!own.contains(name)) found.push_back({fmt::format("{}/{}", folder, name), why});
   }
   return {};
 }

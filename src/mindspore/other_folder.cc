@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -14,14 +15,10 @@ namespace {
 
 constexpr std::string_view kSafetensors = ".safetensors";
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // Takes the number behind the last `mark` off `text`. Returns whether there is one.
 bool TakeNumber(std::string_view& text, std::string_view mark) {
   const size_t at = text.rfind(mark);
-  if (at == std::string_view::npos || !IsNumber(text.substr(at + mark.size()))) return false;
+  if (at == std::string_view::npos || !HasOnlyDigits(text.substr(at + mark.size()))) return false;
   text = text.substr(0, at);
   return true;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "reshard/parameters.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/mindspore/optimizer_copy.h"
 
@@ -91,9 +92,6 @@ NameSet NamesInFiles(const PlanFindings& findings) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSeparator(char c) { return c == '.' || c == '_' || c == '/' || c == '-'; }
-bool HasOnlyDigits(std::string_view token) {
-  return std::all_of(token.begin(), token.end(), IsDigit);
-}
 
 // The names of a strategy that no file has, where it is needed; sorted. Without the optimizer
 // states of what files have: they were not saved.

@@ -58,7 +58,7 @@ bool IsAddress(std::string_view path) {
 }
 
 // Whether words are to follow: the path stands before the operation.
-bool NeedsObject(std::string_view operation) {
+[[maybe_unused]] bool NeedsObject(std::string_view operation) {
   constexpr std::string_view kPrepositions[] = {" of", " for", " to", " at", " in", " from", " on"};
   return std::any_of(std::begin(kPrepositions), std::end(kPrepositions),
                      [&](std::string_view word) { return operation.ends_with(word); });

@@ -34,14 +34,14 @@ ShardGrid ShardGrid::Whole(size_t dims) { return {1, std::vector<int64_t>(dims, 
 
 SharedGrid WholeGrid(size_t dims) {
   // Never destroyed: threads may read until the process has ended.
-  static const auto& kGrids = *new std::array<SharedGrid, kMaxDims + 1>([] {
+  static const auto& grids_of_dims = *new std::array<SharedGrid, kMaxDims + 1>([] {
     std::array<SharedGrid, kMaxDims + 1> grids;
     for (size_t d = 0; d < grids.size(); ++d) {
       grids[d] = std::make_shared<const ShardGrid>(ShardGrid::Whole(d));
     }
     return grids;
   }());
-  if (dims < kGrids.size()) return kGrids[dims];
+  if (dims < grids_of_dims.size()) return grids_of_dims[dims];
   return std::make_shared<const ShardGrid>(ShardGrid::Whole(dims));
 }
 
