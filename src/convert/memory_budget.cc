@@ -200,13 +200,12 @@ Result<MemoryBudget> DivideRest(const MemoryBudget& budget, const WorkList& work
   if (needed > budget.limit && budget.asked_for) {
     // Under a higher limit more indexes are kept, and files are planned several at a time.
     const uint64_t enough = needed + (needed - budget.limit) / 4 + kSlack;
-    return ResourceExhaustedError(
-        fmt::format("this conversion takes about {}M: {}M for its layouts, parameters and ranks, "
-                    "{}M for the plan of its largest target file; the memory limit is {}M; raise "
-                    "it to {}M, or leave it out to use what is needed",
-                    InMiB(needed), InMiB(held),
-                    InMiB(work.largest_plan_bytes + work.largest_step_bytes), InMiB(budget.limit),
-                    InMiB(enough)));
+    return ResourceExhaustedError(fmt::format(
+        "this conversion takes about {}M: {}M for its layouts, parameters and ranks, "
+        "{}M for the plan of its largest target file; the memory limit is {}M; raise "
+        "it to {}M, or leave it out to use what is needed",
+        InMiB(needed), InMiB(held), InMiB(work.largest_plan_bytes + work.largest_step_bytes),
+        InMiB(budget.limit), InMiB(enough)));
   }
   if (needed > budget.limit) {
     rest.limit = std::max(needed, std::min(needed + kDefaultLimit / 2, MemoryOfHost() / 4));
