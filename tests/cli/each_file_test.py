@@ -4,41 +4,22 @@
 Usage: each_file_test.py --reshard BIN --gen BIN
 """
 
-import argparse
-import filecmp
 import json
 import pathlib
+import random
 import shutil
 import struct
-import subprocess
 import sys
-import tempfile
+
+import program_case
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "differential"))
+import ciphers  # pylint: disable=wrong-import-position
 
 SRC = ["--src-strategy", "a/strategy"]
+TO_SAME = SRC + ["--dst-strategy", "a/strategy"]
 KEY = ["--key-file", "key"]
 SECRET = "S3cretS3cretS3cr"
-
-
-class Test:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-        self.mistakes = []
-
-    def run(self, *words, code=0):
-        done = subprocess.run([self.program, *words], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=120,
-                              check=False)
-        if done.returncode != code:
-            self.mistakes.append(f"{' '.join(words)}: exit {done.returncode}, expected {code}\n"
-                                 f"{done.stderr}")
-        return done.stdout + done.stderr
-
-    def expect(self, holds, what):
-        if not holds:
-            self.mistakes.append(what)
-
-    def file(self, folder, rank, extension="ckpt"):
-        return self.folder / folder / f"rank_{rank}/checkpoint_{rank}.{extension}"
 
 
 def reorder(path):
@@ -59,112 +40,141 @@ def reorder(path):
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
-def check_encryption(test):
-    to_same = SRC + ["--dst-strategy", "a/strategy"]
-    test.run("convert", "a", "sealed", *to_same, "--encrypt", "AES-GCM", "--encrypt-key-file",
-             "key")
-    test.run("convert", "a", "plain", *to_same)
-    said = test.run("convert", "sealed", "o1", *SRC, *KEY)
-    test.expect("not encrypted" not in said, said)
-    for ranks, words in (((2,), "1 of 4 files is not encrypted; the key is not used for it: "
-                                "sealed/rank_2/checkpoint_2.ckpt"),
-                         ((2, 3), "2 of 4 files are not encrypted; the key is not used for them: "
-                                  "sealed/rank_2/checkpoint_2.ckpt, "
-                                  "sealed/rank_3/checkpoint_3.ckpt")):
-        for rank in ranks:
-            shutil.copy(test.file("plain", rank), test.file("sealed", rank))
-        for command in (["convert", "sealed", f"o{len(ranks) + 1}", *SRC],
-                        ["digest", "sealed", "--strategy", "a/strategy"],
-                        ["plan", "sealed", "x", *SRC]):
-            said = test.run(*command, *KEY)
-            test.expect(words in said, f"{command}: {said}")
-    test.expect(filecmp.cmp(test.file("o1", 0), test.file("o3", 0), False), "plain among sealed")
+class EachFileTest(program_case.ProgramCase):
+    def setUp(self):
+        super().setUp()
+        self.write("key", program_case.KEY)
+        self.generate("a", "--layers", 2, "--hidden", 64, "--ffn", 128, "--vocab", 256, "--tp", 2,
+                      "--dp", 2)
 
+    def file(self, folder, rank, extension="ckpt"):
+        return self.folder / folder / f"rank_{rank}/checkpoint_{rank}.{extension}"
 
-def check_order(test):
-    """Replicas that are equal, but for the order of their tensors."""
-    test.run("recode", "a", "st", "--format", "safetensors")
-    test.run("convert", "st", "st1", *SRC)
-    for rank in range(1, 4):
-        (path,) = (test.folder / "st" / f"rank_{rank}").iterdir()
-        reorder(path)
-        # Each rank against those before it that still have the first order.
-        said = test.run("convert", "st", f"st_{rank}", *SRC)
-        test.expect("differ" not in said, said)
-        test.expect(filecmp.cmp(test.file("st1", 0, "safetensors"),
-                                test.file(f"st_{rank}", 0, "safetensors"), False),
-                    f"order of rank {rank}")
+    def said(self, *words, code=0):
+        done = self.reshard(*words, code=code)
+        return done.stdout + done.stderr
 
+    def test_encryption(self):
+        self.reshard("convert", "a", "sealed", *TO_SAME, "--encrypt", "AES-GCM",
+                     "--encrypt-key-file", "key")
+        self.reshard("convert", "a", "plain", *TO_SAME)
+        self.assertNotIn("not encrypted", self.said("convert", "sealed", "o1", *SRC, *KEY))
+        for ranks, words in (((2,), "1 of 4 files is not encrypted; the key is not used for it: "
+                                    "sealed/rank_2/checkpoint_2.ckpt"),
+                             ((2, 3), "2 of 4 files are not encrypted; the key is not used for "
+                                      "them: sealed/rank_2/checkpoint_2.ckpt, "
+                                      "sealed/rank_3/checkpoint_3.ckpt")):
+            for rank in ranks:
+                shutil.copy(self.file("plain", rank), self.file("sealed", rank))
+            for command in (["convert", "sealed", f"o{len(ranks) + 1}", *SRC],
+                            ["digest", "sealed", "--strategy", "a/strategy"],
+                            ["plan", "sealed", "x", *SRC]):
+                self.reshard(*command, *KEY, says=words)
+        self.expect_same(self.file("o1", 0), self.file("o3", 0))
 
-def check_crc(test):
-    to_same = SRC + ["--dst-strategy", "a/strategy"]
-    for form, extension in (("ckpt", "ckpt"), ("safetensors", "safetensors")):
-        with_crc, without = f"crc_{form}", f"no_crc_{form}"
-        test.run("convert", "a", with_crc, *to_same, "--format", form, "--crc")
-        test.run("convert", "a", without, *to_same, "--format", form)
-        for rank in (0, 2):
-            shutil.copy(test.file(without, rank, extension), test.file(with_crc, rank, extension))
-            test.run("verify", with_crc, "--against", "a", *to_same)
-        shutil.move(test.folder / with_crc / "rank_0", test.folder / f"{with_crc}_0")
-        said = test.run("verify", with_crc, "--against", "a", *to_same, code=1)
-        test.expect("rank_0/checkpoint_0" in said and "missing" in said and "rank_1" not in said,
-                    said)
+    def test_order(self):
+        """Replicas that are equal, but for the order of their tensors."""
+        self.reshard("recode", "a", "st", "--format", "safetensors")
+        self.reshard("convert", "st", "st1", *SRC)
+        for rank in range(1, 4):
+            (path,) = (self.folder / "st" / f"rank_{rank}").iterdir()
+            reorder(path)
+            # Each rank against those before it that still have the first order.
+            self.assertNotIn("differ", self.said("convert", "st", f"st_{rank}", *SRC))
+            self.expect_same(self.file("st1", 0, "safetensors"),
+                             self.file(f"st_{rank}", 0, "safetensors"))
 
-    # Names without an extension, two formats: the CRC of each file is checked that states one.
-    (test.folder / "mixed").mkdir()
-    for rank in range(4):
-        path = (test.file("crc_ckpt", rank) if rank in (1, 3) else
-                test.file("no_crc_safetensors", rank, "safetensors"))
-        shutil.copy(path, test.folder / f"mixed/r{rank}")
-    said = test.run("convert", "mixed/r{rank}", "m1", *SRC, "--format", "ckpt", "-v")
-    path = test.folder / "mixed/r1"
-    data = bytearray(path.read_bytes())
-    data[-100] ^= 1
-    path.write_bytes(data)
-    said = test.run("convert", "mixed/r{rank}", "m2", *SRC, "--check-replicas=none", code=3)
-    test.expect("mixed/r1: the trailer states CRC-32" in said, said)
+    def test_crc(self):
+        for form, extension in (("ckpt", "ckpt"), ("safetensors", "safetensors")):
+            with_crc, without = f"crc_{form}", f"no_crc_{form}"
+            self.reshard("convert", "a", with_crc, *TO_SAME, "--format", form, "--crc")
+            self.reshard("convert", "a", without, *TO_SAME, "--format", form)
+            for rank in (0, 2):
+                shutil.copy(self.file(without, rank, extension),
+                            self.file(with_crc, rank, extension))
+                self.reshard("verify", with_crc, "--against", "a", *TO_SAME)
+            shutil.move(self.folder / with_crc / "rank_0", self.folder / f"{with_crc}_0")
+            said = self.said("verify", with_crc, "--against", "a", *TO_SAME, code=1)
+            self.assertIn("rank_0/checkpoint_0", said)
+            self.assertIn("missing", said)
+            self.assertNotIn("rank_1", said)
 
+        # Names without an extension, two formats: the CRC of each file is checked that states one.
+        (self.folder / "mixed").mkdir()
+        for rank in range(4):
+            path = (self.file("crc_ckpt", rank) if rank in (1, 3) else
+                    self.file("no_crc_safetensors", rank, "safetensors"))
+            shutil.copy(path, self.folder / f"mixed/r{rank}")
+        self.reshard("convert", "mixed/r{rank}", "m1", *SRC, "--format", "ckpt", "-v")
+        path = self.folder / "mixed/r1"
+        data = bytearray(path.read_bytes())
+        data[-100] ^= 1
+        path.write_bytes(data)
+        self.reshard("convert", "mixed/r{rank}", "m2", *SRC, "--check-replicas=none", code=3,
+                     says="mixed/r1: the trailer states CRC-32")
 
-def check_key_names(test):
-    """A key in the place of its name is shown nowhere."""
-    test.run("convert", "plain", "logged", *SRC, "--log-file", "log.txt")
-    for option in ("--key-env", "--key-file"):
-        for command in (["inspect", "plain"], ["convert", "plain", "k", *SRC],
-                        ["digest", "plain"], ["verify", "plain"]):
-            said = test.run(*command, option, SECRET, "--json-lines", "--log-file", "log.txt",
-                            code=2)
-            test.expect(SECRET not in said and "not shown" in said, f"{command} {option}: {said}")
-    for option in ("--encrypt-key-env", "--encrypt-key-file"):
-        said = test.run("convert", "plain", "k", *SRC, "--encrypt", "AES-GCM", option, SECRET,
-                        code=2)
-        test.expect(SECRET not in said and "not shown" in said, f"{option}: {said}")
-    for words in (["--key", SECRET], ["--key=" + SECRET], ["--key-envv", SECRET],
-                  ["--key-env=" + SECRET, "--key-file=" + SECRET]):
-        said = test.run("inspect", "plain", *words, code=2)
-        test.expect(SECRET not in said, f"{words}: {said}")
-    kept = [path for path in test.folder.rglob("*")
-            if path.is_file() and SECRET.encode() in path.read_bytes()]
-    test.expect(not kept, f"the key is in {kept}")
+    def test_blocks(self):
+        """Encrypted blocks of any size, also when the last one lies where an even one would."""
+        plain = program_case.checkpoint(*(f"w{index:02}" for index in range(11)))
+        self.assertEqual(len(plain), 330)
+        self.write("plain.ckpt", plain)
+        expected = json.loads(self.reshard("digest", "plain.ckpt", "--json").stdout)
+        for mode in ciphers.MODES:
+            for sizes in ((100,), (100, 52, 148, 30), (30, 300)):
+                with self.subTest(mode=mode, sizes=sizes):
+                    self.write("sealed.ckpt", ciphers.encrypted(
+                        plain, program_case.KEY, mode, random.Random(0), sizes))
+                    found = self.reshard("digest", "sealed.ckpt", *KEY, "--json")
+                    self.assertEqual(json.loads(found.stdout)["parameters"],
+                                     expected["parameters"])
+                    self.reshard("recode", "sealed.ckpt", "st", "--format", "safetensors", *KEY,
+                                 "--force")
+                    self.reshard("diff", "plain.ckpt", "st/sealed.safetensors")
 
+    def test_shards_again(self):
+        """A shard of an encrypted set that runs again has nothing to do, with --force too."""
+        self.generate("b", "--layers", 2, "--hidden", 64, "--ffn", 128, "--vocab", 256, "--tp", 4,
+                      "--strategy-only")
+        for mode in ciphers.MODES:
+            convert = ["convert", "a", mode, *SRC, "--dst-strategy", "b/strategy", "--encrypt",
+                       mode, "--encrypt-key-file", "key"]
+            for shard in (0, 1):
+                self.reshard(*convert, "--shard", f"{shard}/2")
+            manifest = (self.folder / mode / "manifest.json").read_bytes()
+            content = [self.file(mode, rank).read_bytes() for rank in range(4)]
+            for again in ([0], [1, "--force"], [0], [0, "--force"], [1]):
+                shard, *force = again
+                self.reshard(*convert, "--shard", f"{shard}/2", *force,
+                             says=f"shard {shard}/2: nothing to do")
+                self.assertFalse((self.folder / mode / ".reshard").exists())
+            self.assertEqual((self.folder / mode / "manifest.json").read_bytes(), manifest)
+            # With new vectors, what is written again would differ.
+            self.assertEqual([self.file(mode, rank).read_bytes() for rank in range(4)], content)
+            self.reshard("verify", mode, *KEY)
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--reshard", required=True)
-    parser.add_argument("--gen", required=True)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        (folder / "key").write_bytes(b"0123456789abcdef")
-        subprocess.run([options.gen, "a", "--layers", "2", "--hidden", "64", "--ffn", "128",
-                        "--vocab", "256", "--tp", "2", "--dp", "2"], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        test = Test(options.reshard, folder)
-        for check in (check_encryption, check_order, check_crc, check_key_names):
-            check(test)
-        for mistake in test.mistakes:
-            print(mistake)
-        sys.exit(1 if test.mistakes else 0)
+    def test_key_names(self):
+        """A key in the place of its name is shown nowhere."""
+        self.reshard("convert", "a", "plain", *TO_SAME)
+        self.reshard("convert", "plain", "logged", *SRC, "--log-file", "log.txt")
+        for option in ("--key-env", "--key-file"):
+            for command in (["inspect", "plain"], ["convert", "plain", "k", *SRC],
+                            ["digest", "plain"], ["verify", "plain"]):
+                said = self.said(*command, option, SECRET, "--json-lines", "--log-file", "log.txt",
+                                 code=2)
+                self.assertNotIn(SECRET, said)
+                self.assertIn("not shown", said)
+        for option in ("--encrypt-key-env", "--encrypt-key-file"):
+            said = self.said("convert", "plain", "k", *SRC, "--encrypt", "AES-GCM", option, SECRET,
+                             code=2)
+            self.assertNotIn(SECRET, said)
+            self.assertIn("not shown", said)
+        for words in (["--key", SECRET], ["--key=" + SECRET], ["--key-envv", SECRET],
+                      ["--key-env=" + SECRET, "--key-file=" + SECRET]):
+            self.assertNotIn(SECRET, self.said("inspect", "plain", *words, code=2))
+        kept = [path for path in self.folder.rglob("*")
+                if path.is_file() and SECRET.encode() in path.read_bytes()]
+        self.assertFalse(kept, "the key is in files")
 
 
 if __name__ == "__main__":
-    main()
+    program_case.main()

@@ -5,66 +5,19 @@ safetensors files, types that a format or its reader lacks, elements smaller tha
 Usage: foreign_files_test.py --reshard BIN --gen BIN
 """
 
-import argparse
 import json
 import pathlib
 import re
-import struct
-import subprocess
-import sys
-import tempfile
-import unittest
 
-RESHARD = GEN = None
+import program_case
+from program_case import floats, read_safetensors, safetensors
+
 LIST = pathlib.Path(__file__).resolve().parents[2] / "src/base/optimizer_states.inc"
 
 
-def floats(*values):
-    return struct.pack(f"<{len(values)}f", *values)
-
-
-def write(path, tensors, metadata=None):
-    """Writes a safetensors file of (name, dtype, shape, content)."""
-    header, contents = {}, b""
-    if metadata is not None:
-        header["__metadata__"] = metadata
-    for name, dtype, shape, content in tensors:
-        header[name] = {"dtype": dtype, "shape": shape,
-                        "data_offsets": [len(contents), len(contents) + len(content)]}
-        contents += content
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + contents)
-
-
-def read(path):
-    """Returns ({name: (dtype, shape, content)}, metadata)."""
-    content = path.read_bytes()
-    begin = 8 + struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:begin])
-    metadata = header.pop("__metadata__", {})
-    return {name: (tensor["dtype"], tensor["shape"],
-                   content[begin + tensor["data_offsets"][0]:begin + tensor["data_offsets"][1]])
-            for name, tensor in header.items()}, metadata
-
-
-class ForeignFilesTest(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory(prefix="reshard-foreign-")
-        self.folder = pathlib.Path(self.scratch.name)
-
-    def tearDown(self):
-        self.scratch.cleanup()
-
-    def run_reshard(self, *arguments):
-        return subprocess.run([RESHARD, *map(str, arguments)], cwd=self.folder, text=True,
-                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
-
-    def succeed(self, *arguments):
-        run = self.run_reshard(*arguments)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return run
+class ForeignFilesTest(program_case.ProgramCase):
+    def write_tensors(self, path, tensors, metadata=None):
+        self.write(path, safetensors(tensors, metadata))
 
     def warnings(self, report):
         return {warning["code"]: warning["message"] for warning in report["warnings"]}
@@ -73,53 +26,53 @@ class ForeignFilesTest(unittest.TestCase):
         prefixes = re.findall(r'\{Kind::k(?:Whole|Part), "(.*)"\}', LIST.read_text())
         self.assertGreater(len(prefixes), 40)
         names = [prefix + "model.w" for prefix in prefixes]
-        write(self.folder / "m.safetensors",
-              [("model.w", "F32", [4, 2], floats(*[1] * 8)),
-               *((name, "F32", [4, 2], floats(*[1e-9] * 8)) for name in names)])
-        report = json.loads(self.succeed(
+        self.write_tensors("m.safetensors",
+                           [("model.w", "F32", [4, 2], floats(*[1] * 8)),
+                            *((name, "F32", [4, 2], floats(*[1e-9] * 8)) for name in names)])
+        report = json.loads(self.reshard(
             "convert", "m.safetensors", "out", "--format", "huggingface", "--dtype", "float16",
             "--expect-parameters", "8", "--json").stdout)
-        tensors, _ = read(self.folder / "out/model.safetensors")
+        tensors, _ = read_safetensors(self.folder / "out/model.safetensors")
         self.assertEqual([name for name in tensors if tensors[name][0] != "F32"], ["model.w"])
         self.assertEqual(report["source_parameters"], {"weights": 8, "optimizer": 8 * len(names)})
         self.assertEqual(report["values_zeroed"], 0)
-        totals = json.loads(self.succeed("inspect", "m.safetensors", "--json").stdout)["totals"]
+        totals = json.loads(self.reshard("inspect", "m.safetensors", "--json").stdout)["totals"]
         self.assertEqual(totals["by_prefix"]["weights"]["parameters"], 1)
 
     def test_states_of_parameters_that_have_another_prefix(self):
         # As a program that saves a network below a prefix, and its optimizer as it is.
-        write(self.folder / "m.safetensors",
-              [("model.weight", "F32", [4], floats(1, 2, 3, 4)),
-               *((f"{state}.weight", "F32", [4], floats(*[1e-9] * 4))
-                 for state in ("moments", "linear", "exp_avg", "accum", "stat"))])
-        self.succeed("convert", "m.safetensors", "out", "--format", "huggingface", "--dtype",
+        self.write_tensors("m.safetensors",
+                           [("model.weight", "F32", [4], floats(1, 2, 3, 4)),
+                            *((f"{state}.weight", "F32", [4], floats(*[1e-9] * 4))
+                              for state in ("moments", "linear", "exp_avg", "accum", "stat"))])
+        self.reshard("convert", "m.safetensors", "out", "--format", "huggingface", "--dtype",
                      "float16")
-        tensors, _ = read(self.folder / "out/model.safetensors")
+        tensors, _ = read_safetensors(self.folder / "out/model.safetensors")
         self.assertEqual([name for name in tensors if tensors[name][0] != "F32"], ["model.weight"])
 
     def test_values_that_become_zero_or_infinite(self):
-        write(self.folder / "m.safetensors",
-              [("w", "F32", [4], floats(1e-9, 7e4, -1e-9, 0)), ("v", "F32", [2], floats(1, 2))])
-        run = self.succeed("convert", "m.safetensors", "out", "--format", "huggingface", "--dtype",
+        self.write_tensors("m.safetensors",
+                           [("w", "F32", [4], floats(1e-9, 7e4, -1e-9, 0)),
+                            ("v", "F32", [2], floats(1, 2))])
+        run = self.reshard("convert", "m.safetensors", "out", "--format", "huggingface", "--dtype",
                            "float16", "--json")
         report = json.loads(run.stdout)
         self.assertEqual((report["values_lost"], report["values_zeroed"]), (1, 2))
         self.assertEqual(run.stderr.count("warning: casts made"), 2)
-        refused = self.run_reshard("convert", "m.safetensors", "no", "--format", "huggingface",
-                                   "--dtype", "float16", "--dtype-overflow", "error")
-        self.assertEqual(refused.returncode, 3)
+        self.reshard("convert", "m.safetensors", "no", "--format", "huggingface", "--dtype",
+                     "float16", "--dtype-overflow", "error", code=3)
 
     def test_weights_that_are_there_twice(self):
         tensors = [(name, "F32", [8], bytes(32)) for name in ("a.w", "b.w")]
-        write(self.folder / "m.safetensors",
-              tensors + [("ema." + name, *rest) for name, *rest in tensors])
-        report = json.loads(self.succeed("convert", "m.safetensors", "out", "--format",
+        self.write_tensors("m.safetensors",
+                           tensors + [("ema." + name, *rest) for name, *rest in tensors])
+        report = json.loads(self.reshard("convert", "m.safetensors", "out", "--format",
                                          "huggingface", "--json").stdout)
         self.assertEqual(report["source_parameters"], {"weights": 32, "optimizer": 0})
         message = self.warnings(report)["repeated weights"]
         self.assertIn("2 tensors", message)
         self.assertIn("--exclude 'ema.*'", message)
-        report = json.loads(self.succeed(
+        report = json.loads(self.reshard(
             "convert", "m.safetensors", "less", "--format", "huggingface", "--json", "--exclude",
             "ema.*", "--expect-parameters", "16").stdout)
         self.assertNotIn("repeated weights", self.warnings(report))
@@ -128,65 +81,66 @@ class ForeignFilesTest(unittest.TestCase):
 
     def test_metadata_under_a_tensors_name(self):
         metadata = {"format": "pt", "names": '["w"]', "w": '{"_type": "Float8Tensor"}', "b": "x"}
-        write(self.folder / "m/model.safetensors",
-              [("w", "F8_E4M3", [4], b"1234"), ("b", "I8", [2], b"12")], metadata)
-        subprocess.run([GEN, "two", "--layers", "1", "--hidden", "64", "--ffn", "64", "--vocab", "64",
-                        "--tp", "2", "--strategy-only"], cwd=self.folder, check=True,
-                       capture_output=True)
+        self.write_tensors("m/model.safetensors",
+                           [("w", "F8_E4M3", [4], b"1234"), ("b", "I8", [2], b"12")], metadata)
+        self.generate("two", "--layers", 1, "--hidden", 64, "--ffn", 64, "--vocab", 64, "--tp", 2,
+                      "--strategy-only")
         for form, path in (("huggingface", "model.safetensors"),
                            ("safetensors", "rank_1/checkpoint_1.safetensors"),
                            ("unified", "part0.safetensors")):
             options = ["--dst-strategy", "two/strategy"] if form == "safetensors" else []
-            self.succeed("convert", "m", form, "--format", form, "--unmatched", "copy", *options)
-            tensors, kept = read(self.folder / form / path)
+            self.reshard("convert", "m", form, "--format", form, "--unmatched", "copy", *options)
+            tensors, kept = read_safetensors(self.folder / form / path)
             # Shards of ranks are for MindSpore alone, which writes its own format into them.
             expected = {**metadata, "format": "ms"} if form == "safetensors" else metadata
             self.assertEqual(kept, expected, form)
             self.assertEqual(tensors["b"][0], "I8")
-            self.succeed("verify", form, "--against", "m", "--format", form, *options)
+            self.reshard("verify", form, "--against", "m", "--format", form, *options)
         # It follows its tensor.
-        (self.folder / "map.json").write_text('{"w": "v"}')
-        self.succeed("convert", "m", "renamed", "--format", "huggingface", "--rename", "map.json",
+        self.write("map.json", {"w": "v"})
+        self.reshard("convert", "m", "renamed", "--format", "huggingface", "--rename", "map.json",
                      "--exclude", "b")
-        _, kept = read(self.folder / "renamed/model.safetensors")
+        _, kept = read_safetensors(self.folder / "renamed/model.safetensors")
         self.assertEqual(kept, {"format": "pt", "names": '["w"]', "v": metadata["w"]})
 
     def test_metadata_that_sources_do_not_agree_on(self):
         for number in (1, 2):
-            write(self.folder / f"m/part{number}.safetensors",
-                  [(f"w{number}", "F32", [2], floats(1, 2))],
-                  {"format": "pt", "author": "me", "part": str(number), "total_size": "8",
-                   "sshs_model_hash": "00"})
-        run = self.succeed("merge", "--segments", "m", "all.safetensors", "--json")
-        _, kept = read(self.folder / "all.safetensors")
+            self.write_tensors(f"m/part{number}.safetensors",
+                               [(f"w{number}", "F32", [2], floats(1, 2))],
+                               {"format": "pt", "author": "me", "part": str(number),
+                                "total_size": "8", "sshs_model_hash": "00"})
+        run = self.reshard("merge", "--segments", "m", "all.safetensors", "--json")
+        _, kept = read_safetensors(self.folder / "all.safetensors")
         self.assertEqual(kept, {"format": "pt", "author": "me"})
         (note,) = json.loads(run.stdout)["notes"]
         self.assertIn('"part", "sshs_model_hash", "total_size"', note)
-        recoded = self.succeed("recode", "all.safetensors", "o", "--format", "ckpt", "--json")
+        recoded = self.reshard("recode", "all.safetensors", "o", "--format", "ckpt", "--json")
         (note,) = json.loads(recoded.stdout)["notes"]
         self.assertIn('"author"', note)
         self.assertNotIn('"format"', note)
 
     def test_what_mindspore_cannot_load_from_ckpt_files(self):
-        write(self.folder / "m.safetensors",
-              [("w", "F8_E4M3", [2], b"12"), ("c", "C64", [1], bytes(8)), ("e", "F32", [0], b""),
-               ("good", "F32", [0, 2], b""), ("b", "BF16", [2], bytes(4))])
+        self.write_tensors("m.safetensors",
+                           [("w", "F8_E4M3", [2], b"12"), ("c", "C64", [1], bytes(8)),
+                            ("e", "F32", [0], b""), ("good", "F32", [0, 2], b""),
+                            ("b", "BF16", [2], bytes(4))])
         report = json.loads(
-            self.succeed("recode", "m.safetensors", "o", "--format", "ckpt", "--json").stdout)
+            self.reshard("recode", "m.safetensors", "o", "--format", "ckpt", "--json").stdout)
         messages = [warning["message"] for warning in report["warnings"]
                     if warning["code"] == "not loadable"]
         self.assertEqual(len(messages), 2)
         self.assertIn('"c", "w"', messages[0])
         self.assertIn('"e"', messages[1])
-        self.succeed("convert", "o/m.ckpt", "p", "--format", "huggingface")
-        tensors, _ = read(self.folder / "p/model.safetensors")
+        self.reshard("convert", "o/m.ckpt", "p", "--format", "huggingface")
+        tensors, _ = read_safetensors(self.folder / "p/model.safetensors")
         self.assertEqual(set(tensors), {"w", "c", "e", "good", "b"})
 
     def test_elements_smaller_than_a_byte(self):
-        write(self.folder / "m.safetensors",
-              [("four", "F4", [2, 4], bytes.fromhex("10325476")), ("six", "F6_E2M3", [2, 4], bytes(6)),
-               ("odd", "F4", [2, 3], bytes.fromhex("214300"))])
-        found = json.loads(self.succeed("inspect", "m.safetensors", "--json", "--values").stdout)
+        self.write_tensors("m.safetensors",
+                           [("four", "F4", [2, 4], bytes.fromhex("10325476")),
+                            ("six", "F6_E2M3", [2, 4], bytes(6)),
+                            ("odd", "F4", [2, 3], bytes.fromhex("214300"))])
+        found = json.loads(self.reshard("inspect", "m.safetensors", "--json", "--values").stdout)
         parameters = {p["name"]: p for p in found["checkpoints"][0]["parameters"]}
         self.assertEqual(parameters["four"]["shape"], [2, 4])
         self.assertEqual(parameters["six"]["shape"], [2, 4])
@@ -195,31 +149,22 @@ class ForeignFilesTest(unittest.TestCase):
         self.assertEqual(parameters["four"]["statistics"]["max"], 6)
         self.assertEqual(parameters["four"]["statistics"]["mean"], 2.25)
         self.assertEqual(parameters["odd"]["statistics"]["max"], 2)
-        digest = json.loads(self.succeed("digest", "m.safetensors", "--json").stdout)
+        shown = self.reshard("inspect", "m.safetensors", "--values").stdout
+        self.assertRegex(shown, r"(?m)^ +four +Float4E2M1 +\[2, 4\] .* 0 +6 +2\.25 ")
+        digest = json.loads(self.reshard("digest", "m.safetensors", "--json").stdout)
         self.assertEqual({p["name"]: p["full_shape"] for p in digest["parameters"]},
                          {"four": [2, 4], "six": [2, 4], "odd": [2, 3]})
-        plan = json.loads(self.succeed("plan", "m.safetensors", "o", "--format", "huggingface",
+        plan = json.loads(self.reshard("plan", "m.safetensors", "o", "--format", "huggingface",
                                        "--json").stdout)
         self.assertEqual({p["name"]: p["full_shape"] for p in plan["largest"]},
                          {"four": [2, 4], "six": [2, 4], "odd": [2, 3]})
         self.assertEqual(plan["source_parameters"], {"weights": 8 + 8 + 6, "optimizer": 0})
-        write(self.folder / "n.safetensors",
-              [("four", "F4", [2, 2], bytes(2)), ("six", "F6_E2M3", [2, 4], bytes(6)),
-               ("odd", "F4", [2, 3], bytes.fromhex("214300"))])
-        diff = self.run_reshard("diff", "m.safetensors", "n.safetensors")
-        self.assertEqual(diff.returncode, 1)
+        self.write_tensors("n.safetensors",
+                           [("four", "F4", [2, 2], bytes(2)), ("six", "F6_E2M3", [2, 4], bytes(6)),
+                            ("odd", "F4", [2, 3], bytes.fromhex("214300"))])
+        diff = self.reshard("diff", "m.safetensors", "n.safetensors", code=1)
         self.assertRegex(diff.stdout, r"\[2, 4\] +Float4E2M1 \[2, 2\]")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--reshard", required=True)
-    parser.add_argument("--gen", required=True)
-    arguments, rest = parser.parse_known_args()
-    global RESHARD, GEN  # pylint: disable=global-statement
-    RESHARD, GEN = arguments.reshard, arguments.gen
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    program_case.main()

@@ -4,86 +4,56 @@
 Usage: foreign_sources_test.py --reshard BIN --gen BIN
 """
 
-import argparse
 import json
-import pathlib
 import struct
-import subprocess
-import sys
-import tempfile
+
+import program_case
+from program_case import checkpoint, two_floats
 
 LFS = (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 +
        b"\nsize 17976698\n")
 INDEX = "model.safetensors.index.json"
 
 
-class Folder:
-    """Writes files below a folder of its own."""
-
-    def __init__(self, root):
-        self.root = pathlib.Path(root)
-
-    def write(self, path, content):
-        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, (dict, list)):
-            content = json.dumps(content).encode()
-        (self.root / path).write_bytes(content)
-
-    def tensors(self, path, *names):
-        header, body = {}, b""
-        for name in names:
-            data = struct.pack("<2f", len(body), 1)
-            header[name] = {"dtype": "F32", "shape": [2],
-                            "data_offsets": [len(body), len(body) + len(data)]}
-            body += data
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        self.write(path, struct.pack("<Q", len(text)) + text + body)
-
-
-def ckpt(name):
-    """A checkpoint of MindSpore with one tensor."""
-    def field(number, content):
-        return bytes([number << 3 | 2, len(content)]) + content
-    tensor = b"\x08\x02" + field(2, b"Float32") + field(3, struct.pack("<2f", 1, 2))
-    return field(1, field(1, name.encode()) + field(2, tensor))
-
-
-def make(folder):
+def make(case):
     for k in (1, 2, 3):
-        folder.tensors(f"no_index/model-{k:05}-of-00003.safetensors", f"w{k}")
+        case.write(f"no_index/model-{k:05}-of-00003.safetensors", two_floats(f"w{k}"))
     for name, files in (("stale", ("a", "b")), ("gone", ("old-1", "old-2"))):
-        folder.tensors(f"{name}/a.safetensors", "w")
-        folder.write(f"{name}/{INDEX}", {"metadata": {}, "weight_map": {
+        case.write(f"{name}/a.safetensors", two_floats("w"))
+        case.write(f"{name}/{INDEX}", {"metadata": {}, "weight_map": {
             f"w{'' if i == 0 else i}": file + ".safetensors" for i, file in enumerate(files)}})
-    folder.tensors("lacking/a.safetensors", "w")
-    folder.write(f"lacking/{INDEX}", {"weight_map": {"w": "a.safetensors", "x": "a.safetensors"}})
-    folder.tensors("lfs_index/a.safetensors", "w")
-    folder.write(f"lfs_index/{INDEX}", LFS)
-    folder.write("lfs.safetensors", LFS)
-    folder.write("lfs_rank/rank_0/net-1_1.ckpt", LFS)
-    folder.write("lfs_strategy.ckpt", LFS)
-    folder.write("model.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, 0) + bytes(64))
-    folder.write("zip.pt", b"PK\x03\x04" + bytes(60))
-    folder.write("pickle.pt", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
-    folder.write("sums.sha256", b"a" * 64 + b"  model.ckpt\n")
-    folder.write("torch/pytorch_model.bin", b"PK\x03\x04")
-    folder.write("diffusers/model_index.json", {"_class_name": "X", "_diffusers_version": "0.30"})
-    folder.tensors("diffusers/unet/diffusion_pytorch_model.safetensors", "w")
-    folder.tensors("diffusers/vae/diffusion_pytorch_model.safetensors", "w")
+    case.write("lacking/a.safetensors", two_floats("w"))
+    case.write(f"lacking/{INDEX}", {"weight_map": {"w": "a.safetensors", "x": "a.safetensors"}})
+    case.write("lfs_index/a.safetensors", two_floats("w"))
+    case.write(f"lfs_index/{INDEX}", LFS)
+    case.write("lfs.safetensors", LFS)
+    case.write("lfs_rank/rank_0/net-1_1.ckpt", LFS)
+    case.write("lfs_strategy.ckpt", LFS)
+    case.write("model.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, 0) + bytes(64))
+    case.write("zip.pt", b"PK\x03\x04" + bytes(60))
+    case.write("pickle.pt", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
+    case.write("sums.sha256", b"a" * 64 + b"  model.ckpt\n")
+    case.write("torch/pytorch_model.bin", b"PK\x03\x04")
+    case.write("diffusers/model_index.json", {"_class_name": "X", "_diffusers_version": "0.30"})
+    case.write("diffusers/unet/diffusion_pytorch_model.safetensors", two_floats("w"))
+    case.write("diffusers/vae/diffusion_pytorch_model.safetensors", two_floats("w"))
     for rank in (0, 1):
-        folder.write(f"broken/rank_{rank}/net-2_50_breakpoint.ckpt", ckpt("w"))
+        case.write(f"broken/rank_{rank}/net-2_50_breakpoint.ckpt", checkpoint("w"))
         for part in (0, 1):
-            folder.tensors(f"vllm/model-rank-{rank}-part-{part}.safetensors", f"l{part}.w")
+            case.write(f"vllm/model-rank-{rank}-part-{part}.safetensors", two_floats(f"l{part}.w"))
         for kind in ("model", "opt"):
-            folder.tensors(f"mf2/iteration_00000001/llama-{kind}-{rank:07}-0000002.safetensors",
-                           "w")
-        folder.tensors(f"dcp_hf/shard-{rank + 1:05}-model-00001-of-00001.safetensors", "w")
-        folder.write(f"dcp/__{rank}_0.distcp", b"PK\x03\x04")
-    folder.write("mf2/iteration_00000001/metadata.json", {"state_dict_metadata": {}})
-    folder.write("mf2/latest_checkpointed_iteration.txt", b"1")
-    folder.write("dcp/.metadata", b"\x80\x04")
-    folder.write("spec.json", {"devices": 2, "parameters": [{"parameter": "*"}]})
+            case.write(f"mf2/iteration_00000001/llama-{kind}-{rank:07}-0000002.safetensors",
+                       two_floats("w"))
+        case.write(f"dcp_hf/shard-{rank + 1:05}-model-00001-of-00001.safetensors", two_floats("w"))
+        case.write(f"dcp/__{rank}_0.distcp", b"PK\x03\x04")
+    case.write("mf2/iteration_00000001/metadata.json", {"state_dict_metadata": {}})
+    case.write("mf2/latest_checkpointed_iteration.txt", b"1")
+    case.write("dcp/.metadata", b"\x80\x04")
+    case.write("s.json", {"current_stage": 0, "parallel_strategy_item": {},
+                          "parallel_layout_item": {name: {
+                              "dev_matrix": [2], "tensor_map": [0], "opt_weight_shard_step": 0,
+                              "opt_weight_shard_size": 0} for name in ("m1", "part0")}})
+    case.write("spec.json", {"devices": 2, "parameters": [{"parameter": "*"}]})
 
 
 # What is given, and words that the message has to have; and not.
@@ -113,57 +83,80 @@ ROWS = [
 ]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--reshard", required=True)
-    parser.add_argument("--gen", required=True)
-    options = parser.parse_args()
-    mistakes = []
-    with tempfile.TemporaryDirectory() as name:
-        make(Folder(name))
+class ForeignSourcesTest(program_case.ProgramCase):
+    def setUp(self):
+        super().setUp()
+        make(self)
 
-        def run(*words, code=0):
-            done = subprocess.run([options.reshard, *words], cwd=name, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, errors="replace", timeout=120,
-                                  check=False)
-            if done.returncode != code:
-                mistakes.append(f"{words}: exit {done.returncode}, expected {code}: {done.stderr}")
-            return done
-
+    def test_messages(self):
         for source, has, lacks in ROWS:
-            said = run("convert", source, "o", "--format", "huggingface", code=3).stderr
-            mistakes += [f"{source}: lacks {word}: {said}" for word in has if word not in said]
-            mistakes += [f"{source}: has {word}: {said}" for word in lacks if word in said]
-        said = run("convert", "broken", "o", "--src-strategy", "lfs_strategy.ckpt", code=3).stderr
-        if "Git LFS pointer" not in said:
-            mistakes.append(f"a strategy: {said}")
+            with self.subTest(source):
+                said = self.reshard("convert", source, "o", "--format", "huggingface", code=3,
+                                    says=has).stderr
+                for word in lacks:
+                    self.assertNotIn(word, said)
+        self.reshard("convert", "broken", "o", "--src-strategy", "lfs_strategy.ckpt", code=3,
+                     says="Git LFS pointer")
 
-        # What the messages advise works.
-        run("strategy", "make", "spec.json", "s.ckpt", "--from",
-            "broken/rank_0/net-2_50_breakpoint.ckpt")
-        run("convert", "broken", "b1", "--src-strategy", "s.ckpt", "--suffix=-2_50_breakpoint")
-        run("convert", "broken/rank_{rank}/net-2_50_breakpoint.ckpt", "b2", "--src-strategy",
-            "s.ckpt")
-        run("convert", "diffusers/unet", "d", "--format", "huggingface")
+    def test_what_messages_advise_works(self):
+        self.reshard("strategy", "make", "spec.json", "s.ckpt", "--from",
+                     "broken/rank_0/net-2_50_breakpoint.ckpt")
+        self.reshard("convert", "broken", "b1", "--src-strategy", "s.ckpt",
+                     "--suffix=-2_50_breakpoint")
+        self.reshard("convert", "broken/rank_{rank}/net-2_50_breakpoint.ckpt", "b2",
+                     "--src-strategy", "s.ckpt")
+        self.reshard("convert", "diffusers/unet", "d", "--format", "huggingface")
         for source, left_out in (("stale", "w1"), ("lacking", "x")):
-            run("convert", source, source + "_out", "--format", "huggingface", "--exclude",
-                left_out)
-            run("digest", source, "--exclude", left_out)
-            run("verify", source + "_out", "--against", source, "--format", "huggingface",
-                "--exclude", left_out)
+            self.reshard("convert", source, source + "_out", "--format", "huggingface",
+                         "--exclude", left_out)
+            self.reshard("digest", source, "--exclude", left_out)
+            self.reshard("verify", source + "_out", "--against", source, "--format",
+                         "huggingface", "--exclude", left_out)
 
-        # What cannot be read is reported, and the rest is shown.
-        done = run("inspect", "stale", code=3)
-        if "a.safetensors" not in done.stdout or "b.safetensors: is not there" not in done.stderr:
-            mistakes.append(f"inspect: {done.stdout} {done.stderr}")
-        done = run("inspect", "stale", "--json", code=3)
-        document = json.loads(done.stdout)
-        if [len(document["checkpoints"]), len(document["errors"])] != [1, 1]:
-            mistakes.append(f"inspect --json: {done.stdout}")
-    for mistake in mistakes:
-        print(mistake)
-    sys.exit(1 if mistakes else 0)
+    def test_inspect_shows_the_rest(self):
+        done = self.reshard("inspect", "stale", code=3, says="b.safetensors: is not there")
+        self.assertIn("a.safetensors", done.stdout)
+        document = json.loads(self.reshard("inspect", "stale", "--json", code=3).stdout)
+        self.assertEqual([len(document["checkpoints"]), len(document["errors"])], [1, 1])
+
+    def test_files_and_totals_that_an_index_states_otherwise(self):
+        """Warned of by each command that takes the folder; what the index names is converted."""
+        for name in ("m1", "m2", "extra"):
+            self.write(f"hf/{name}.safetensors", two_floats(name))
+        for name in ("part0", "part1", "hyper_param"):
+            self.write(f"unified/{name}.safetensors", two_floats(name))
+        for folder, index, named, other in (("hf", INDEX, ("m1", "m2"), "extra.safetensors"),
+                                            ("unified", "param_name_map.json", ("part0",),
+                                             "part1.safetensors")):
+            weights = {name: name + ".safetensors" for name in named}
+            unnamed = f"{folder}/{index}: does not name these checkpoints beside it, left out: {other}"
+            total = (f'{folder}/{index}: "total_size" is {{}}, but the tensors have '
+                     f"{8 * len(named)} bytes")
+            wrong = 8 * len(named) + 4
+            for size, beside, warnings in (
+                    (wrong, True, [unnamed, total.format(wrong)]),
+                    (8 * len(named), True, [unnamed]),
+                    (0, False, [total.format(0)]),
+                    (8 * len(named), False, [])):
+                self.write(f"{folder}/{index}",
+                           {"metadata": {"total_size": size}, "weight_map": weights})
+                if not beside:
+                    (self.folder / folder / other).unlink(missing_ok=True)
+                out = f"{folder}_{size}_{beside}"
+                for command in (["plan", folder, out, "--format", "huggingface"],
+                                ["convert", folder, out, "--format", "huggingface"],
+                                ["convert", folder, out + "_ranks", "--dst-strategy", "s.json"],
+                                ["verify", out, "--against", folder], ["digest", folder],
+                                ["inspect", folder], ["diff", folder, out],
+                                ["report", folder, "-o", out + ".html"]):
+                    with self.subTest(command=command, size=size, beside=beside):
+                        said = self.reshard(*command, says=warnings).stderr
+                        self.assertEqual("does not name" in said, beside, said)
+                        self.assertEqual("total_size" in said, size != 8 * len(named), said)
+                found, _ = program_case.read_safetensors(self.folder / out / "model.safetensors")
+                self.assertEqual(set(found), {*named, *(["hyper_param"] if folder == "unified"
+                                                        else [])})
 
 
 if __name__ == "__main__":
-    main()
+    program_case.main()
