@@ -3,14 +3,13 @@
 as the table of kinds says, and nothing wrong may be written with exit code 0
 and no warning. MindSpore is not needed."""
 
-import argparse
 import collections
-import secrets
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import case_loop
 import planted_sources as sources
 import planted_targets as targets
 from planted import Planted, Wrong
@@ -55,24 +54,12 @@ def plant(kind, number, seed, reshard, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reshard", required=True, type=Path)
-    parser.add_argument("--cases", type=int, default=20,
-                        help="of each kind (default: %(default)s)")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS,
-                        metavar="KIND", help="some of " + ", ".join(KINDS))
-    parser.add_argument("--seed", help="a seed printed by an earlier run")
-    parser.add_argument("--only", type=int, metavar="N",
-                        help="one case of each kind")
-    parser.add_argument("--keep", type=Path, metavar="DIR",
-                        help="with --only, keep its files in DIR/KIND")
-    parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
-    reshard = arguments.reshard.resolve()
-    seed = arguments.seed or secrets.token_hex(4)
-    numbers = range(arguments.cases)
-    if arguments.only is not None:
-        numbers = [arguments.only]
+    options = case_loop.parser(__doc__, cases=20)  # of each kind
+    options.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS,
+                         metavar="KIND", help="some of " + ", ".join(KINDS))
+    arguments = case_loop.parse_repeatable(options)
+    reshard, seed = arguments.reshard, arguments.seed
+    numbers = arguments.numbers
     print(f"seed {seed}, {len(numbers)} of each of {len(arguments.kinds)} "
           "kinds", flush=True)
     if arguments.keep:

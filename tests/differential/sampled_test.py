@@ -3,16 +3,15 @@
 checks off: both have to end with exit code 0 and write the same bytes, and
 these have to be right. MindSpore is not needed."""
 
-import argparse
 import contextlib
 import dataclasses
 import random
-import secrets
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import case_loop
 import cases
 import journeys
 import readers
@@ -426,20 +425,9 @@ def check(number, seed, reshard, off, keep=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reshard", required=True, type=Path)
-    parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--seed", help="a seed printed by an earlier run")
-    parser.add_argument("--only", type=int, metavar="N", help="one case")
-    parser.add_argument("--keep", type=Path, metavar="DIR",
-                        help="with --only, keep its files in DIR")
-    parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
-    reshard = arguments.reshard.resolve()
-    seed = arguments.seed or secrets.token_hex(4)
-    numbers = range(arguments.cases)
-    if arguments.only is not None:
-        numbers = [arguments.only]
+    arguments = case_loop.parse_repeatable(case_loop.parser(__doc__, cases=200))
+    reshard, seed = arguments.reshard, arguments.seed
+    numbers = arguments.numbers
     if arguments.keep:
         arguments.keep.mkdir(parents=True)
     print(f"seed {seed}, {len(numbers)} cases", flush=True)
