@@ -102,6 +102,9 @@ struct WriteCheckpointOptions {
   std::string output;
   TargetFormat format = TargetFormat::kCkpt;  // or kSafetensors
   bool states_crc = false;                    // as in TargetSpec
+  // If set, a safetensors file states whether redundancy was removed from its set, as MindSpore's
+  // save_checkpoint(remove_redundancy=...) does. A .ckpt file cannot state it.
+  std::optional<bool> removes_redundancy = {};
   // As in TargetSpec: of .ckpt files, and without a CRC.
   std::optional<EncryptionMode> encryption = {};
   std::shared_ptr<const EncryptionKey> encryption_key = {};

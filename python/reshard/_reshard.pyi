@@ -103,6 +103,7 @@ def write_checkpoint(
     arrays: list[tuple[bytes, str, list[int], NDArray[np.uint8]]],
     is_safetensors: bool,
     states_crc: bool,
+    removes_redundancy: bool | None,
     key: bytes,
     mode: str,
 ) -> None: ...

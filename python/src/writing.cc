@@ -1,6 +1,7 @@
 // WriteCheckpoint as a function of _reshard.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -27,11 +28,12 @@ using PlainBytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::dev
 
 // Each array is (name, dtype, shape, bytes); the dtype of a text is "str".
 void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors, bool states_crc,
-           const nb::bytes& key, const std::string& mode) {
+           std::optional<bool> removes_redundancy, const nb::bytes& key, const std::string& mode) {
   WriteCheckpointOptions options;
   options.output = Bytes(output);
   options.format = is_safetensors ? TargetFormat::kSafetensors : TargetFormat::kCkpt;
   options.states_crc = states_crc;
+  options.removes_redundancy = removes_redundancy;
   options.force = true;
   options.encryption_key = KeyOf(key);
   if (options.encryption_key != nullptr) {
@@ -65,7 +67,7 @@ void Write(const nb::bytes& output, const nb::list& arrays, bool is_safetensors,
 
 void AddWriting(nb::module_& module) {
   module.def("write_checkpoint", &Write, "output"_a, "arrays"_a, "is_safetensors"_a, "states_crc"_a,
-             "key"_a, "mode"_a);
+             "removes_redundancy"_a.none(), "key"_a, "mode"_a);
 }
 
 }  // namespace reshard::python

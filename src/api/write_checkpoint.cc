@@ -28,6 +28,7 @@ namespace {
 
 // Of what was written and is on its way to the disk.
 constexpr uint64_t kWriteBackBytes = uint64_t{64} << 20;
+constexpr std::string_view kRemoveRedundancy = "remove_redundancy";
 
 // What comes next in the file: encoded bytes, then bytes of an array.
 struct Piece {
@@ -111,11 +112,25 @@ uint32_t CrcByName(std::span<const ArrayToWrite> arrays) {
   return crc.value();
 }
 
-Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite> arrays,
-                               bool states_crc) {
+FileMetadata MetadataOf(Container container, std::span<const ArrayToWrite> arrays,
+                        const WriteCheckpointOptions& options) {
   FileMetadata metadata;
-  metadata.states_crc = states_crc;
-  if (states_crc && CrcPlaceOf(container) == CrcPlace::kInHeader) metadata.crc = CrcByName(arrays);
+  metadata.states_crc = options.states_crc;
+  if (options.states_crc && CrcPlaceOf(container) == CrcPlace::kInHeader) {
+    metadata.crc = CrcByName(arrays);
+  }
+  // MindSpore takes metadata of a tensor's name for its dtype.
+  const bool is_taken = std::any_of(arrays.begin(), arrays.end(), [](const ArrayToWrite& array) {
+    return array.name == kRemoveRedundancy;
+  });
+  if (options.removes_redundancy && !is_taken) {
+    metadata.others.emplace(kRemoveRedundancy, *options.removes_redundancy ? "True" : "False");
+  }
+  return metadata;
+}
+
+Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite> arrays,
+                               const FileMetadata& metadata) {
   EncodedFile file;
   const auto add = [&file](std::string literal, std::span<const std::byte> content) {
     file.size += literal.size() + content.size();
@@ -253,7 +268,7 @@ Result<uint64_t> v0_1::WriteCheckpoint(std::span<const ArrayToWrite> arrays,
     RESHARD_RETURN_IF_ERROR(CheckEncryption(options));
     RESHARD_RETURN_IF_ERROR(CheckArrays(arrays));
     RESHARD_ASSIGN_OR_RETURN(const EncodedFile encoded,
-                             EncodeFile(container, arrays, options.states_crc));
+                             EncodeFile(container, arrays, MetadataOf(container, arrays, options)));
     const uint64_t size =
         options.encryption ? EncryptedBytes(*options.encryption, encoded.size) : encoded.size;
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,

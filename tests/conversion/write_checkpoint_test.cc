@@ -20,6 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -107,6 +108,25 @@ TEST_F(WriteCheckpointTest, StatesACrcThatFits) {
     digest.source.path = folder_.path() / "damaged";
     EXPECT_EQ(DigestCheckpoint(digest).status().code(), StatusCode::kCorrupt);
   }
+}
+
+TEST_F(WriteCheckpointTest, StatesWhetherRedundancyIsRemoved) {
+  options_.force = true;
+  options_.removes_redundancy = true;
+  ASSERT_TRUE(Write().ok());  // .ckpt
+  EXPECT_THAT(ReadFile(options_.output), Not(HasSubstr("remove_redundancy")));
+  options_.format = TargetFormat::kSafetensors;
+  ASSERT_TRUE(Write().ok());
+  ExpectArrays();
+  EXPECT_THAT(ReadFile(options_.output),
+              HasSubstr(R"("__metadata__":{"format":"ms","remove_redundancy":"True"})"));
+  options_.removes_redundancy = false;
+  ASSERT_TRUE(Write().ok());
+  EXPECT_THAT(ReadFile(options_.output), HasSubstr(R"("remove_redundancy":"False"})"));
+  // Readers take metadata of a tensor's name for its dtype.
+  arrays_.push_back({"remove_redundancy", ArrayKind::kTensor, DType::kInt8, {1}, BytesOf("1")});
+  ASSERT_TRUE(Write().ok());
+  EXPECT_THAT(ReadFile(options_.output), HasSubstr(R"("__metadata__":{"format":"ms"})"));
 }
 
 TEST_F(WriteCheckpointTest, EncryptsAndLeavesNothingPlain) {

@@ -3,7 +3,8 @@
 
 Twice, each in a process: MindSpore is imported first, and reshard is. Golden
 cases through the functions of reshard.mindspore, byte for byte; the recorded
-calls, and MindSpore's signatures; bindings that patch() replaces and unpatch()
+calls, and MindSpore's signatures; what files state of redundancy
+(dropin_metadata.py); bindings that patch() replaces and unpatch()
 puts back, all of them; random conversions by the functions of both, and what
 both load of them (dropin_pairs.py).
 """
@@ -309,6 +310,14 @@ def check_memory(check):
         or bytes(parameter.data.get_bytes()) != arrays[name].tobytes()])
 
 
+# Metadata.
+
+
+def check_metadata(check):
+    import dropin_metadata
+    dropin_metadata.check_redundancy(check)
+
+
 # Random pairs.
 
 
@@ -353,6 +362,7 @@ def run_order(order, seed, cases):
     check_memory(check)
     check_golden(check)
     check_recorded_calls(check)
+    check_metadata(check)
     check_pairs(check, seed, range(ORDERS.index(order), cases, len(ORDERS)))
     check_patch(check)
     print(f"{counts['passed']} passed, {counts['failed']} failed")

@@ -323,6 +323,81 @@ def test_unified_tensors_are_chosen_and_distributed(tmp_path, samples):
         assert "lm_head.weight" in found
 
 
+@pytest.fixture
+def lone_part(samples, tmp_path):
+    """A unified folder that has one file of the two that its name states, and a strategy."""
+    source = tmp_path / "lone"
+    source.mkdir()
+    strategy = samples / "new" / "strategy"
+    saved = {"lm_head.weight": np.arange(256 * 64, dtype=np.float32).reshape(256, 64)}
+    ms.save_checkpoint(saved, source / "net-00001-of-00002.safetensors", format="safetensors")
+    return source, strategy, saved["lm_head.weight"]
+
+
+def test_a_lone_part_is_distributed_with_partial_alone(lone_part, tmp_path):
+    source, strategy, whole = lone_part
+    given = {
+        "predict_strategy": strategy,
+        "format": "safetensors",
+        "unified_safetensors_dir": source,
+    }
+    cut = {"network": None, "dst_safetensors_dir": tmp_path / "cut", **given}
+    net = Net(Parameter(np.zeros((128, 64), np.float32), "lm_head.weight"))
+    for call in (
+        lambda **more: reshard.convert(source, tmp_path / "out", dst_strategy=strategy, **more),
+        lambda **more: ms.load_distributed_checkpoint(**cut, **more),
+        lambda **more: ms.load_distributed_checkpoint(net, rank_id=3, **given, **more),
+    ):
+        before = set(tmp_path.iterdir())
+        with pytest.raises(reshard.MismatchError, match="one of 2 files"):
+            call()
+        assert set(tmp_path.iterdir()) == before
+        call(partial=True)
+    for folder in ("cut", "out"):
+        with reshard.open(tmp_path / folder, strategy) as found:
+            assert np.array_equal(found["lm_head.weight"].numpy(), whole)
+    assert np.array_equal(net.get_parameters()[0].asnumpy(), whole[128:])
+
+
+def test_lone_parts_are_unified_with_partial_alone(samples, tmp_path):
+    strategy = samples / "ckpt_8" / "strategy"
+    ms.ckpt_to_safetensors(samples / "ckpt_8", tmp_path / "st")
+    for rank in range(8):
+        [file] = (tmp_path / "st" / f"rank_{rank}").glob("*.safetensors")
+        file.rename(file.with_name("net-00001-of-00002.safetensors"))
+    with pytest.raises(reshard.MismatchError, match="one of 2 files"):
+        ms.unified_safetensors(tmp_path / "st", strategy, tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
+    ms.unified_safetensors(tmp_path / "st", strategy, tmp_path / "whole", partial=True)
+    assert sorted(reshard.open(tmp_path / "whole")) == sorted(
+        reshard.open(samples / "ckpt_8", strategy)
+    )
+
+
+def test_warnings_of_conversions_are_pythons(lone_part, tmp_path):
+    # 2 of the 4 target ranks get no parameter, and the strategy has more than the file.
+    source, strategy, _ = lone_part
+    net = Net(Parameter(np.zeros((128, 64), np.float32), "lm_head.weight"))
+    given = {
+        "predict_strategy": strategy,
+        "format": "safetensors",
+        "unified_safetensors_dir": source,
+        "partial": True,
+    }
+    for call, words in (
+        (lambda: ms.load_distributed_checkpoint(net, rank_id=3, **given), "no source file holds"),
+        (
+            lambda: ms.load_distributed_checkpoint(
+                None, dst_safetensors_dir=tmp_path / "cut", **given
+            ),
+            "2 empty target files",
+        ),
+    ):
+        with pytest.warns(UserWarning, match=f"load_distributed_checkpoint: .*{words}") as told:
+            call()
+        assert {each.filename for each in told} == {__file__}
+
+
 class Net:
     def __init__(self, *parameters):
         self._parameters = parameters
@@ -379,6 +454,28 @@ def test_what_is_saved_is_what_the_library_writes(format, crc_check, tmp_path):
         file.write_bytes(content)
         with pytest.raises(ValueError):
             ms.load_checkpoint(file, format=format)
+
+
+@pytest.mark.parametrize(
+    "choice, stated", [(None, None), (True, "True"), (False, "False")]
+)
+def test_a_safetensors_file_states_redundancy_as_mindspore_does(choice, stated, tmp_path):
+    saved = {"w": parameter("w", 1, 2)}
+    expected = {"format": "ms"} if stated is None else {"format": "ms", "remove_redundancy": stated}
+    for crc_check in (False, True):
+        file = tmp_path / "w.safetensors"
+        ms.save_checkpoint(
+            saved, file, format="safetensors", crc_check=crc_check, remove_redundancy=choice
+        )
+        metadata = header_of(file)["__metadata__"]
+        assert (metadata.pop("crc_num", None) is not None) == crc_check
+        assert metadata == expected
+        assert list(ms.load_checkpoint(file, format="safetensors", crc_check=crc_check)) == ["w"]
+    ms.save_checkpoint({}, file, format="safetensors", remove_redundancy=choice)
+    assert "__metadata__" not in header_of(file)
+    ms.save_checkpoint(saved, tmp_path / "with.ckpt", remove_redundancy=choice)
+    ms.save_checkpoint(saved, tmp_path / "without.ckpt")
+    assert (tmp_path / "with.ckpt").read_bytes() == (tmp_path / "without.ckpt").read_bytes()
 
 
 def test_a_crc_is_mindspores(tmp_path):

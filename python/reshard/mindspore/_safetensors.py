@@ -14,7 +14,9 @@ from .._calls import Format
 from .._checkpoint import open as open_checkpoint
 from .._paths import StrPath
 from .._progress import Watch
+from .._reports import WarningMessage
 from . import _check, _communication, _load, _parameter, _save, _turns
+from ._warn import warn
 
 
 def _literal(name: str) -> str:
@@ -31,12 +33,14 @@ def unified_safetensors(
     max_process_num: int = 64,
     choice_func: Callable[[str], Any] | None = None,
     split_dst_file: Sequence[int] = (),
+    *,
+    partial: bool | None = None,
 ) -> None:
     """Makes one folder of whole tensors of the safetensors files of all ranks.
 
     Files with and without redundancy will do, whatever `merge_with_redundancy` says. `choice_func`
     gets each name: False leaves it out, a str is its new name. Threads do the work:
-    `max_process_num` has no effect.
+    `max_process_num` has no effect. `partial` is that of reshard.convert.
     """
     call = "unified_safetensors"
     source = _check.path(call, "src_dir", src_dir)
@@ -76,13 +80,14 @@ def unified_safetensors(
         "src_strategy_file": _turns.place(strategy),
         "file_suffix": file_suffix,
         "choice_func": {"include": include, "rename": rename},  # what it gave
+        "partial": bool(partial),
     }
     with (
         _turns.turn(_turns.file_in(target), call, arguments) as mine,
         _check.of_strategies(strategy),
     ):
         if mine:
-            _turns.resumed(
+            report = _turns.resumed(
                 target,
                 lambda resume: _calls.convert(
                     source,
@@ -92,10 +97,13 @@ def unified_safetensors(
                     format="unified",
                     include=include,
                     rename=rename or None,
+                    partial=partial,
                     force=True,
                     resume=resume,
                 ),
             )
+    if mine:
+        warn(call, report.warnings)
 
 
 def load_distributed_checkpoint(
@@ -114,14 +122,17 @@ def load_distributed_checkpoint(
     name_map: dict[str, str] | None = None,
     max_process_num: int = 64,
     return_param_dict: bool = False,
+    *,
+    partial: bool | None = None,
 ) -> Any:
     """Distributes whole tensors to ranks, or loads those of one rank into a net.
 
     With format="safetensors" `unified_safetensors_dir` holds them: without a network they go to
     dst_safetensors_dir/rank_N/net.safetensors, with one those of `rank_id`, by default this
     process's, are loaded. With format="ckpt" `checkpoint_filenames` are the files of all ranks, in
-    their order, cut by `train_strategy_filename`. Strategies are files or folders. Returns True, or
-    with `return_param_dict` the Parameters that were loaded.
+    their order, cut by `train_strategy_filename`. Strategies are files or folders. `partial` is
+    that of reshard.convert. Returns True, or with `return_param_dict` the Parameters that were
+    loaded.
     """
     call = "load_distributed_checkpoint"
     if format not in ("ckpt", "safetensors") or output_format not in ("ckpt", "safetensors"):
@@ -147,7 +158,7 @@ def load_distributed_checkpoint(
         if dec_key is not None:
             raise _errors.UnsupportedError(f"{call}: dec_key: not supported; convert with key_file")
         train = _check.strategy(call, "train_strategy_filename", train_strategy_filename)
-        parameters = _of_rank(network, files, train, cut, rank_id, None, strict_load)
+        parameters = _of_rank(network, files, train, cut, rank_id, None, strict_load, partial)
         return parameters if return_param_dict else True
     if unified_safetensors_dir is None:
         raise _errors.InvalidArgumentError(
@@ -155,7 +166,7 @@ def load_distributed_checkpoint(
         )
     source = _check.path(call, "unified_safetensors_dir", unified_safetensors_dir)
     if network is not None:
-        parameters = _of_rank(network, source, None, cut, rank_id, name_map, strict_load)
+        parameters = _of_rank(network, source, None, cut, rank_id, name_map, strict_load, partial)
         return parameters if return_param_dict else True
     if dst_safetensors_dir is None:
         raise _errors.InvalidArgumentError(
@@ -168,6 +179,7 @@ def load_distributed_checkpoint(
         "predict_strategy": _turns.place(cut),
         "output_format": written,
         "name_map": name_map,
+        "partial": bool(partial),
     }
     with (
         _turns.turn(_turns.file_in(target), call, arguments, part=ranks) as mine,
@@ -180,7 +192,7 @@ def load_distributed_checkpoint(
                 _whole(source, name_map), os.path.join(folder, "net." + written), format=written
             )
         elif mine:
-            _turns.resumed(
+            report = _turns.resumed(
                 target,
                 lambda resume: _calls.convert(
                     source,
@@ -190,10 +202,13 @@ def load_distributed_checkpoint(
                     names="rank_{rank}/net.{ext}",
                     name_map=name_map,
                     rank=ranks,
+                    partial=partial,
                     force=True,
                     resume=resume,
                 ),
             )
+    if mine and cut is not None:
+        warn(call, report.warnings)
     return True
 
 
@@ -218,6 +233,7 @@ def _of_rank(
     rank_id: int | None,
     name_map: dict[str, str] | None,
     strict_load: bool,
+    partial: bool | None,
 ) -> dict[str, Any]:
     """Loads into `network` what one rank holds under the strategy `cut`."""
     rank = _communication.get_rank() if rank_id is None else rank_id
@@ -239,12 +255,14 @@ def _of_rank(
                 format="ckpt",
                 name_map=name_map,
                 rank=None if cut is None else [rank],
+                partial=partial,
             )
         [made] = report.files
         parameters = _load.load_checkpoint(
             os.path.join(folder, made.path), framework="numpy" if mindspore is None else "mindspore"
         )
     _load.load_param_into_net(network, parameters, strict_load)
+    warn("load_distributed_checkpoint", report.warnings, depth=2)
     return parameters
 
 
@@ -298,23 +316,31 @@ def _recode(
         "file_name_regex": file_name_regex,
     }
 
-    def recode(resume: bool) -> None:
+    def recode(resume: bool) -> list[WarningMessage]:
         watch = Watch(None, None)
         keywords["resume"] = "trust" if resume else "no"
+        words = _calls._WORDS
         try:
-            _errors.call(
-                _calls._WORDS, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch
+            found = _errors.call(
+                words, _reshard.recode, keywords, min(os.cpu_count() or 1, 4), watch
             )
         except _errors.NotFoundError:
             # As MindSpore: nothing is to be done where no file matches.
             if file_name_regex is None:
                 raise
+            return []
         finally:
             watch.close()
+        return [
+            WarningMessage(each["code"], _errors.in_words(each["message"], words))
+            for each in found["warnings"]
+        ]
 
     with _turns.turn(_turns.file_in(folder), call, arguments) as mine:
         if mine:
-            _turns.resumed(folder, recode)
+            warnings = _turns.resumed(folder, recode)
+    if mine:
+        warn(call, warnings, depth=2)
 
 
 def ckpt_to_safetensors(

@@ -219,6 +219,7 @@ def save_checkpoint(
         arrays,
         format == "safetensors",
         crc_check,
+        remove_redundancy,
         enc_key or b"",
         enc_mode,
     )

@@ -16,6 +16,7 @@ from .._calls import Format, NameMap, Size, Texts, Unmatched
 from .._paths import StrPath
 from .._progress import Event, ProgressChoice
 from . import _check, _turns
+from ._warn import warn
 
 _FORMATS: tuple[Format, ...] = ("ckpt", "safetensors")
 
@@ -123,7 +124,7 @@ def transform_checkpoints(
     ):
         if mine:
             names = _names_beside_others(target, ckpt_prefix)
-            _turns.resumed(
+            made = _turns.resumed(
                 target,
                 lambda resume: _calls.convert(
                     source,
@@ -145,6 +146,8 @@ def transform_checkpoints(
                     cancel=cancel,
                 ),
             )
+    if mine:
+        warn(call, made.warnings)
 
 
 def _names_beside_others(target: str, prefix: str) -> str | None:
@@ -270,6 +273,7 @@ def transform_checkpoint_by_rank(
             )
             [made] = report.files
             os.replace(os.path.join(hidden, "made", made.path), output)
+    warn(call, report.warnings)
 
 
 @contextlib.contextmanager
