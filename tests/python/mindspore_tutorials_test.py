@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -63,6 +64,7 @@ CONVERT = ["convert", "src_checkpoints", "made"]
 COMMANDS = {
     "retrain": ("case_025", [[*CONVERT, *OF_SOURCE, *OF_TARGET]]),
     "infer on one card": ("case_028", [[*CONVERT, *OF_SOURCE]]),
+    "infer on fewer cards": ("infer_000", [[*CONVERT, *OF_SOURCE, *OF_TARGET]]),
     "integrated save": ("case_008", [[*CONVERT, *OF_TARGET]]),
     "to a pipeline": ("case_017", [[*CONVERT, *OF_SOURCE, *OF_TARGET]]),
     "by rank": (
@@ -119,24 +121,93 @@ def test_the_program_joins_slices_as_the_script_does(tmp_path):
         assert parameter.get_bytes() == made[name].get_bytes()
 
 
+def check_files(script_run, folder, target="dst_checkpoints"):
+    expected = list(script_run.expected())
+    assert expected
+    for path, file in expected:
+        made = folder / path.replace("dst_checkpoints", target)
+        assert made.read_bytes() == file.read_bytes(), path
+
+
+def test_a_training_becomes_an_inference_with_one_warning(tmp_path):
+    # Its strategy has no optimizer states, which are two thirds of the bytes.
+    script_run = next(each for each in runs.RUNS if each.golden == "infer_000")
+    script_run.prepare(tmp_path)
+    names = ["src_checkpoints", "dst_checkpoints", "src_strategy.ckpt", "dst_strategy.ckpt"]
+    source, target, src_strategy, dst_strategy = (tmp_path / name for name in names)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ms.transform_checkpoints(source, target, "checkpoint_", src_strategy, dst_strategy)
+    assert [each.filename for each in caught] == [__file__]
+    check_files(script_run, tmp_path)
+    done = subprocess.run(
+        [PROGRAMS / "reshard", *CONVERT, *OF_SOURCE, *OF_TARGET],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    check_files(script_run, tmp_path, "made")
+    of_program = [line for line in done.stderr.splitlines() if "warning" in line]
+    for said, ways in (
+        ([str(each.message) for each in caught], ["exclude='moment1.*'", "exclude='moment2.*'"]),
+        (of_program, ["--exclude 'moment1.*'", "--exclude 'moment2.*'"]),
+    ):
+        [warning] = said
+        for words in ["dst_strategy.ckpt", "12 optimizer states", *ways]:
+            assert words in warning
+    # What the warning names leaves them out, and nothing is left to be said.
+    left_out = ["moment1.*", "moment2.*"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ms.transform_checkpoints(
+            source, tmp_path / "weights", "w_", src_strategy, dst_strategy, exclude=left_out
+        )
+    for rank in range(2):
+        expected = ms.load_checkpoint(target / f"rank_{rank}" / f"checkpoint_{rank}.ckpt")
+        found = ms.load_checkpoint(tmp_path / "weights" / f"rank_{rank}" / f"w_{rank}.ckpt")
+        assert list(found) == [name for name in expected if not name.startswith("moment")]
+        for name, parameter in found.items():
+            assert parameter.get_bytes() == expected[name].get_bytes()
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+@pytest.mark.parametrize("golden", ["case_025", "infer_000"])
+def test_ranks_that_mpirun_starts_convert_one_folder(golden, tmp_path):
+    # Each rank calls transform_checkpoints for all ranks.
+    script_run = next(each for each in of("convert_folder.py") if each.golden == golden)
+    script_run.prepare(tmp_path)
+    for _ in range(2):  # the second time on what the first one published
+        mpirun(script_run, tmp_path)
+        check_files(script_run, tmp_path)
+        target = tmp_path / "dst_checkpoints"
+        reshard(tmp_path, "verify", target)
+        assert len((target / "origin.jsonl").read_text().splitlines()) == 1
+        assert not (target / ".reshard").exists()
+
+
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
 def test_ranks_that_mpirun_starts_convert_each_its_own(tmp_path):
     [script_run] = of("convert_rank.py")
     script_run.prepare(tmp_path)
+    mpirun(script_run, tmp_path)
+    check_files(script_run, tmp_path)
+
+
+def mpirun(script_run, folder):
+    """Runs a script as 4 ranks, in the way that the tutorials start it."""
     script, arguments = runs.SCRIPTS / script_run.script, script_run.calls[0]
     clean = {name: value for name, value in os.environ.items() if "RANK" not in name}
     launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
     python = [sys.executable, "-B", "-m", "reshard.mindspore"]
     done = subprocess.run(
         [*launcher, *python, script, *arguments],
-        cwd=tmp_path,
+        cwd=folder,
         env=clean,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for path, file in script_run.expected():
-        assert (tmp_path / path).read_bytes() == file.read_bytes(), path
 
 
 def test_parts_of_stages_are_what_the_whole_pipeline_gives(tmp_path):

@@ -113,6 +113,8 @@ RUNS = (
     # Full tensors, as integrated_save=True has them, to ranks; ranks to a pipeline.
     Run("convert_folder.py", [FOLDERS + STRATEGIES[1:]], "case_008"),
     Run("convert_folder.py", [FOLDERS + STRATEGIES], "case_017"),
+    # Trained on 4 cards, to infer on 2: the target strategy has no optimizer states.
+    Run("convert_folder.py", [FOLDERS + STRATEGIES], "infer_000"),
     Run("convert_rank.py", [FOLDERS + STRATEGIES] * 4, "case_006", ranks=True),
     Run("convert_all_ranks.py",
         [["src_checkpoints", "4", "src_strategy.ckpt", "dst_strategy.ckpt"]], "case_044",
