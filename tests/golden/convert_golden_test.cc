@@ -180,7 +180,7 @@ std::vector<std::string> Cases() {
 INSTANTIATE_TEST_SUITE_P(Cases, ConvertGoldenTest, testing::ValuesIn(Cases()),
                          [](const auto& row) { return row.param; });
 
-TEST(ConvertGoldenCasesTest, NoneIsMissing) { EXPECT_EQ(Cases().size(), 68U); }
+TEST(ConvertGoldenCasesTest, NoneIsMissing) { EXPECT_EQ(Cases().size(), 69U); }
 
 // transform_checkpoint_by_rank, from a map of files.
 TEST(ConvertGoldenApisTest, ByRank) {

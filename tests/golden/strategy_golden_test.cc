@@ -175,7 +175,7 @@ TEST(StrategyGoldenTest, LoadsWhatCaseJsonDescribes) {
       EXPECT_EQ(layouts, 0U) << path;
     }
   }
-  EXPECT_EQ(strategies, 112U);
+  EXPECT_EQ(strategies, 114U);
 }
 
 }  // namespace
