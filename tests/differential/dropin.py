@@ -361,8 +361,8 @@ def run_order(order, seed, cases):
 
     check_memory(check)
     check_golden(check)
-    check_recorded_calls(check)
     check_metadata(check)
+    check_recorded_calls(check)
     check_pairs(check, seed, range(ORDERS.index(order), cases, len(ORDERS)))
     check_patch(check)
     print(f"{counts['passed']} passed, {counts['failed']} failed")

@@ -342,10 +342,12 @@ def test_a_lone_part_is_distributed_with_partial_alone(lone_part, tmp_path):
         "unified_safetensors_dir": source,
     }
     cut = {"network": None, "dst_safetensors_dir": tmp_path / "cut", **given}
+    joined = {**cut, "predict_strategy": None, "dst_safetensors_dir": tmp_path / "joined"}
     net = Net(Parameter(np.zeros((128, 64), np.float32), "lm_head.weight"))
     for call in (
         lambda **more: reshard.convert(source, tmp_path / "out", dst_strategy=strategy, **more),
         lambda **more: ms.load_distributed_checkpoint(**cut, **more),
+        lambda **more: ms.load_distributed_checkpoint(**joined, **more),
         lambda **more: ms.load_distributed_checkpoint(net, rank_id=3, **given, **more),
     ):
         before = set(tmp_path.iterdir())
@@ -353,8 +355,8 @@ def test_a_lone_part_is_distributed_with_partial_alone(lone_part, tmp_path):
             call()
         assert set(tmp_path.iterdir()) == before
         call(partial=True)
-    for folder in ("cut", "out"):
-        with reshard.open(tmp_path / folder, strategy) as found:
+    for folder, of_ranks in (("cut", strategy), ("out", strategy), ("joined/rank_0", None)):
+        with reshard.open(tmp_path / folder, of_ranks) as found:
             assert np.array_equal(found["lm_head.weight"].numpy(), whole)
     assert np.array_equal(net.get_parameters()[0].asnumpy(), whole[128:])
 

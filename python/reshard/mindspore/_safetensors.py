@@ -186,6 +186,8 @@ def load_distributed_checkpoint(
         _check.of_strategies(cut),
     ):
         if mine and cut is None:
+            if not partial:
+                _check_complete(source)
             folder = os.path.join(target, "rank_0")
             os.makedirs(folder, exist_ok=True)
             _save.save_checkpoint(
@@ -210,6 +212,12 @@ def load_distributed_checkpoint(
     if mine and cut is not None:
         warn(call, report.warnings)
     return True
+
+
+def _check_complete(source: str) -> None:
+    """Refuses files that state that they are some of several, as a conversion does."""
+    with tempfile.TemporaryDirectory(prefix="reshard-") as empty:
+        _calls.plan(source, empty, format="unified")
 
 
 def _whole(
