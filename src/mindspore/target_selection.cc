@@ -97,7 +97,7 @@ Result<std::optional<std::vector<std::string>>> MindSporeTarget::NamesInFiles(
     if (rule_.source() == nullptr) continue;
     for (const LayoutEntry layout :
          rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
-      if (lacks(layout.name) && rule_.FateOf(layout.name, target_stage) == Fate::kConvert) {
+      if (lacks(layout.name) && rule_.FateOf(layout.name, target_stage) != Fate::kDrop) {
         return std::optional<std::vector<std::string>>();
       }
     }

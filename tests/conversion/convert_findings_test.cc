@@ -148,6 +148,18 @@ TEST(SavedWithoutRedundancyTest, WhatIsCopiedComesFromARankOfTheSameBox) {
               Naming("rows 0 to 1 of v", "ranks 0, 2"));
 }
 
+// Nothing that the target needs by its strategy is in their files.
+TEST(SavedWithoutRedundancyTest, WhatIsCopiedMayBeInOtherFilesAlone) {
+  const ParameterLayout whole = MakeLayout({1}, {{-1, -1}});
+  ConversionFolder folder({{"w", kRowsTwice}, {"v", kRowsTwice}}, {{"w", whole}});
+  const TestTensor v = MakeTensor("v", DType::kInt8, {4, 1});
+  for (const int64_t rank : {0, 2}) folder.WriteRank(rank, {NaiveShard(kWeight, kRowsTwice, rank)});
+  for (const int64_t rank : {1, 3}) folder.WriteRank(rank, {NaiveShard(v, kRowsTwice, rank)});
+  EXPECT_THAT(RunConvert(folder).warnings,
+              ElementsAre(Says(WarningCode::kUnmatchedParameters, HasSubstr("\"v\""))));
+  EXPECT_THAT(folder.Target(0), ElementsAre(kWeight, NaiveShard(v, kRowsTwice, 1)));
+}
+
 TEST(SafetensorsTargetTest, MetadataThatAParameterHasTheNameOfIsLeftOut) {
   ConversionFolder folder({{"w", kRowsOf2}}, {});
   folder.WriteStage({kWeight, MakeTensor("format", DType::kInt8, {2})}, {{"w", kRowsOf2}}, 2);
