@@ -207,8 +207,9 @@ class Shapes:
                 Run(f"encrypted by {way}", ["convert", encrypted, "{out}", *back, "--io", way]),
             ]
         for way in ("map", "pread"):  # encrypted blocks begin anywhere: no direct writes
-            runs.append(Run(f"large tensors by {way}, encrypted", ["convert", source, "{out}", *options, "--io", way, "--encrypt", "AES-GCM",
-                             "--encrypt-key-file", str(self.key)]))
+            runs.append(Run(f"large tensors by {way}, encrypted",
+                            ["convert", source, "{out}", *options, "--io", way,
+                             "--encrypt", "AES-GCM", "--encrypt-key-file", str(self.key)]))
         return runs
 
     def all(self):
