@@ -80,7 +80,8 @@ Needs NeedsOf(const WorkList& work) {
     needs.publication += kOfTarget + kTargetPaths * target.path.size();
   }
   for (const SourceFileSummary& source : work.sources) {
-    needs.sources = SaturatingAdd(needs.sources, source.size);
+    const uint64_t granules = (source.size + kGranuleBytes - 1) / kGranuleBytes;
+    needs.sources = SaturatingAdd(needs.sources, granules * kGranuleBytes);  // in windows
     needs.publication += kOfSource + kSourcePaths * source.path.size();
   }
   const uint64_t chunk = std::clamp(RoundDown(needs.largest) + StagedFile::kAlignment,
