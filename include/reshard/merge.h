@@ -43,6 +43,8 @@ struct MergeOptions {
   std::shared_ptr<const EncryptionKey> key = {};  // as SourceSpec::key
   bool force = false;                             // replace `output`
   bool partial = false;                           // as CheckChoice::partial
+  // Slices: merge them although their names tell that `strategy` is another checkpoint's.
+  bool copies_unmatched = false;
   RunOptions run;
 };
 

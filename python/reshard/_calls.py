@@ -558,6 +558,7 @@ def merge(
     strategy: StrPath | None = None,
     segments: bool | None = None,
     partial: bool | None = None,
+    unmatched: Literal["copy"] | None = None,
     force: bool | None = None,
     include: Texts | None = None,
     exclude: Texts | None = None,

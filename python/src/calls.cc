@@ -48,6 +48,7 @@ constexpr std::pair<std::string_view, UnmatchedPolicy> kUnmatched[] = {
     {"copy", UnmatchedPolicy::kCopy},
     {"drop", UnmatchedPolicy::kDrop},
     {"error", UnmatchedPolicy::kError}};
+constexpr std::pair<std::string_view, bool> kOnlyCopy[] = {{"copy", true}};
 constexpr std::pair<std::string_view, CheckReplicas> kCheckReplicas[] = {
     {"none", CheckReplicas::kNone},
     {"sample", CheckReplicas::kSample},
@@ -255,6 +256,8 @@ constexpr Keyword<MergeOptions> kMerge[] = {
      }},
     {"force", [](MergeOptions& o, nb::handle v) { Set(o.force, v); }},
     {"partial", [](MergeOptions& o, nb::handle v) { Set(o.partial, v); }},
+    {"unmatched",
+     [](MergeOptions& o, nb::handle v) { o.copies_unmatched = OneOf<bool>(kOnlyCopy, v); }},
     {"memory_limit", [](MergeOptions& o, nb::handle v) { Set(o.memory_limit, v); }},
 };
 

@@ -265,7 +265,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
       ConversionPlan plan,
-      PlanConversion(*source, target, conversion.selection, conversion.checks.reference, budget,
+      PlanConversion(*source, target, conversion.selection, conversion.checks, budget,
                      conversion.run.stop, findings,
                      [&](const TargetPlan& planned) { sums.Add(planned, findings); }));
   report.plan = ReportOf(std::move(plan));

@@ -157,7 +157,8 @@ Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
                          opened.files,
                          opened.cache,
                          options.output,
-                         {options.include, options.exclude, {}}};
+                         {options.include, options.exclude, {}},
+                         options.copies_unmatched};
   if (options.kind == MergeKind::kSegments) return PlanSegments(files);
   if (options.strategy.empty()) return PlanSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.strategy));

@@ -263,7 +263,7 @@ Status AddLeftOvers(const std::string& folder, const ManifestSet& set, DamageRep
       std::any_of(set.manifests.begin(), set.manifests.end(), [](const Manifest& manifest) {
         return !manifest.source_strategy.empty() || !manifest.target_strategy.empty();
       });
-  SetInFolder rules = RulesOf(folder, origin.ok() ? std::string_view(*origin) : "", has_strategy);
+  SetInFolder rules = RulesOf(folder, origin.ok() ? *origin : std::string(), has_strategy);
   for (const Manifest& manifest : set.manifests) {
     for (const ManifestFile& file : manifest.files) rules.files.insert(file.path);
   }
@@ -322,6 +322,7 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
     const Target& target = made.files();
     const std::vector<int64_t> files = FilesOf(options, target);
     std::vector<std::string> paths;
+    paths.reserve(files.size());
     for (const int64_t file : files) paths.push_back(target.PathOf(file));
     RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target.folder, paths));
     const std::set<int64_t> with_crc = FilesWithCrc(target, files, options.target.folder);

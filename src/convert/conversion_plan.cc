@@ -412,7 +412,7 @@ std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> file
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const std::string& reference,
+                                      const Selection& selection, const CheckChoice& checks,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanFindings& findings, const PlanVisitor& visit) {
   const std::set<int64_t> chosen(selection.ranks.begin(), selection.ranks.end());
@@ -438,13 +438,15 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   told.source_is_whole = source.is_whole_folder();
   told.step = StepText(source.step());
   for (Warning& warning : choice.warnings) told.warnings.push_back(std::move(warning));
-  if (!reference.empty()) {
+  if (!checks.reference.empty()) {
     RESHARD_RETURN_IF_ERROR(
-        CheckReference(reference, source.tensors().files().key(), findings, told.warnings));
+        CheckReference(checks.reference, source.tensors().files().key(), findings, told.warnings));
   }
   const std::vector<int64_t> target_ranks = RanksOf(target, ranks);
   if (!selection.unmatched) {
-    RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), target_ranks, findings, kUnmatchedAllowed));
+    if (!checks.partial) {
+      RESHARD_RETURN_IF_ERROR(CheckNames(source.rule(), target_ranks, findings, kUnmatchedAllowed));
+    }
     plan.unmatched_matrices = UnmatchedMatrices(source.rule(), target_ranks, findings);
   }
   for (Warning& warning : TakeCopies(source.rule(), target_ranks, findings)) {
@@ -456,10 +458,10 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const std::string& reference,
+                                      const Selection& selection, const CheckChoice& checks,
                                       const MemoryBudget& budget, const std::stop_token& stop) {
   PlanFindings findings;
-  return PlanConversion(source, target, selection, reference, budget, stop, findings, {});
+  return PlanConversion(source, target, selection, checks, budget, stop, findings, {});
 }
 
 PlanReport ReportOf(ConversionPlan plan) {

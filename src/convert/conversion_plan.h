@@ -98,19 +98,19 @@ uint64_t MostFileBytes(const TargetSpec& target);
 // Returns the ranks that get what these files hold, each once, ascending.
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files);
 
-// Plans each target rank of `selection`, holding what is written against `reference`, a file of
-// full tensors, unless it is empty. Opens and indexes every source file that the run needs, and so
-// pins its identity. What it takes more than plans to find is left to the caller: sample, totals
-// and stage_alone. Errors: of the first rank that
-// has one, those of Target::Plan; those of FindingsOf, CheckReference and
+// Plans each target rank of `selection`, holding what is written against `checks.reference`, unless
+// it is empty, and names against the strategies, unless `checks.partial` allows that some are
+// absent. Opens and indexes every source file that the run needs, and so pins its identity. What it
+// takes more than plans to find is left to the caller: sample, totals and stage_alone. Errors: of
+// the first rank that has one, those of Target::Plan; those of FindingsOf, CheckReference and
 // CheckNames; kCancelled.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const std::string& reference,
+                                      const Selection& selection, const CheckChoice& checks,
                                       const MemoryBudget& budget, const std::stop_token& stop);
 // As above; calls `visit`, which may be empty, with each plan, one after the other, on any thread,
 // and adds what was found to `findings`.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const std::string& reference,
+                                      const Selection& selection, const CheckChoice& checks,
                                       const MemoryBudget& budget, const std::stop_token& stop,
                                       PlanFindings& findings, const PlanVisitor& visit);
 

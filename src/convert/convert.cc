@@ -453,8 +453,8 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
                              MakeTarget(*source, options.target, options.selection));
     const Target& target = made.files();
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, options.selection,
-                                            options.checks.reference, first, options.run.stop));
+                             PlanConversion(*source, target, options.selection, options.checks,
+                                            first, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, options.checks, options.run, plan));
     // A job that goes on, or that others have a share in, may not need what comes first; and where
     // everything is compared before, it would not stay.
@@ -479,8 +479,8 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
                              MakeTarget(*source, options.target, options.selection));
     const Target& target = made.files();
     RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, options.selection,
-                                            options.checks.reference, first, options.run.stop));
+                             PlanConversion(*source, target, options.selection, options.checks,
+                                            first, options.run.stop));
     RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
                              FitMemory(first, HeldOf(*source), plan.work, plan.findings.warnings));

@@ -133,7 +133,7 @@ std::string FirstOther(std::string_view left, std::string_view own) {
 
 // How the sources of two runs differ.
 std::string DescribeSources(const JobText& left, const JobText& own) {
-  const std::string change = DescribeChanges(left.stamps, own.stamps);
+  std::string change = DescribeChanges(left.stamps, own.stamps);
   if (!change.empty()) return change;
   std::unordered_set<std::string_view> now;
   for (const SourceStamp& stamp : own.stamps) now.insert(stamp.path);

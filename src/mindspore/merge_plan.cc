@@ -12,8 +12,10 @@
 #include "format/container/common_metadata.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/mindspore/conversion_rule.h"
 #include "src/mindspore/joined_slices.h"
 #include "src/mindspore/optimizer_copy.h"
+#include "src/mindspore/unmatched_names.h"
 #include "src/plan/make_plan.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target_file.h"
@@ -257,6 +259,27 @@ Result<MergePlan> MergedFile::Plan() && {
   return MergePlan{std::move(plan), std::move(equal_), findings.Notes()};
 }
 
+Status CheckNamesOf(const MergeFiles& files, const CheckedStrategy& strategy) {
+  PlanFindings findings;
+  for (const TableHandle& index : files.tables) {
+    for (const StoredArray& array : index->arrays()) {
+      const std::string name(array.name);
+      if (!files.choice.Takes(name)) {
+        findings.left_out.insert(name);
+        continue;
+      }
+      PlanFindings::Parameter& noted = findings.parameters[name];
+      noted.source_name = name;
+      noted.kind = array.kind;
+      noted.dtype = array.dtype;
+      noted.full_shape = array.shape;
+    }
+  }
+  constexpr std::array<int64_t, 1> kRanks = {0};
+  return CheckNames(ConversionRule(&strategy, nullptr), kRanks, findings,
+                    "`unmatched=copy` merges anyway, `exclude` leaves parameters out");
+}
+
 }  // namespace
 
 Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy) {
@@ -274,6 +297,7 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* str
           "files of all ranks, in their order",
           Escape(strategy->path()), strategy->devices_per_stage(), files.tables.size()));
     }
+    if (!files.copies_unmatched) RESHARD_RETURN_IF_ERROR(CheckNamesOf(files, *strategy));
   }
   MergedFile merged(files);
   const IndexedFile& first = *files.tables.front();

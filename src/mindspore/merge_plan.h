@@ -46,6 +46,7 @@ struct MergeFiles {
   TableCache& cache;
   std::string target;  // path of the file to write
   ParameterChoice choice = {};
+  bool copies_unmatched = false;  // do not CheckNames (unmatched_names.h)
 };
 
 // Plans the merge of the slices of the parameters that are chosen. Scalars, text entries and
@@ -56,8 +57,9 @@ struct MergeFiles {
 //   - else `field` F > 0: each slice (rows, cols) becomes (F, rows / F, cols), these are
 //     concatenated on axis 1, in the order of the files, and the result has two dimensions again;
 //   - else the boxes of the grid, equal ones being replicas.
-// Errors: kMismatch when files and strategy do not fit one another, when a parameter is not in
-// every file, or when slices do not fit together; kInvalidArgument where none is chosen.
+// Errors: kMismatch when files and strategy do not fit one another, by their names too, when a
+// parameter is not in every file, or when slices do not fit together; kInvalidArgument where none
+// is chosen.
 Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy);
 
 // Plans the union of the files' parameters that are chosen, as first seen. Errors: kMismatch when

@@ -348,6 +348,25 @@ bool IsAddedComponent(const Substitution& change) {
   return part.starts_with('.') || part.ends_with('.');
 }
 
+// Whether one component of a name is replaced, others of it and the last one staying, as when a
+// module was renamed: that of a single name is evidence, too.
+bool IsReplacedComponent(const Votes& votes) {
+  constexpr size_t kLeastEqual = 2;
+  const SplitName a = Split(votes.in_files, false);
+  const SplitName b = Split(votes.in_strategy, false);
+  if (a.tokens.size() != b.tokens.size() || a.tokens.back() != b.tokens.back()) return false;
+  size_t other = 0;
+  size_t equal = 0;
+  for (size_t i = 0; i < a.tokens.size(); ++i) {
+    if (a.tokens[i] != b.tokens[i]) {
+      ++other;
+    } else if (a.tokens[i] != ".") {
+      ++equal;
+    }
+  }
+  return other == 1 && equal >= kLeastEqual;
+}
+
 // Returns the substitution that pairs at least half of `unmatched` with names of `absent`, which no
 // file has, if there is one.
 std::optional<std::pair<Substitution, Votes>> FindChange(const Views& unmatched,
@@ -355,7 +374,10 @@ std::optional<std::pair<Substitution, Votes>> FindChange(const Views& unmatched,
   for (const bool at_all : {false, true}) {
     for (const auto& [change, votes] : CountChanges(unmatched, absent, at_all)) {
       if (votes.count * 2 < unmatched.size()) continue;
-      if (votes.count == 1 && (at_all || !IsAddedComponent(change))) continue;
+      if (votes.count == 1 && !IsReplacedComponent(votes) &&
+          (at_all || !IsAddedComponent(change))) {
+        continue;
+      }
       if (votes.count > 0) return std::pair(change, votes);
     }
   }
@@ -392,7 +414,7 @@ Status CheckSubstitutions(const ConversionRule& rule, std::span<const int64_t> r
 
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
                   const PlanFindings& findings, std::string_view way_out) {
-  const Status status = CheckSubstitutions(rule, ranks, findings);
+  Status status = CheckSubstitutions(rule, ranks, findings);
   if (status.ok() || way_out.empty()) return status;
   return MismatchError(fmt::format("{}; {}", status.message(), way_out));
 }

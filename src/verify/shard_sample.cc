@@ -205,7 +205,7 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
     FindEqualRanks(stage, sample);
   }
   std::erase_if(sample.counters, [](const auto& counter) { return counter.second.size() < 2; });
-  sample.counts.reads = limits.reads - static_cast<size_t>(budget.reads.load());
+  sample.counts.reads = limits.reads + static_cast<size_t>(budget.granted - budget.reads.load());
   sample.counts.bytes = budget.bytes;
   sample.counts.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -13,6 +13,7 @@
 #include "reshard/parameters.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/io/window_cache.h"
 #include "src/mindspore/layout_grid.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/training_counter.h"
@@ -29,9 +30,12 @@ constexpr size_t kTries = 8;
 // A rank is worth so many reads at least.
 constexpr int64_t kLeastReads = 8;
 // Of what is not placed.
-constexpr size_t kMostUnmatched = 16;
+// Each may be the one that makes them too many, and few checkpoints have any.
+constexpr size_t kMostUnmatched = 256;
 constexpr size_t kMostCounters = 8;
 constexpr size_t kRanksOfUnmatched = 4;
+// So many reads an index of one of these ranks may cost.
+constexpr size_t kMostHeadersOfUnmatched = 4096;
 
 bool IsSampled(const StoredArray& parameter) {
   return parameter.kind == ArrayKind::kTensor && parameter.bytes > 0 &&
@@ -111,14 +115,22 @@ void AskForPlaces(SourceFiles& files, FileId file,
 
 Status StageSample::Choose(int64_t reads, int64_t files) {
   present_ = source_.LocalRanks(stage_);
-  if (present_.size() < 2) return {};
-  const int64_t at_first = budget_.reads;
+  if (present_.empty()) return {};
+  // What training counts is compared with other stages, too.
+  const bool is_alone = present_.size() == 1;
+  if (is_alone && source_.HasNewFile(stage_, present_.front())) return {};
+  int64_t at_first = budget_.reads;
   RESHARD_RETURN_IF_ERROR(ChooseReference());
   reference_size_ = reference_->file_size();
   RESHARD_ASSIGN_OR_RETURN(const SourceReader reader,
                            source_.files().OpenReader(reference_->file()));
   is_remote_ = reader.IsRemote();
   RESHARD_RETURN_IF_ERROR(ListGroups());
+  if (is_alone) {
+    groups_.clear();
+    unmatched_.clear();
+    any_cut_ = any_matrix_has_replicas_ = false;
+  }
   const bool none = groups_.empty() && unmatched_.empty() && counters_.empty();
   if (none || reads < kLeastReads) return {};
 
@@ -128,8 +140,19 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
   std::erase_if(locals, [&](int64_t local) {
     return local != reference_local_ && source_.HasNewFile(stage_, local) && files-- <= 0;
   });
+  int64_t of_others = ReadsOfOthers(locals.size());
+  if (unmatched_.empty()) {
+    of_others = std::min(of_others, reads / 2);
+  } else {
+    reads_of_unmatched_ =
+        static_cast<int64_t>(std::min(reference_->arrays().size() + 2, kMostHeadersOfUnmatched));
+    const int64_t more = of_others + reads_of_unmatched_ * static_cast<int64_t>(kRanksOfUnmatched);
+    budget_.granted += more;
+    budget_.reads += more;
+    at_first += more;
+    reads += of_others;
+  }
   // For each rank as many reads; every layout before a second parameter of one.
-  const int64_t of_others = std::min(ReadsOfOthers(locals.size()), reads / 2);
   const auto of_rank = static_cast<size_t>(reads - of_others) * 3 / 4 / locals.size();
   const bool all_places = of_rank >= 3 * groups_.size();
   const size_t of_group =
@@ -372,7 +395,11 @@ Status StageSample::AddOthers() {
 }
 
 bool StageSample::IsReadIn(const SampledParameter& parameter, int64_t local) const {
-  if (parameter.as != SampledAs::kUnmatched || ranks_.size() <= kRanksOfUnmatched) return true;
+  return parameter.as != SampledAs::kUnmatched || IsForUnmatched(local);
+}
+
+bool StageSample::IsForUnmatched(int64_t local) const {
+  if (ranks_.size() <= kRanksOfUnmatched) return true;
   // The first and the last differ in each device axis.
   const size_t middle = ranks_.size() / 2;
   return local == reference_local_ || local == ranks_.front().local ||
@@ -429,10 +456,13 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
     RESHARD_ASSIGN_OR_RETURN(alike, ReadAlike(others_, file, parameters_[p], rank.shards[p]));
   }
   if (!alike) {
-    // Nothing has to be asked of an empty file.
-    const int64_t values =
-        is_safetensors || size == 0 ? 2 : static_cast<int64_t>(reference_->arrays().size() + 2);
-    if (values > reads_of_index_) return {};  // nothing is known of it, and nothing said
+    // Nothing has to be asked of an empty file, and of a small one all comes with few requests.
+    const uint64_t headers = is_safetensors ? 0 : reference_->arrays().size();
+    const auto values = static_cast<int64_t>(2 + std::min(headers, size / kGranuleBytes));
+    const bool is_compared = reads_of_unmatched_ > 0 && IsForUnmatched(rank.local);
+    if (values > std::max(reads_of_index_, is_compared ? reads_of_unmatched_ : 0)) {
+      return {};  // nothing is known of it, and nothing said
+    }
     budget_.reads -= values;
     RESHARD_ASSIGN_OR_RETURN(const IndexedFile index,
                              ReadTableInSet(others_, file, source_.memory()));

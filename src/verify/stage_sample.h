@@ -28,6 +28,7 @@ namespace reshard {
 // What may still be read and opened, and what was read.
 struct SampleBudget {
   std::atomic<int64_t> reads = 0;
+  int64_t granted = 0;  // reads that were added for unmatched tensors, which few checkpoints have
   std::atomic<int64_t> files = 0;
   std::atomic<uint64_t> bytes = 0;
 };
@@ -144,6 +145,8 @@ class StageSample {
   Result<SampledShard> ReadReference(SampledParameter& parameter);
   // Whether it is read in that rank: two ranks of a stage tell whether all have the same.
   bool IsReadIn(const SampledParameter& parameter, int64_t local) const;
+  // Whether unmatched tensors are compared in this rank, one of those chosen.
+  bool IsForUnmatched(int64_t local) const;
 
   Status ReadOpened(SampledRank& rank, FileId file);
   Status ReadUnopened(SampledRank& rank, const std::string& path);
@@ -176,7 +179,8 @@ class StageSample {
   std::vector<SampledParameter> parameters_;
   std::vector<SampledShard> reference_shards_;  // as parameters_
   std::vector<SampledRank> ranks_;
-  int64_t reads_of_index_ = 0;  // that a file with another table may cost
+  int64_t reads_of_index_ = 0;      // that a file with another table may cost
+  int64_t reads_of_unmatched_ = 0;  // likewise, where unmatched tensors are compared
 };
 
 }  // namespace reshard

@@ -136,7 +136,7 @@ TEST(PlanTargetsTogetherTest, FilesOfTheNextRankAreIndexedWhileOneIsPlanned) {
     }
     EXPECT_FALSE(is_new(2) || is_new(3));
   };
-  const auto plan = PlanConversion(**source, target->files(), options.selection, "", *budget, {},
+  const auto plan = PlanConversion(**source, target->files(), options.selection, {}, *budget, {},
                                    findings, visit);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(visits, 2);

@@ -32,6 +32,12 @@ MergeCommand::MergeCommand(CLI::App& parent)
                  "parameters; what several hold has to be equal");
   app().add_flag("--force", options_.force, "Replace OUT when it exists");
   AddPartialOption(app(), options_.partial);
+  app()
+      .add_option_function<std::string>(
+          "--unmatched", [this](const std::string& /*copy*/) { options_.copies_unmatched = true; },
+          "Merge although names tell that the strategy is another checkpoint's (copy)")
+      ->type_name("copy")
+      ->check(CLI::IsMember({"copy"}).description(""));
   filter_.AddTo(app());
   AddKeyOptions(app(), options_.key);
   AddMemoryLimitOption(app(), options_.memory_limit);

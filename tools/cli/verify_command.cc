@@ -167,6 +167,7 @@ std::string AgainstAsText(const AgainstReport& report) {
 // Names of the library's options as they are typed.
 std::vector<std::string> OptionsTyped(const std::vector<std::string>& names) {
   std::vector<std::string> typed;
+  typed.reserve(names.size());
   for (const std::string& name : names) typed.push_back(InOptionWords(fmt::format("`{}`", name)));
   return typed;
 }
