@@ -139,6 +139,18 @@ TEST_F(MergeTest, TheOptimizersCopiesAreCutAsTheirParameter) {
   EXPECT_THAT(Merged(), ElementsAre(full, moments, other));
 }
 
+// Slices that are equal are not told from whole tensors by their bytes.
+TEST_F(MergeTest, AStrategyOfOtherNamesIsRefused) {
+  SetStrategy({{"net.norm.w", MakeLayout({2}, {{0}})}});
+  const TestTensor norm = MakeTensor("model.norm.w", DType::kFloat32, {4});
+  AddFile({norm});
+  AddFile({norm});
+  EXPECT_THAT(Refused(StatusCode::kMismatch),
+              Naming("strategy.ckpt: ", "\"model\"", "\"net\"", "`unmatched=copy`", "`exclude`"));
+  options_.copies_unmatched = true;
+  EXPECT_THAT(Merged(), ElementsAre(norm));
+}
+
 TEST_F(MergeTest, UnevenRowsLieBesideOneAnother) {
   // Two parts of the rows, two of the columns: sizes for each of the four, row-major.
   ParameterLayout layout = MakeLayout({2, 2}, {{1, 0}});

@@ -363,6 +363,22 @@ TEST(StrategyCheckTest, CountersThatDifferAreAWarningWithValuesAndRanks) {
                         Not(HasSubstr("epoch")), Not(HasSubstr("seed")), Not(HasSubstr("mean"))))));
 }
 
+TEST(StrategyCheckTest, CountersOfStagesOfOneRankAreCompared) {
+  ConversionFolder folder;
+  const ParameterLayout whole = MakeLayout({1}, {{-1, -1}});
+  folder.options().source.strategy =
+      folder.folder().Write("s.ckpt", ProtobufStrategy(1, {{"0-a", whole}, {"1-b", whole}}));
+  for (const int64_t rank : {0, 1}) {
+    folder.WriteRank(rank, {MakeTensor(rank == 0 ? "a" : "b", DType::kFloat32, {4, 8}),
+                            Scalar<int32_t>("global_step", DType::kInt32, rank == 0 ? 7 : 8)});
+  }
+  const auto report = Convert(folder.options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_THAT(report->warnings,
+              testing::Contains(Says(WarningCode::kCountersDiffer,
+                                     HasSubstr("\"global_step\" is 7 in rank 0, 8 in rank 1"))));
+}
+
 TEST(StrategyCheckTest, CountersThatAgreeAreNone) {
   const CounterFolder folder([](int64_t rank) -> std::vector<TestTensor> {
     return {Scalar<int32_t>("global_step", DType::kInt32, 100),

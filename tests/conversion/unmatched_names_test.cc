@@ -12,6 +12,7 @@
 #include "reshard/verify.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
+#include "tests/support/naive_reshard.h"
 #include "tests/support/says.h"
 #include "tests/support/strategy_bytes.h"
 
@@ -110,6 +111,9 @@ INSTANTIATE_TEST_SUITE_P(
                         "names are names of the strategy with one change: the files lack "
                         "\"model.\", as in \"b.w\""},
         SubstitutionRow{{"lone", "w"}, {"model.lone", "w"}, "1 of the files' tensors"},
+        SubstitutionRow{{"w", "model.tok_embeddings.weight"},
+                        {"w", "model.embed_tokens.weight"},
+                        "\"tok_embeddings\" in the files is \"embed_tokens\" in the strategy"},
         // In the middle of names.
         SubstitutionRow{{"w", "layers.0.attention.wq", "layers.1.attention.wq"},
                         {"w", "layers.0.attn.wq", "layers.1.attn.wq"},
@@ -141,6 +145,7 @@ TEST(UnmatchedNamesTest, AFewThatAnotherNameWouldFitAreNone) {
            {{"w", "head.bias"}, {"w", "norm.bias"}},
            {{"w", "layers.4.a", "layers.4.b"}, {"w", "layers.5.a", "layers.5.b"}},
            {{"w", "adam_m.w"}, {"w", "adam_v.w"}},
+           {{"w", "model.head.bias"}, {"w", "model.head.gamma"}},
            {{"w", "inner_b", "outer_b"}, {"w", "b"}},
            {{"w", "conv1.a", "conv1.b"}, {"w", "conv2.a", "conv2.b"}},
            {{"w", "layer1.a", "layer1.b"}, {"w", "stage2.a", "stage2.b"}},
@@ -189,6 +194,20 @@ TEST(UnmatchedNamesTest, TenMatricesThatDifferBetweenRanksAreRefused) {
   const Status target = ConvertStatus(NamedFolder(WithW(Numbered(10)), WithW(Numbered(10)), {"w"}));
   EXPECT_EQ(target.code(), StatusCode::kMismatch);
   EXPECT_THAT(target.message(), Naming("dst.ckpt: ", "10 ", "written as it stands"));
+}
+
+TEST(UnmatchedNamesTest, TheTenMayBeFewOfMany) {
+  ConversionFolder folder({{"w", kRowsOf2Ranks}}, {});
+  for (const int64_t rank : {0, 1}) {
+    std::vector<TestTensor> tensors = {
+        NaiveShard(MakeTensor("w", DType::kFloat32, {8, 3}), kRowsOf2Ranks, rank)};
+    for (size_t i = 0; i < 100; ++i) {
+      const uint64_t salt = i % 10 == 0 ? static_cast<uint64_t>(rank) : 0;
+      tensors.push_back(MakeTensor("u" + std::to_string(i), DType::kFloat32, {8, 3}, salt));
+    }
+    folder.WriteRank(rank, tensors);
+  }
+  EXPECT_THAT(ConvertStatus(folder).message(), Naming("src.ckpt: ", "100 ", "10 differ"));
 }
 
 // Ranks that hold the same have no shards of them, however many they are.
