@@ -44,11 +44,16 @@ std::string FinishedName(const WorkerShare& worker) {
   return fmt::format("finished_{}_of_{}", worker.index, worker.count);
 }
 
-// A line of the list of files to prune. Without the device, which is another one when the file
-// system is mounted anew; no number has a slash.
+// What a line of the list of files to prune begins with. Without the device, which is another one
+// when the file system is mounted anew.
+std::string PrunedIdentity(const FileIdentity& identity) {
+  return fmt::format("{} {} {} {} ", identity.inode, identity.size, identity.mtime_ns,
+                     identity.ctime_ns);
+}
+
+// The whole line; nothing before the path has a slash.
 std::string PrunedLine(const PrunedFile& file) {
-  return fmt::format("{} {} {} {}/{}\n", file.identity.inode, file.identity.size,
-                     file.identity.mtime_ns, file.identity.ctime_ns, file.path);
+  return fmt::format("{}{}/{}\n", PrunedIdentity(file.identity), file.digest, file.path);
 }
 
 // Those that the files and their part records are staged in.
@@ -524,9 +529,17 @@ Result<uint64_t> JobFolder::Prune(const OutputDirectory& target) const {
     RESHARD_RETURN_IF_ERROR(CheckTargetPath(file_path));
     const auto entry = LookAt(target, file_path);
     if (!entry.ok() || !*entry) continue;
-    const auto identity = IdentityOf(fmt::format("{}/{}", target.path(), file_path));
-    // Somebody else's by now, unless it is the file that was looked at.
-    if (!identity.ok() || PrunedLine({file_path, *identity}) != fmt::format("{}\n", line)) continue;
+    const std::string path_there = fmt::format("{}/{}", target.path(), file_path);
+    const auto identity = IdentityOf(path_there);
+    if (!identity.ok()) continue;
+    // Somebody else's by now, unless it is the file that was looked at, or a copy of it.
+    if (!line.starts_with(PrunedIdentity(*identity))) {
+      const std::string_view before = line.substr(0, slash);
+      const std::string digest(before.substr(before.rfind(' ') + 1));
+      if (digest.empty()) continue;
+      const auto same = IsAsRecorded(path_there, identity->size, digest, nullptr, {});
+      if (!same.ok() || !*same) continue;
+    }
     for (const std::string& path : {RecordPath(file_path), file_path}) {
       RESHARD_ASSIGN_OR_RETURN(const auto place, FindPlace(target, path));
       if (place) RESHARD_RETURN_IF_ERROR(place->folder.RemoveFile(place->name));

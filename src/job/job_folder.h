@@ -72,6 +72,7 @@ Result<LockedTarget> LockTarget(const std::string& path, const Patience* as_work
 struct PrunedFile {
   std::string path;  // relative to the target folder
   FileIdentity identity;
+  std::string digest;  // of its manifest; empty: none
 };
 
 // What is published with the staged files.

@@ -43,7 +43,7 @@ std::optional<PrunedFile> Compare(const ManifestFile& file, const JobSpec& spec,
   const std::string path = fmt::format("{}/{}", target.path(), file.path);
   const auto identity = IdentityOf(path);
   if (!identity.ok()) return std::nullopt;
-  const PrunedFile found{file.path, *identity};
+  const PrunedFile found{file.path, *identity, file.digest};
   const bool is_known = std::any_of(
       known.files.begin(), known.files.end(),
       [&](const PrunedFile& one) { return one.path == found.path && one.identity == *identity; });

@@ -158,6 +158,7 @@ Result<PublishedSet> TakePublished(const OutputDirectory& target, const JobLock&
   RESHARD_ASSIGN_OR_RETURN(PublishedSet set, FindPublished(target, spec));
   if (!set.found) return set;
   if (journal) RESHARD_RETURN_IF_ERROR(folder->Prune(target).status());
+  if (folder.ok()) RESHARD_RETURN_IF_ERROR(RemoveProbes(target));
   RESHARD_RETURN_IF_ERROR(JobFolder::Discard(lock.folder(), spec.fingerprint));
   RESHARD_RETURN_IF_ERROR(lock.RemoveFolder(target).status());
   return set;
