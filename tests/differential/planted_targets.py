@@ -485,7 +485,7 @@ def cast_to_zero(planted):
                        if p.states and p.dtype == "Float32"
                        and len(p.shape) > 1 and p.kind == "same"])
     full = np.array(training.full[name])
-    places = rng.sample(range(full.size), rng.randrange(1, 20))
+    places = rng.sample(range(full.size), rng.randrange(1, min(20, full.size + 1)))
     full.reshape(-1)[places] = [rng.choice((1e-9, -3e-12, 1e-30))
                                 for _ in places]
     training.full[name] = full
