@@ -418,14 +418,16 @@ def empty_ranks(planted):
 
 
 def _of_one_stage(training):
-    """Returns parameters that one target stage alone has."""
+    """Returns parameters that one target stage alone has, and of which ranks
+    hold the same."""
     counts = {}
+    same = {p.name for p in training.parameters if p.kind == "same"}
     for stage in training.target.stages:
         for name in stage:
             counts[name] = counts.get(name, 0) + 1
     return [name for name, count in counts.items()
             if count == 1 and name in training.source.names()
-            and name in held(training)]
+            and name in same and name in held(training)]
 
 
 # Casts
