@@ -20,14 +20,16 @@
 
 namespace reshard {
 
+// How conversions allow what CheckNames refuses.
+inline constexpr std::string_view kUnmatchedAllowed =
+    "`unmatched=copy` converts anyway, `exclude` leaves parameters out";
+
 // Takes what was planned for the target ranks `ranks`: `findings`, unmatched parameters copied.
 // Fails with kMismatch, the message ended by `way_out`, if one substitution makes at least half of
 // the unmatched names those of a strategy that no file has. It replaces, adds or removes words of a
 // name, such as attn for attention; numbers in it stay. Copies PREFIX.NAME of a parameter, such as
 // optimizer states, do not count. A replaced part that pairs a single name counts only if it is one
 // component of three or more, not the last one.
-inline constexpr std::string_view kUnmatchedAllowed =
-    "`unmatched=copy` converts anyway, `exclude` leaves parameters out";
 Status CheckNames(const ConversionRule& rule, std::span<const int64_t> ranks,
                   const PlanFindings& findings, std::string_view way_out);
 

@@ -29,8 +29,8 @@ constexpr size_t kParametersOfLayout = 3;
 constexpr size_t kTries = 8;
 // A rank is worth so many reads at least.
 constexpr int64_t kLeastReads = 8;
-// Of what is not placed.
-// Each may be the one that makes them too many, and few checkpoints have any.
+// Of what is not placed. Each unmatched tensor may be the one that makes them too many, and few
+// checkpoints have any.
 constexpr size_t kMostUnmatched = 256;
 constexpr size_t kMostCounters = 8;
 constexpr size_t kRanksOfUnmatched = 4;
@@ -116,9 +116,8 @@ void AskForPlaces(SourceFiles& files, FileId file,
 Status StageSample::Choose(int64_t reads, int64_t files) {
   present_ = source_.LocalRanks(stage_);
   if (present_.empty()) return {};
-  // What training counts is compared with other stages, too.
-  const bool is_alone = present_.size() == 1;
-  if (is_alone && source_.HasNewFile(stage_, present_.front())) return {};
+  // Of a rank alone, only what training counts is compared, with other stages.
+  if (IsAlone() && source_.HasNewFile(stage_, present_.front())) return {};
   int64_t at_first = budget_.reads;
   RESHARD_RETURN_IF_ERROR(ChooseReference());
   reference_size_ = reference_->file_size();
@@ -126,11 +125,6 @@ Status StageSample::Choose(int64_t reads, int64_t files) {
                            source_.files().OpenReader(reference_->file()));
   is_remote_ = reader.IsRemote();
   RESHARD_RETURN_IF_ERROR(ListGroups());
-  if (is_alone) {
-    groups_.clear();
-    unmatched_.clear();
-    any_cut_ = any_matrix_has_replicas_ = false;
-  }
   const bool none = groups_.empty() && unmatched_.empty() && counters_.empty();
   if (none || reads < kLeastReads) return {};
 
@@ -211,7 +205,7 @@ Status StageSample::ListGroups() {
       counters_.push_back(&parameter);
       continue;
     }
-    if (!IsSampled(parameter)) continue;
+    if (IsAlone() || !IsSampled(parameter)) continue;
     if (std::binary_search(names_.unmatched.begin(), names_.unmatched.end(), parameter.name)) {
       unmatched_.push_back(&parameter);
     }

@@ -145,6 +145,8 @@ class StageSample {
   Result<SampledShard> ReadReference(SampledParameter& parameter);
   // Whether it is read in that rank: two ranks of a stage tell whether all have the same.
   bool IsReadIn(const SampledParameter& parameter, int64_t local) const;
+  // Whether one rank of the stage has a file.
+  bool IsAlone() const { return present_.size() == 1; }
   // Whether unmatched tensors are compared in this rank, one of those chosen.
   bool IsForUnmatched(int64_t local) const;
 
