@@ -12,6 +12,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/glob_list.h"
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 
 namespace reshard {
@@ -84,9 +85,7 @@ std::optional<RoundedCount> Parse(std::string_view text) {
     decimals -= stated;
     digits.erase(point, 1);
   }
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) {
-    return std::nullopt;
-  }
+  if (!HasOnlyDigits(digits)) return std::nullopt;
   RoundedCount stated;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), stated.count);
   if (parsed.ec != std::errc()) return std::nullopt;

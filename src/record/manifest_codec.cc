@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/digest/xxh3.h"
@@ -32,7 +33,7 @@ bool IsOfStage(std::string_view name, std::string_view base, std::string_view en
   if (stage.empty()) return true;
   if (!stage.starts_with(kPart)) return false;
   stage.remove_prefix(kPart.size());
-  return !stage.empty() && stage.find_first_not_of("0123456789") == std::string_view::npos;
+  return HasOnlyDigits(stage);
 }
 
 Status Refuse(const std::string& fault) {
