@@ -355,6 +355,8 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   MarkTime(conversion);
   counted->Enter(Phase::kPublish);
   conversion.budget.measured->refuses = false;
+  // Publication takes memory of its own, which is not counted beside that of windows.
+  conversion.source.files().GiveWindowsBack();
   // Before anything says that the files are finished: others would publish them.
   RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
   if (job.worker) RESHARD_RETURN_IF_ERROR(job.worker->FinishShare());

@@ -197,6 +197,9 @@ class SourceFiles {
   // Sets what Options::window_budget and header_budget did.
   void SetWindowBudget(uint64_t bytes, uint64_t headers) { windows_.SetBudget(bytes, headers); }
 
+  // As WindowCache::GiveBack.
+  void GiveWindowsBack() { windows_.GiveBack(); }
+
   // The most bytes of windows and pages that were held at a time, and those that are now.
   uint64_t HeldPeak() const { return windows_.HeldPeak(); }
   uint64_t Held() const { return windows_.Held(); }

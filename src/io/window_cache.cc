@@ -38,6 +38,12 @@ void WindowCache::SetBudget(uint64_t budget, uint64_t headers) {
   header_budget_ = headers;
 }
 
+void WindowCache::GiveBack() {
+  Lock lock(mutex_);
+  budget_ = header_budget_ = 0;
+  MakeRoom(lock);
+}
+
 uint64_t WindowCache::HeldPeak() const {
   const std::lock_guard lock(mutex_);
   return held_peak_;

@@ -63,6 +63,8 @@ class WindowCache {
   void CountPagesIn(std::shared_ptr<std::atomic<uint64_t>> pages) { pages_ = std::move(pages); }
   // From now on as many; what is beyond goes when room is made next.
   void SetBudget(uint64_t budget, uint64_t headers);
+  // Gives back all that nobody uses now. The budget is 0 from then on, until it is set again.
+  void GiveBack();
   ~WindowCache();
   WindowCache(const WindowCache&) = delete;
   WindowCache& operator=(const WindowCache&) = delete;

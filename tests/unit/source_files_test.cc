@@ -237,6 +237,22 @@ TEST(SourceFiles, WindowsGiveTheirPagesBack) {
   EXPECT_EQ(MappedPages(path), 0U);
 }
 
+TEST(SourceFiles, AllWindowsThatNobodyUsesAreGivenBackAtOnce) {
+  const TemporaryFolder folder;
+  const std::string path = folder.WriteSparse("a", 4 * kWindowBytes, 0, "");
+  SourceFiles files({.max_open = 1, .window_budget = 4 * kWindowBytes});
+  const FileId id = files.Add(path);
+  const Result<Window> used = files.Open(id, 0, kWindowBytes);
+  ASSERT_TRUE(used.ok());
+  for (uint64_t i = 1; i < 4; ++i) {
+    ASSERT_TRUE(files.Open(id, i * kWindowBytes, kWindowBytes).ok());
+  }
+  ASSERT_EQ(files.Held(), 4 * kWindowBytes);
+  files.GiveWindowsBack();
+  EXPECT_EQ(files.Held(), kWindowBytes);
+  EXPECT_LE(MappedPages(path), kWindowBytes / PageSize());
+}
+
 TEST(SourceFiles, ManySmallFilesStayOpenAndFewLargeMaps) {
   const TemporaryFolder folder;
   const auto open_after = [&](const std::string& name, uint64_t size) {
