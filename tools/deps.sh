@@ -19,7 +19,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  cmake ninja-build g++ python3
+  cmake ninja-build g++ mold python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
   libdeflate-dev zlib1g-dev libssl-dev libboost-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev liburing-dev xxhash

@@ -33,6 +33,7 @@ function(reshard_test name)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON) # see reshard_tool
+  target_precompile_headers(${name} REUSE_FROM reshard_test_support)
   target_compile_definitions(
     ${name} PRIVATE RESHARD_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests"
                     RESHARD_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
