@@ -134,6 +134,10 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
                    make_option_desc(option), get_column_width());
 }
 
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  return is_positional ? ShownName(*option) : CLI::Formatter::make_option_name(option, false);
+}
+
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_size() == 0) return "";
   std::string out;

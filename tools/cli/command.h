@@ -88,6 +88,7 @@ class HelpFormatter : public CLI::Formatter {
     label("SUBCOMMAND", "COMMAND");
   }
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_usage(const CLI::Option* option) const override;
   std::string make_help(const CLI::App* app, std::string name,

@@ -44,7 +44,7 @@ ArgumentEntry DescribeArgument(const CLI::Option& option) {
   entry.repeatable = option.get_items_expected_max() > 1;
   entry.words = ValueWords(entry.value_name);
   if (option.get_positional()) {
-    entry.names = {option.get_name(true)};
+    entry.names = {ShownName(option)};
     entry.takes_value = TakesValue::kMust;
     entry.is_path = entry.words.empty() && IsPath(entry.names[0]);
     return entry;
@@ -103,6 +103,10 @@ std::string LastWord(const CommandEntry& command) {
 
 std::string ShortDescription(const std::string& description) {
   return description.substr(0, std::min(description.find(';'), description.find(". ")));
+}
+
+std::string ShownName(const CLI::Option& positional) {
+  return positional.get_name(true) + positional.get_option_text();
 }
 
 std::vector<std::string> OptionGroups(const CLI::App& app) {

@@ -54,6 +54,10 @@ std::string ShortDescription(const std::string& description);
 inline constexpr const char* kCommonGroup = "Options";
 inline constexpr const char* kOutputGroup = "Output";
 
+// Returns what help calls an argument without a dash: its name, and the text of the option behind
+// it, since CLI11 allows no space in a name.
+std::string ShownName(const CLI::Option& positional);
+
 // Returns the headings of a command's options in the order of --help.
 std::vector<std::string> OptionGroups(const CLI::App& app);
 

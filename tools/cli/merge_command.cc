@@ -19,8 +19,9 @@ MergeCommand::MergeCommand(CLI::App& parent)
                "reshard merge rank_{0..3}/net-1_100.ckpt full.ckpt --strategy s4.ckpt",
                "reshard merge --segments parts/ whole.ckpt"}) {
   constexpr int kLeast = 2;  // CLI11 would give OUT to a list before it
-  AddPositional(app(), "FILES... OUT", files_and_output_,
+  AddPositional(app(), "FILES", files_and_output_,
                 "Files with the slices, in the order of their ranks, and the file to write")
+      ->option_text("... OUT")
       ->expected(kLeast, std::numeric_limits<int>::max());
   app()
       .add_option(

@@ -3,10 +3,10 @@
 #include <semaphore.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
-#include <ctime>
+#include <thread>
 
 namespace reshard {
 namespace {
@@ -23,15 +23,9 @@ void OnSignal(int /*signal*/) {
   errno = saved_errno;
 }
 
-timespec After(std::chrono::milliseconds time) {
-  constexpr int64_t kNanoseconds = 1'000'000'000;
-  timespec when = {};
-  clock_gettime(CLOCK_MONOTONIC, &when);
-  const int64_t sum = when.tv_nsec + std::chrono::nanoseconds(time).count();
-  when.tv_sec += sum / kNanoseconds;
-  when.tv_nsec = sum % kNanoseconds;
-  return when;
-}
+// Between two looks whether the call that was stopped has returned. To wait for that with a
+// monotonic clock takes sem_clockwait, which came with glibc 2.30.
+constexpr std::chrono::milliseconds kLook{5};
 
 }  // namespace
 
@@ -74,13 +68,11 @@ void StopOnSignal::Wait() {
   while (sem_wait(&wake_waiter) != 0) {
   }
   if (ending_) return;
-  const timespec end = After(kGrace);
+  const auto end = std::chrono::steady_clock::now() + kGrace;
   source_.request_stop();
   while (!ending_) {
-    // Ends early for another signal, too.
-    if (sem_clockwait(&wake_waiter, CLOCK_MONOTONIC, &end) != 0 && errno == ETIMEDOUT && !ending_) {
-      std::_Exit(kExitCode);
-    }
+    if (std::chrono::steady_clock::now() >= end) std::_Exit(kExitCode);
+    std::this_thread::sleep_for(kLook);
   }
 }
 
