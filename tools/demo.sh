@@ -12,7 +12,7 @@ show() { # COMMAND...
   "$@"
 }
 
-tools/deps.sh
+tools/deps.sh build
 mkdir -p build/demo
 say "Building (log: build/demo/build.log)"
 cmake --workflow --preset release >build/demo/build.log 2>&1 || {
@@ -47,10 +47,12 @@ show reshard verify ckpt_4
 show reshard verify ckpt_4 --against ckpt_8 --src-strategy ckpt_8/strategy --dst-strategy expected_4/strategy
 show reshard diff ckpt_8 ckpt_4 --a-strategy ckpt_8/strategy --b-strategy expected_4/strategy
 
-say "Time and memory, against a plain copy and the simplest programs (bench/suite.py, on a larger sample)"
-show ../../bench/suite.py --case optimizer_merge --size 0.25 --runs 3 --cache warm \
-  --bin ../release/bin --work suite
-rm -r suite
+say "Time and memory, beside a copy that is made durable, too (bench/suite.py measures with care)"
+TIMEFORMAT='%R seconds'
+durable_copy() { cp -r ckpt_8 copy && sync copy/*/*; }
+time show durable_copy
+rm -r copy ckpt_4
+time show reshard convert -v ckpt_8 ckpt_4 --src-strategy ckpt_8/strategy --dst-strategy expected_4/strategy
 
 cat <<'END'
 

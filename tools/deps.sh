@@ -1,35 +1,42 @@
 #!/usr/bin/env bash
-# Installs what building and testing reshard needs and this machine lacks (Debian 12, Ubuntu 22.04
-# or newer). Does nothing when all is there.
+# Installs what this machine lacks of what something needs (Debian 12 or 13, Ubuntu 22.04 or newer).
+# Does nothing when all is there.
 #
-#   tools/deps.sh               packages
-#   tools/deps.sh --python      also build/pyenv, a Python environment with what the Python package is
-#                               built and tested with (Debian's python3, or $PYTHON with its headers)
-#   tools/deps.sh --python-clients   also build/pyenv-clients, with notebooks, Dask, Ray, mpi4py and
-#                               pyright, for the tests of programs that use the package
-#   tools/deps.sh --mindspore   also build/venv and build/venv-newest, Python environments with
-#                               MindSpore for tests/differential (python3, or $PYTHON)
-#   tools/deps.sh --browser     also Chromium, for the test of the pages that `reshard report` writes
-#   tools/deps.sh --slurm       also Slurm, for the test of shards in its jobs
-#   tools/deps.sh --aarch64     also a cross compiler, qemu-user, and build/aarch64-root with the
-#                               libraries for aarch64 (Debian only)
-#   tools/deps.sh --clean-root  also what packages are made and checked with, and build/clean-root.tar,
-#                               this release with little but apt, to try packages in (Debian only)
+#   tools/deps.sh GROUP...
+#
+#   build            what the programs and the library are built with
+#   test             also what tools/test.sh builds and runs
+#   lint             clang (sanitizers), clang-format and clang-tidy
+#   python           build/pyenv, a Python environment with what the Python package is built and
+#                    tested with (Debian's python3, or $PYTHON with its headers)
+#   python-clients   build/pyenv-clients, with notebooks, Dask, Ray, mpi4py and pyright, for the tests
+#                    of programs that use the package
+#   mindspore        build/venv and build/venv-newest, Python environments with MindSpore for
+#                    tests/differential (python3, or $PYTHON)
+#   browser          Chromium, for the test of the pages that `reshard report` writes
+#   slurm            Slurm, for the test of shards in its jobs
+#   aarch64          a cross compiler, qemu-user, and build/aarch64-root with the libraries for aarch64
+#                    (Debian only)
+#   clean-root       what packages are made and checked with, and build/clean-root.tar, this release
+#                    with little but apt, to try packages in (Debian only)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(
-  cmake ninja-build g++ mold python3
+build_packages=(
+  cmake ninja-build g++ python3
   libcli11-dev libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libxxhash-dev
   libdeflate-dev zlib1g-dev libssl-dev libboost-dev
+)
+test_packages=(
+  "${build_packages[@]}" mold
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev liburing-dev xxhash
   strace openssl e2fsprogs xfsprogs mount util-linux fuse3 libfuse3-dev openmpi-bin
   zsh fish man-db mandoc
-  clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
 )
 if [[ $(uname -m) == x86_64 ]]; then
-  packages+=(user-mode-linux)
+  test_packages+=(user-mode-linux)
 fi
+lint_packages=(clang libclang-rt-dev clang-format clang-tidy)
 
 install_packages() {
   local missing=()
@@ -111,42 +118,49 @@ make_clean_root() {
   mv build/clean-root.part.tar build/clean-root.tar
 }
 
-case "${1:-}" in
-  "" | --python | --python-clients | --mindspore | --browser | --slurm | --aarch64 | --clean-root) ;;
-  *)
-    echo "usage: tools/deps.sh [--python | --python-clients | --mindspore | --browser | --slurm | --aarch64 | --clean-root]" >&2
-    exit 2
-    ;;
-esac
+install_group() { # GROUP
+  case $1 in
+    build) install_packages "${build_packages[@]}" ;;
+    test) install_packages "${test_packages[@]}" ;;
+    lint) install_packages "${lint_packages[@]}" ;;
+    python)
+      # The interpreter that python3-dev has the headers of.
+      install_packages python3-dev python3-venv
+      PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/pyenv tests/python/requirements.txt
+      ;;
+    python-clients)
+      install_packages python3-venv
+      PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/pyenv-clients \
+        tests/python/requirements-clients.txt
+      ;;
+    mindspore)
+      make_environment build/venv tests/differential/requirements.txt
+      make_environment build/venv-newest tests/differential/requirements-newest.txt
+      ;;
+    browser) install_packages chromium ;;
+    slurm) install_packages slurm-wlm munge ;;
+    aarch64)
+      install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
+      make_aarch64_root
+      ;;
+    clean-root)
+      install_packages mmdebstrap lintian dpkg-dev
+      make_clean_root
+      ;;
+    *)
+      echo "usage: tools/deps.sh GROUP..., of the groups that tools/deps.sh lists at its top" >&2
+      exit 2
+      ;;
+  esac
+}
+
+if (($# == 0)); then
+  install_group ''
+fi
 if ! command -v dpkg-query >/dev/null; then
-  echo "deps.sh: not a Debian system; its names for what is needed: ${packages[*]}" >&2
+  echo "deps.sh: not a Debian system; its names for what a build needs: ${build_packages[*]}" >&2
   exit 1
 fi
-install_packages "${packages[@]}"
-case "${1:-}" in
-  --python)
-    # The interpreter that python3-dev has the headers of.
-    PYTHON=${PYTHON:-/usr/bin/python3}
-    install_packages python3-dev python3-venv
-    make_environment build/pyenv tests/python/requirements.txt
-    ;;
-  --python-clients)
-    PYTHON=${PYTHON:-/usr/bin/python3}
-    install_packages python3-venv
-    make_environment build/pyenv-clients tests/python/requirements-clients.txt
-    ;;
-  --mindspore)
-    make_environment build/venv tests/differential/requirements.txt
-    make_environment build/venv-newest tests/differential/requirements-newest.txt
-    ;;
-  --browser) install_packages chromium ;;
-  --slurm) install_packages slurm-wlm munge ;;
-  --aarch64)
-    install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
-    make_aarch64_root
-    ;;
-  --clean-root)
-    install_packages mmdebstrap lintian dpkg-dev
-    make_clean_root
-    ;;
-esac
+for group in "$@"; do
+  install_group "$group"
+done

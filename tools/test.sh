@@ -2,10 +2,11 @@
 # Builds and tests reshard.
 #
 #   tools/test.sh         packages, the dev build and its tests
-#   tools/test.sh --all   also lint, AddressSanitizer and UndefinedBehaviorSanitizer, ThreadSanitizer,
-#                         the release build: faults (tests/fault), packages and the static program in a
+#   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, those
+#                         that cannot run so and the scripts as above; ThreadSanitizer, lint, the
+#                         release build: faults (tests/fault), packages and the static program in a
 #                         clean root, MindSpore against reshard; of the long suites a sample
-#   tools/test.sh --complete   the same with the long suites whole
+#   tools/test.sh --complete   the same with the long suites whole, and all tests of the dev build
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
 #
 # Samples and random cases follow from a seed, which is printed; RESHARD_TEST_SEED=N repeats them.
@@ -153,15 +154,51 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
-check_format() {
+# The quick tests of the dev build. With --all only those that AddressSanitizer does not run, and the
+# scripts: every test runs, and none of C++ is compiled twice but for those of threads.
+test_dev() { # [CMAKE OPTION...]
+  if [[ $mode != --all ]]; then
+    build_and_test dev "$@"
+  elif run_part dev-build build_natives "$@"; then
+    run_ctest dev-test dev --label-regex 'native|cli|lint|install|python'
+  else
+    did_not_run dev-test "the build failed"
+  fi
+}
+
+build_natives() { # [CMAKE OPTION...]
+  cmake --preset dev "$@" && cmake --build --preset dev --parallel "$jobs" --target native_tests
+}
+
+# Whether the LLVM of this machine is the one whose formatter and checks the sources follow.
+has_llvm_14() { # PART
+  [[ $(clang-format --version) == *" version 14."* ]] ||
+    { did_not_run "$1" "$(clang-format --version): the sources follow version 14" && false; }
+}
+
+find_misformatted() {
   find include src format tools python tests \( -name '*.h' -o -name '*.cc' \) -print0 |
-    xargs -0 clang-format-14 --dry-run --Werror
+    xargs -0 clang-format --dry-run --Werror
+}
+
+check_format() {
+  if has_llvm_14 format; then
+    run_part format find_misformatted
+  fi
 }
 
 # Of the build whose units are several sources each: most of the time goes into their headers.
+run_tidy() {
+  run-clang-tidy -quiet -p build/asan -j "$jobs" "^$PWD/(build/asan/)?(src|format|tools)/" 2>&1 |
+    sed -E $'s/\x1b\\[[0-9;]*m//g' | sed -E '/^([0-9]+ warnings? generated\.|clang-tidy(-14)? .*|)$/d'
+}
+
 check_tidy() {
-  run-clang-tidy-14 -quiet -p build/asan -j "$jobs" "^$PWD/(build/asan/)?(src|format|tools)/" 2>&1 |
-    sed -E $'s/\x1b\\[[0-9;]*m//g' | sed -E '/^([0-9]+ warnings? generated\.|clang-tidy-14 .*|)$/d'
+  if [[ ! -e build/asan/compile_commands.json ]]; then
+    did_not_run tidy "the asan build was not configured"
+  elif has_llvm_14 tidy; then
+    run_part tidy run_tidy
+  fi
 }
 
 # Debian's packages of the release build and the static program, where there is nothing else of reshard.
@@ -170,7 +207,7 @@ check_packages() {
     did_not_run packages "the static build failed"
   elif ((EUID != 0)); then
     did_not_run packages "needs root, to enter another root"
-  elif ! logged clean-root tools/deps.sh --clean-root; then
+  elif ! logged clean-root tools/deps.sh clean-root; then
     did_not_run packages "the clean root could not be made, see $logs/clean-root.log"
   else
     run_part packages python3 tests/package/clean_root_test.py --release build/release \
@@ -214,7 +251,7 @@ check_python_package() {
   fi
   run_part wheel python3 tests/package/wheel_test.py --pyenv build/pyenv \
     --gen build/release/bin/reshard-gen --scratch build/wheel
-  if ! logged clients-python tools/deps.sh --python-clients; then
+  if ! logged clients-python tools/deps.sh python-clients; then
     did_not_run python-clients "they could not be installed, see $logs/clients-python.log"
     return
   fi
@@ -229,25 +266,22 @@ check_python_package() {
 }
 
 run_all() {
-  run_part deps tools/deps.sh || return
+  run_part deps tools/deps.sh test || return
   if [[ $mode == --aarch64 ]]; then
-    run_part deps-aarch64 tools/deps.sh --aarch64 && build_and_test aarch64
+    run_part deps-aarch64 tools/deps.sh aarch64 && build_and_test aarch64
     return
   fi
-  if logged python tools/deps.sh --python; then
-    build_and_test dev -DRESHARD_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/pyenv/bin/python"
+  if logged python tools/deps.sh python; then
+    test_dev -DRESHARD_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/pyenv/bin/python"
   else
     did_not_run python "its environment could not be made, see $logs/python.log"
-    build_and_test dev
+    test_dev
   fi
   [[ -n $mode ]] || return
-  run_part format check_format
+  run_part lint-deps tools/deps.sh lint || return
+  check_format
   build_and_test asan
-  if [[ -e build/asan/compile_commands.json ]]; then
-    run_part tidy check_tidy
-  else
-    did_not_run tidy "the asan build was not configured"
-  fi
+  check_tidy
   build_and_test tsan
   if ! run_part release-build configure_and_build release; then
     did_not_run fault "the release build failed"
@@ -256,12 +290,12 @@ run_all() {
     return
   fi
   # Without a browser, or without Slurm, its test says that it did not run.
-  logged browser tools/deps.sh --browser
-  logged slurm tools/deps.sh --slurm
+  logged browser tools/deps.sh browser
+  logged slurm tools/deps.sh slurm
   run_ctest fault dev -C complete -L "$long_suites"
   check_packages
   check_python_package
-  if ! logged mindspore tools/deps.sh --mindspore; then
+  if ! logged mindspore tools/deps.sh mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
     run_comparison differential build/venv/bin/python tests/differential/run.py \

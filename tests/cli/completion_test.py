@@ -105,7 +105,7 @@ class CompletionTest(unittest.TestCase):
 
     def need(self, shell):
         if shutil.which(shell) is None:
-            print(f"\ndid not run: completion: {shell} is not installed (tools/deps.sh)", flush=True)
+            print(f"\ndid not run: completion: {shell} is not installed (tools/deps.sh test)", flush=True)
             self.skipTest(f"no {shell}")
 
     # The same in a session of each shell: what is typed, and the line that it becomes.

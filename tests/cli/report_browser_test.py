@@ -156,7 +156,7 @@ def main():
     arguments = parser.parse_args()
     program = browser.find_browser()
     if program is None:
-        print("did not run: report_browser: no chromium (tools/deps.sh --browser)")
+        print("did not run: report_browser: no chromium (tools/deps.sh browser)")
         return 0
     failed = False
     with tempfile.TemporaryDirectory(prefix="reshard_pages_") as scratch:

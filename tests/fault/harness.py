@@ -76,7 +76,7 @@ def need_programs(*names):
     """Ends the test where a program that tools/deps.sh installs is missing."""
     missing = [name for name in names if shutil.which(name) is None]
     if missing:
-        sys.exit(f"{', '.join(missing)} missing: tools/deps.sh installs what the tests need")
+        sys.exit(f"{', '.join(missing)} missing: `tools/deps.sh test` installs what the tests need")
 
 
 def scratch(place=None):

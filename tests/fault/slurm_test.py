@@ -300,7 +300,7 @@ def main():
     harness.need_programs("strace")
     missing = [name for name in DAEMONS if daemon_path(name) is None]
     if missing:
-        harness.did_not_run("Slurm", f"{', '.join(missing)} missing (tools/deps.sh --slurm)")
+        harness.did_not_run("Slurm", f"{', '.join(missing)} missing (tools/deps.sh slurm)")
         return
     with harness.scratch() as folder:
         folder = pathlib.Path(folder)

@@ -3,7 +3,7 @@
 
 Usage: clean_root_test.py --release BUILD --static BUILD --root ROOT.tar
 
-BUILD are build folders of the presets release and static, ROOT.tar is what `tools/deps.sh --clean-root`
+BUILD are build folders of the presets release and static, ROOT.tar is what `tools/deps.sh clean-root`
 makes. Needs root, and the network for the libraries that the package depends on.
 """
 

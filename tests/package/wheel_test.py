@@ -5,7 +5,7 @@ MindSpore, and with today's.
 
 Usage: wheel_test.py --pyenv BUILD/pyenv --gen PROGRAM --scratch FOLDER
 
-`--pyenv` is the environment of `tools/deps.sh --python`. Needs the network, for what the wheel depends
+`--pyenv` is the environment of `tools/deps.sh python`. Needs the network, for what the wheel depends
 on. Prints a line for each thing that was tried; the last one says which Pythons there were.
 """
 

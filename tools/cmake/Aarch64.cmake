@@ -1,5 +1,5 @@
 # Toolchain of the preset `aarch64`: Debian's cross compiler, the libraries of a Debian for aarch64
-# that tools/deps.sh --aarch64 unpacks, and qemu-user to run what is built.
+# that tools/deps.sh aarch64 unpacks, and qemu-user to run what is built.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
