@@ -19,7 +19,7 @@ using testing::AnyOf;
 // What a run takes for nothing, what it takes for a byte of its input, and how long it may go on.
 // The longest take three seconds of CPU time in a debug build; time that grew with the square of
 // 100,000 would be far beyond the limit.
-constexpr uint64_t kBaseBytes = uint64_t{24} << 20;
+constexpr uint64_t kBaseBytes = uint64_t{40} << 20;
 constexpr uint64_t kBytesForEach = 48;  // a parameter of a .ckpt file may be 23 bytes
 constexpr uint64_t kCpuSeconds = 20;
 
