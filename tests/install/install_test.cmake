@@ -42,6 +42,17 @@ endfunction()
 run(${WORK_DIR}/build/view_parameter ${case}/src/rank_0/net-1_100.ckpt)
 expect(view_parameter "layer0.gamma \\[24, 4\\]")
 
+# The same without CMake.
+find_program(PKG_CONFIG pkg-config REQUIRED)
+file(GLOB_RECURSE package ${WORK_DIR}/prefix/*/reshard.pc)
+cmake_path(GET package PARENT_PATH package_folder)
+set(ENV{PKG_CONFIG_PATH} ${package_folder})
+run(${PKG_CONFIG} --cflags --libs reshard)
+separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} ${output}")
+run(${CXX_COMPILER} -std=c++20 ${examples}/view_parameter.cc -o ${WORK_DIR}/by_pkg_config ${flags})
+run(${WORK_DIR}/by_pkg_config ${case}/src/rank_0/net-1_100.ckpt)
+expect(view_parameter "layer0.gamma \\[24, 4\\]")
+
 # The first half of moments.layer0.gamma, [24, 8] of Float32, is what target rank 0 holds of it.
 set(slice ${WORK_DIR}/slice)
 execute_process(

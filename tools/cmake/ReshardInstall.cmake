@@ -35,3 +35,10 @@ install(FILES ${PROJECT_BINARY_DIR}/reshardConfig.cmake
               ${CMAKE_CURRENT_LIST_DIR}/Findlibdeflate.cmake
         DESTINATION ${reshard_package_dir}
         COMPONENT dev)
+
+# For those who do not build with CMake. The library is static: what it links, they link.
+set(reshard_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${reshard_pc_dir}
+           OUTPUT_VARIABLE reshard_pc_to_prefix)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/reshard.pc.in ${PROJECT_BINARY_DIR}/reshard.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/reshard.pc DESTINATION ${reshard_pc_dir} COMPONENT dev)
