@@ -17,8 +17,6 @@
 #   slurm            Slurm, for the test of shards in its jobs
 #   aarch64          a cross compiler, qemu-user, and build/aarch64-root with the libraries for aarch64
 #                    (Debian only)
-#   release          what tools/release.sh builds with: build/release-env with zig, and Debian's source
-#                    packages in build/release-libraries/sources (Debian only)
 #   clean-root       what packages are made and checked with, and build/clean-root.tar, this release
 #                    with little but apt, to try packages in (Debian only)
 set -euo pipefail
@@ -113,34 +111,6 @@ make_aarch64_root() {
   echo "${libraries[*]}" >"$root/unpacked.txt"
 }
 
-# The source packages of the libraries that wheels hold, of the release that runs here.
-get_sources() {
-  local folder=$PWD/build/release-libraries/sources
-  [[ -e $folder/complete ]] && return 0
-  local apt=$PWD/build/release-libraries/apt
-  rm -rf "$folder" "$apt"
-  mkdir -p "$folder" "$apt"/{sources.d,lists/partial,cache/archives/partial}
-  local file
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
-    [[ -s $file ]] || continue
-    sed -E 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" \
-      >"$apt/sources.d/deps-$(basename "$file")"
-  done
-  printf '%s\n' "Dir::Etc::sourcelist \"/dev/null\";" "Dir::Etc::sourceparts \"$apt/sources.d\";" \
-    "Dir::State::lists \"$apt/lists\";" "Dir::Cache \"$apt/cache\";" >"$apt/apt.conf"
-  local release package
-  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  (
-    export APT_CONFIG=$apt/apt.conf
-    apt-get update
-    cd "$folder"
-    for package in fmtlib xxhash libdeflate zlib protobuf openssl; do
-      apt-get source --download-only "$package/$release"
-    done
-  )
-  touch "$folder/complete"
-}
-
 make_clean_root() {
   [[ -e build/clean-root.tar ]] && return 0
   mkdir -p build
@@ -172,12 +142,6 @@ install_group() { # GROUP
     aarch64)
       install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
       make_aarch64_root
-      ;;
-    release)
-      install_packages python3-dev python3-venv dpkg-dev make perl
-      PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/release-env \
-        tools/release/requirements.txt
-      get_sources
       ;;
     clean-root)
       install_packages mmdebstrap lintian dpkg-dev

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the Debian package and the wheel, and runs the static program, where there is nothing else of
-reshard.
+"""Installs the Debian package, and runs the static program, where there is nothing else of reshard.
 
-Usage: clean_root_test.py --release BUILD --static BUILD --root ROOT.tar --wheel WHEEL --pyenv VENV
+Usage: clean_root_test.py --release BUILD --static BUILD --root ROOT.tar
 
 BUILD are build folders of the presets release and static, ROOT.tar is what `tools/deps.sh clean-root`
-makes, WHEEL is one of `tools/release.sh` for this machine, VENV any environment with pip. Needs root, and
-the network for what the package and the wheel depend on.
+makes. Needs root, and the network for the libraries that the package depends on.
 """
 
 import argparse
@@ -64,9 +62,8 @@ class CleanRootTest(unittest.TestCase):
         run_program("verify", "/full", "--against", "/sample", "--src-strategy", "/sample/strategy")
         self.assertTrue((root / "full" / "rank_0" / "checkpoint_0.ckpt").is_file())
 
-    def unpack(self, name):
-        """A clean root that can install packages."""
-        root = self.folder / name
+    def test_the_package_of_the_program(self):
+        root = self.folder / "root"
         root.mkdir()
         run("tar", "--extract", "--file", ARGUMENTS.root, "--directory", root)
         # Packages come from where this machine gets them.
@@ -76,14 +73,10 @@ class CleanRootTest(unittest.TestCase):
         certificates = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
         if certificates.exists():
             shutil.copy(certificates, root / certificates.relative_to("/"))
+        shutil.copy(self.program, root / "reshard.deb")
         with self.assertRaisesRegex(AssertionError, "exit 127"):
             run_in(root, "reshard", "--version")  # it is clean
         run_in(root, "apt-get", "update")
-        return root
-
-    def test_the_package_of_the_program(self):
-        root = self.unpack("root")
-        shutil.copy(self.program, root / "reshard.deb")
         run_in(root, "apt-get", "install", "--yes", "--no-install-recommends", "/reshard.deb")
         run_in(root, "dpkg", "--verify", "reshard")
 
@@ -103,20 +96,6 @@ class CleanRootTest(unittest.TestCase):
         run_in(root, "apt-get", "purge", "--yes", "reshard")
         self.assertEqual(list(share.rglob("*reshard*")), [])
         self.assertFalse((root / "usr" / "bin" / "reshard").exists())
-
-    def test_the_wheel_where_there_is_python_alone(self):
-        root = self.unpack("python-root")
-        run_in(root, "apt-get", "install", "--yes", "--no-install-recommends", "python3-venv")
-        version = run_in(root, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
-        wheels = root / "wheels"
-        run(ARGUMENTS.pyenv / "bin" / "python", "-m", "pip", "download", "--quiet", "--only-binary",
-            ":all:", "--python-version", version.strip(), "--dest", wheels, ARGUMENTS.wheel)
-        run_in(root, "python3", "-m", "venv", "/venv")
-        run_in(root, "/venv/bin/pip", "install", "--quiet", "--no-index", "--find-links", "/wheels",
-               "reshard")
-        self.check_program(root, lambda *arguments: run_in(root, "/venv/bin/reshard", *arguments))
-        read = "import reshard; print(*reshard.open('/full')['model.layers.0.attention.wq.weight'].shape)"
-        self.assertEqual(run_in(root, "/venv/bin/python", "-c", read), "64 64\n")
 
     def test_the_package_of_the_library(self):
         files = run("dpkg-deb", "--contents", self.library)
@@ -147,7 +126,7 @@ class CleanRootTest(unittest.TestCase):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("--release", "--static", "--root", "--wheel", "--pyenv"):
+    for name in ("--release", "--static", "--root"):
         parser.add_argument(name, required=True, type=lambda path: pathlib.Path(path).resolve())
     ARGUMENTS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])
