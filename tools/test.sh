@@ -106,8 +106,38 @@ run_part() { # PART COMMAND...
   fi
 }
 
-run_comparison() { # PART COMMAND...
-  run_part "$1" timeout --verbose --kill-after 10 "$longest_comparison" "${@:2}"
+# Comparisons take one core each, mostly: as many run at a time as there are cores, each with its output
+# in its log, which is shown when it ends.
+declare -A compared=() # processes to parts
+declare -A begun=()    # and when they began
+
+start_comparison() { # PART COMMAND...
+  ((${#compared[@]} < jobs)) || end_comparison
+  timeout --verbose --kill-after 10 "$longest_comparison" "${@:2}" >"$logs/$1.log" 2>&1 &
+  compared[$!]=$1
+  begun[$!]=$SECONDS
+}
+
+end_comparison() {
+  local process status=0
+  wait -n -p process "${!compared[@]}" || status=$?
+  local part=${compared[$process]} seconds=$((SECONDS - begun[$process]))
+  unset "compared[$process]"
+  printf '\n== %s\n' "$part"
+  cat "$logs/$part.log"
+  if ((status == 0)); then
+    passed=$((passed + 1))
+    record "$part" "passed ($seconds s)"
+  else
+    failed=$((failed + 1))
+    record "$part" "FAILED ($seconds s), see $logs/$part.log"
+  fi
+}
+
+end_comparisons() {
+  while ((${#compared[@]})); do
+    end_comparison
+  done
 }
 
 # Prints "test: why" for each test of a ctest run that skipped itself, out of GoogleTest's output, and
@@ -223,11 +253,11 @@ check_dropin() {
   fi
   local environment
   for environment in venv venv-newest; do
-    run_comparison "dropin-$environment" "build/$environment/bin/python" \
+    start_comparison "dropin-$environment" "build/$environment/bin/python" \
       tests/differential/dropin.py --package build/dev/python --seed "$RESHARD_TEST_SEED" \
       --cases "$layout_pairs"
   done
-  run_comparison tutorials build/venv/bin/python tests/differential/tutorial_scripts.py \
+  start_comparison tutorials build/venv/bin/python tests/differential/tutorial_scripts.py \
     --package build/dev/python
 }
 
@@ -298,31 +328,33 @@ run_all() {
   if ! logged mindspore tools/deps.sh mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
   else
-    run_comparison differential build/venv/bin/python tests/differential/run.py \
+    start_comparison differential build/venv/bin/python tests/differential/run.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases" \
       --formats 0
     rm -rf build/formats
-    run_comparison formats build/venv/bin/python tests/differential/run.py \
+    start_comparison formats build/venv/bin/python tests/differential/run.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases 0 \
       --formats "$format_cases" --keep build/formats
+    end_comparisons
     # Every file of these, by the libraries that read them.
-    run_comparison clients build/venv/bin/python tests/differential/clients.py build/formats
-    run_comparison newest build/venv-newest/bin/python tests/differential/clients.py build/formats
-    rm -rf build/formats
-    run_comparison sampled build/venv/bin/python tests/differential/sampled_test.py \
+    start_comparison clients build/venv/bin/python tests/differential/clients.py build/formats
+    start_comparison newest build/venv-newest/bin/python tests/differential/clients.py build/formats
+    start_comparison sampled build/venv/bin/python tests/differential/sampled_test.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$honest_cases"
-    run_comparison planted build/venv/bin/python tests/differential/planted_test.py \
+    start_comparison planted build/venv/bin/python tests/differential/planted_test.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$planted_faults"
-    run_comparison merges build/venv/bin/python tests/differential/merges.py \
+    start_comparison merges build/venv/bin/python tests/differential/merges.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
-    run_comparison casts build/venv/bin/python tests/differential/casts.py \
+    start_comparison casts build/venv/bin/python tests/differential/casts.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
-    run_comparison optimizer_states build/venv/bin/python tests/differential/optimizer_states.py
-    run_comparison crcs build/venv/bin/python tests/differential/crcs.py \
+    start_comparison optimizer_states build/venv/bin/python tests/differential/optimizer_states.py
+    start_comparison crcs build/venv/bin/python tests/differential/crcs.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
-    run_comparison encryption build/venv/bin/python tests/differential/encryption.py \
+    start_comparison encryption build/venv/bin/python tests/differential/encryption.py \
       --reshard build/release/bin/reshard --seed "$RESHARD_TEST_SEED" --cases "$random_cases"
     check_dropin
+    end_comparisons
+    rm -rf build/formats
     if [[ -e build/dev/python/reshard/_reshard.abi3.so ]]; then
       local exchange=tests/python/exchange_test.py
       run_pytest exchange venv "$exchange" \
