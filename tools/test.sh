@@ -2,11 +2,11 @@
 # Builds and tests reshard.
 #
 #   tools/test.sh         packages, the dev build and its tests
-#   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, those
-#                         that cannot run so and the scripts as above; ThreadSanitizer, lint, the
-#                         release build: faults (tests/fault), packages and the static program in a
-#                         clean root, MindSpore against reshard; of the long suites a sample
-#   tools/test.sh --complete   the same with the long suites whole, and all tests of the dev build
+#   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, and
+#                         ThreadSanitizer; lint; by the release build those that cannot run so, the
+#                         scripts, faults (tests/fault), packages and the static program in a clean
+#                         root, MindSpore against reshard; of the long suites a sample
+#   tools/test.sh --complete   the dev build and its tests too, and the long suites whole
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
 #
 # Samples and random cases follow from a seed, which is printed; RESHARD_TEST_SEED=N repeats them.
@@ -184,20 +184,12 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
-# The quick tests of the dev build. With --all only those that AddressSanitizer does not run, and the
-# scripts: every test runs, and none of C++ is compiled twice but for those of threads.
-test_dev() { # [CMAKE OPTION...]
-  if [[ $mode != --all ]]; then
-    build_and_test dev "$@"
-  elif run_part dev-build build_natives "$@"; then
-    run_ctest dev-test dev --label-regex 'native|cli|lint|install|python'
-  else
-    did_not_run dev-test "the build failed"
-  fi
-}
-
-build_natives() { # [CMAKE OPTION...]
-  cmake --preset dev "$@" && cmake --build --preset dev --parallel "$jobs" --target native_tests
+# The release build, with the tests that AddressSanitizer does not run and what scripts run. Warnings are
+# errors, as in the presets of developers.
+build_release() { # [CMAKE OPTION...]
+  cmake --preset release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DRESHARD_BUILD_BENCH=ON \
+    -DRESHARD_BUILD_TESTS=ON "$@" &&
+    cmake --build --preset release --parallel "$jobs" --target native_tests
 }
 
 # Whether the LLVM of this machine is the one whose formatter and checks the sources follow.
@@ -247,25 +239,25 @@ check_packages() {
 
 # The Python package in one process with MindSpore, with NumPy 1.26 and with NumPy 2.
 check_dropin() {
-  if [[ ! -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+  if [[ ! -e build/release/python/reshard/_reshard.abi3.so ]]; then
     did_not_run dropin "the Python package was not built"
     return
   fi
   local environment
   for environment in venv venv-newest; do
     start_comparison "dropin-$environment" "build/$environment/bin/python" \
-      tests/differential/dropin.py --package build/dev/python --seed "$RESHARD_TEST_SEED" \
+      tests/differential/dropin.py --package build/release/python --seed "$RESHARD_TEST_SEED" \
       --cases "$layout_pairs"
   done
   start_comparison tutorials build/venv/bin/python tests/differential/tutorial_scripts.py \
-    --package build/dev/python
+    --package build/release/python
 }
 
 # A part of pytest files in which nothing may be skipped.
 run_pytest() { # PART ENVIRONMENT TEST...
   local part=$1 python=build/$2/bin/python
   shift 2
-  run_part "$part" env PYTHONPATH="$PWD/build/dev/python" RESHARD_BIN="$PWD/build/dev/bin" \
+  run_part "$part" env PYTHONPATH="$PWD/build/release/python" RESHARD_BIN="$PWD/build/release/bin" \
     timeout --verbose --kill-after 10 10m "$python" -B -m pytest -q -p no:cacheprovider -rs "$@"
   local skipped
   while read -r skipped; do
@@ -275,7 +267,7 @@ run_pytest() { # PART ENVIRONMENT TEST...
 
 # The package as users get it, and programs that use it.
 check_python_package() {
-  if [[ ! -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+  if [[ ! -e build/release/python/reshard/_reshard.abi3.so ]]; then
     did_not_run wheel "the Python package was not built"
     return
   fi
@@ -301,19 +293,22 @@ run_all() {
     run_part deps-aarch64 tools/deps.sh aarch64 && build_and_test aarch64
     return
   fi
+  local options=()
   if logged python tools/deps.sh python; then
-    test_dev -DRESHARD_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/pyenv/bin/python"
+    options=(-DRESHARD_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/pyenv/bin/python")
   else
     did_not_run python "its environment could not be made, see $logs/python.log"
-    test_dev
   fi
+  # With --all each test runs once: those of C++ under AddressSanitizer, the others by the release build.
+  [[ $mode == --all ]] || build_and_test dev "${options[@]}"
   [[ -n $mode ]] || return
   run_part lint-deps tools/deps.sh lint || return
   check_format
   build_and_test asan
   check_tidy
   build_and_test tsan
-  if ! run_part release-build configure_and_build release; then
+  if ! run_part release-build build_release "${options[@]}"; then
+    did_not_run native "the release build failed"
     did_not_run fault "the release build failed"
     did_not_run packages "the release build failed"
     did_not_run differential "the release build failed"
@@ -322,7 +317,8 @@ run_all() {
   # Without a browser, or without Slurm, its test says that it did not run.
   logged browser tools/deps.sh browser
   logged slurm tools/deps.sh slurm
-  run_ctest fault dev -C complete -L "$long_suites"
+  run_ctest native release --label-regex 'native|cli|lint|install|python' --label-exclude abridged
+  run_ctest fault release -C complete -L "$long_suites"
   check_packages
   check_python_package
   if ! logged mindspore tools/deps.sh mindspore; then
@@ -355,7 +351,7 @@ run_all() {
     check_dropin
     end_comparisons
     rm -rf build/formats
-    if [[ -e build/dev/python/reshard/_reshard.abi3.so ]]; then
+    if [[ -e build/release/python/reshard/_reshard.abi3.so ]]; then
       local exchange=tests/python/exchange_test.py
       run_pytest exchange venv "$exchange" \
         --deselect "$exchange::test_torch_gets_memory_that_it_may_write_to" \
