@@ -4,9 +4,10 @@
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, and
 #                         ThreadSanitizer; lint; by the release build those that cannot run so, the
-#                         scripts, faults (tests/fault), packages and the static program in a clean
-#                         root, MindSpore against reshard; of the long suites a sample
-#   tools/test.sh --complete   the dev build and its tests too, and the long suites whole
+#                         scripts, faults (tests/fault), packages in a clean root, MindSpore against
+#                         reshard; of the long suites a sample
+#   tools/test.sh --complete   the dev build, its tests and the static program too, scripts under
+#                         AddressSanitizer, and the long suites whole
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
 #
 # Samples and random cases follow from a seed, which is printed; RESHARD_TEST_SEED=N repeats them.
@@ -184,6 +185,17 @@ build_and_test() { # PRESET [CMAKE OPTION...]
   fi
 }
 
+# The scripts, which the release build runs too, with --complete only.
+test_asan() {
+  local exclude=native
+  [[ $mode == --complete ]] || exclude='native|script'
+  if run_part asan-build configure_and_build asan; then
+    run_ctest asan-test asan --label-exclude "$exclude"
+  else
+    did_not_run asan-test "the build failed"
+  fi
+}
+
 # The release build, with the tests that AddressSanitizer does not run and what scripts run. Warnings are
 # errors, as in the presets of developers.
 build_release() { # [CMAKE OPTION...]
@@ -223,9 +235,12 @@ check_tidy() {
   fi
 }
 
-# Debian's packages of the release build and the static program, where there is nothing else of reshard.
+# Debian's packages of the release build, with --complete the static program too, where there is nothing
+# else of reshard.
 check_packages() {
-  if ! run_part static-build configure_and_build static; then
+  local static=()
+  [[ $mode != --complete ]] || static=(--static build/static)
+  if [[ $mode == --complete ]] && ! run_part static-build configure_and_build static; then
     did_not_run packages "the static build failed"
   elif ((EUID != 0)); then
     did_not_run packages "needs root, to enter another root"
@@ -233,7 +248,7 @@ check_packages() {
     did_not_run packages "the clean root could not be made, see $logs/clean-root.log"
   else
     run_part packages python3 tests/package/clean_root_test.py --release build/release \
-      --static build/static --root build/clean-root.tar
+      --root build/clean-root.tar "${static[@]}"
   fi
 }
 
@@ -304,7 +319,7 @@ run_all() {
   [[ -n $mode ]] || return
   run_part lint-deps tools/deps.sh lint || return
   check_format
-  build_and_test asan
+  test_asan
   check_tidy
   build_and_test tsan
   if ! run_part release-build build_release "${options[@]}"; then
@@ -366,7 +381,7 @@ printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
   "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
-  --all) echo "not asked for (--complete): all faults, 1000 random cases" ;&
+  --all) echo "not asked for (--complete): the dev build, the static program, all faults, 1000 random cases" ;&
   --complete) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"
