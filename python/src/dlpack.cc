@@ -66,7 +66,7 @@ void Delete(Managed* managed) {
   // Consumers call from any thread, also after Python has ended: then the array is nobody's to
   // free.
   if (Py_IsInitialized() == 0) return;
-  const PyGILState_STATE state = HoldAtExit(PyGILState_Ensure);
+  const PyGILState_STATE state = HeldEnsureGil();
   delete static_cast<Exported<Managed>*>(managed->context);
   PyGILState_Release(state);
 }

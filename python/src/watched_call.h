@@ -60,7 +60,7 @@ auto RunWatched(int jobs, const nanobind::object& watch, const Call& call) {
     }
     if (raised) continue;
     try {
-      if (HoldAtExit(PyErr_CheckSignals) != 0) throw nanobind::python_error();
+      if (HeldCheckSignals() != 0) throw nanobind::python_error();
       CallPython(watch, nanobind::make_tuple(Text(PhaseName(now.phase)), now.done_bytes,
                                              now.total_bytes, now.done_files, now.total_files));
     } catch (...) {
