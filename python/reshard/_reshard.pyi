@@ -10,6 +10,9 @@ __version__: str
 class StatusError(Exception):
     """(code, message, errno or 0)"""
 
+def run_program(arguments: list[bytes]) -> int:
+    """Runs `reshard` or `reshard-gen` by the words of a command line. Sets signals as programs have them."""
+
 _Keywords = dict[str, Any]
 _Watch = Callable[[str, int, int, int, int], None]
 _Takes = Callable[[str], bool]

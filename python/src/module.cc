@@ -41,6 +41,7 @@ void AddModule(nb::module_& module) {
   AddCalls(module);
   AddDlpack(module);
   AddInspection(module);
+  AddPrograms(module);
   AddStore(module);
   AddWriting(module);
 }

@@ -71,6 +71,7 @@ inline std::shared_ptr<const EncryptionKey> KeyOf(const Key* key) {
 void AddCalls(nanobind::module_& module);
 void AddDlpack(nanobind::module_& module);
 void AddInspection(nanobind::module_& module);
+void AddPrograms(nanobind::module_& module);
 void AddStore(nanobind::module_& module);
 void AddWriting(nanobind::module_& module);
 

@@ -115,6 +115,21 @@ function(reshard_join_modules name)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON)
 endfunction()
 
+# reshard_tool_library(NAME SOURCES file.cc... [LINK target...]): the static library NAME, on top of the
+# library, which programs and the Python module link.
+function(reshard_tool_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  add_library(${name} STATIC ${arg_SOURCES})
+  # Several sources at a time, in every build: most of the time goes into their headers.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
+  reshard_embeddable(${name})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(
+    ${name}
+    PUBLIC reshard::reshard ${arg_LINK}
+    PRIVATE reshard_warnings)
+endfunction()
+
 # reshard_tool(NAME [OUTPUT_NAME name] SOURCES file.cc... [LINK target...]): the program NAME in
 # bin/ of the build folder, on top of the library.
 function(reshard_tool name)
@@ -125,9 +140,7 @@ function(reshard_tool name)
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE reshard::reshard reshard_warnings ${arg_LINK})
-  # Several sources at a time, in every build: most of the time goes into their headers.
-  set_target_properties(
-    ${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin UNITY_BUILD ON)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   if(RESHARD_STATIC)
     target_link_options(${name} PRIVATE -static)
   endif()

@@ -22,7 +22,7 @@ class Layering:
 
     def __init__(self, text):
         direct = {}
-        self.public_only = set()
+        self.public_only = {}  # modules to those of which they may include other headers, too
         self.restricted = []  # (pattern, modules)
         self.todo = {}  # (module, included module) -> how many includes are still to go
         self.left = collections.Counter()
@@ -35,8 +35,8 @@ class Layering:
                     self.todo[module.split()[1], arrows.strip()] = int(note)
                     continue
                 direct[module.strip()] = arrows.split()
-                if note.strip() == "public headers only":
-                    self.public_only.add(module.strip())
+                if found := re.fullmatch(r" public headers (?:and (\w+) )?only", note):
+                    self.public_only[module.strip()] = {found[1]}
             elif line:
                 pattern, _, modules = line.partition("only in")
                 self.restricted.append((pattern.strip().strip("<>"), modules.split()))
@@ -118,7 +118,7 @@ def check_includes(name, text, module, layering, owners, errors):
             continue
         else:
             target = module_of(included)
-            public = layering.public_only | {module}
+            public = {*layering.public_only, *layering.public_only.get(module, ()), module}
             if module in layering.public_only and target not in public:
                 errors.append(f'{where}: {module} includes of others only "reshard/..."')
                 continue

@@ -49,6 +49,8 @@ VIOLATIONS = [
     ("Boost.Interprocess outside os", "src/source/x.cc", "#include <boost/interprocess/mapped_region.hpp>\n", "only for os"),
     ("protobuf outside format", "src/source/x.cc", "#include <google/protobuf/message.h>\n", "only for format"),
     ("cli includes internals", "tools/cli/x.cc", '#include "src/tensor/block_copy.h"\n', 'only "reshard/..."'),
+    ("gen's headers are for python", "python/src/x.cc", '#include "tools/gen/x.h"\n', None),
+    ("gen's headers are not for cli", "tools/cli/x.cc", '#include "tools/gen/x.h"\n', 'only "reshard/..."'),
     ("public header includes internals", "include/reshard/status.h", '// Implemented in src/base.\n#include "src/base/x.h"\n', "a public header includes only"),
     ("public header names no module", "include/reshard/box.h", "// Box.\n\n// Implemented in src/base.\n", "first comment needs"),
     ("public header is not listed", "include/reshard/box.h", "// Implemented in src/tensor.\n", "PUBLIC_HEADERS of module tensor"),

@@ -1,0 +1,13 @@
+// RunProgram: all that the program `reshard` does, which the Python package's script calls, too.
+#ifndef RESHARD_TOOLS_CLI_PROGRAM_H_
+#define RESHARD_TOOLS_CLI_PROGRAM_H_
+
+namespace reshard {
+
+// Runs the command that the arguments of main() ask for, and returns the exit code. Throws nothing.
+// It is made for a process of its own: it changes signals, limits and the heap, and is called once.
+int RunProgram(int argc, char** argv);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_CLI_PROGRAM_H_

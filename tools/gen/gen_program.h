@@ -1,0 +1,13 @@
+// RunGenProgram: all that the program `reshard-gen` does, which makes a sharded Llama-like checkpoint
+// with its strategy files.
+#ifndef RESHARD_TOOLS_GEN_GEN_PROGRAM_H_
+#define RESHARD_TOOLS_GEN_GEN_PROGRAM_H_
+
+namespace reshard {
+
+// Does what the arguments of main() ask for, and returns the exit code. Throws nothing.
+int RunGenProgram(int argc, char** argv);
+
+}  // namespace reshard
+
+#endif  // RESHARD_TOOLS_GEN_GEN_PROGRAM_H_
