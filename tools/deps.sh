@@ -15,10 +15,13 @@
 #                    tests/differential (python3, or $PYTHON)
 #   browser          Chromium, for the test of the pages that `reshard report` writes
 #   slurm            Slurm, for the test of shards in its jobs
-#   aarch64          a cross compiler, qemu-user, and build/aarch64-root with the libraries for aarch64
+#   aarch64          a cross compiler, qemu, and build/aarch64-root with the libraries for aarch64
 #                    (Debian only)
-#   clean-root       what packages are made and checked with, and build/clean-root.tar, this release
-#                    with little but apt, to try packages in (Debian only)
+#   release          what tools/release.sh builds wheels with: build/release-env with zig's linker, and
+#                    Debian's sources of protobuf in build/release-libraries/sources (Debian only)
+#   clean-root       what packages are made and checked with, and a root of this release with little
+#                    but apt, in build/roots (Debian only)
+#   release-roots    such roots of Debian 12 and 13, and one for arm64 with Python alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -78,17 +81,28 @@ make_environment() { # VENV REQUIREMENTS
   cp "$requirements" "$venv/installed.txt"
 }
 
-# The release that runs here, from wherever this machine gets its packages.
-debootstrap_here() { # TARGET OPTION...
-  local target=$1
-  shift
-  local sources=()
-  local file
+this_release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+
+# A release of Debian, from wherever this machine gets its packages.
+make_root() { # RELEASE TARGET OPTION...
+  local release=$1 target=$2
+  shift 2
+  local folder=build/roots/$release-sources
+  mkdir -p "$folder"
+  local sources=() file
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
-    [[ -s $file ]] && sources+=("$file")
+    [[ -s $file ]] || continue
+    sed "s/\b$this_release\b/$release/g" "$file" >"$folder/${file##*/}"
+    sources+=("$folder/${file##*/}")
   done
-  mmdebstrap --quiet "$@" "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$target" \
-    "${sources[@]}"
+  mmdebstrap --quiet "$@" "$release" "$target" "${sources[@]}"
+}
+
+make_root_archive() { # RELEASE ARCHITECTURE OPTION...
+  local archive=build/roots/$1-$2.tar
+  [[ -e $archive ]] && return 0
+  make_root "$1" "$archive.part.tar" --architectures="$2" "${@:3}"
+  mv "$archive.part.tar" "$archive"
 }
 
 # Unpacks the libraries for aarch64.
@@ -97,7 +111,7 @@ make_aarch64_root() {
   local libraries=(
     libc6-dev libstdc++-12-dev libgcc-12-dev libfmt-dev nlohmann-json3-dev libcli11-dev
     libprotobuf-dev libxxhash-dev libdeflate-dev zlib1g-dev libssl-dev libboost-dev libgtest-dev
-    libgmock-dev librapidcheck-dev
+    libgmock-dev librapidcheck-dev libpython3-dev
   )
   if [[ $(cat "$root/unpacked.txt" 2>/dev/null) == "${libraries[*]}" ]]; then
     return 0
@@ -106,16 +120,38 @@ make_aarch64_root() {
   mkdir -p build
   (
     IFS=,
-    debootstrap_here "$root" --variant=extract --architectures=arm64 --include="${libraries[*]}"
+    make_root "$this_release" "$root" --variant=extract --architectures=arm64 \
+      --include="${libraries[*]}"
   )
   echo "${libraries[*]}" >"$root/unpacked.txt"
 }
 
-make_clean_root() {
-  [[ -e build/clean-root.tar ]] && return 0
-  mkdir -p build
-  debootstrap_here build/clean-root.part.tar --variant=apt --include=ca-certificates
-  mv build/clean-root.part.tar build/clean-root.tar
+# The source package of protobuf, of the release that runs here.
+get_sources() {
+  local folder=$PWD/build/release-libraries/sources
+  [[ -e $folder/complete ]] && return 0
+  local apt=$PWD/build/release-libraries/apt
+  rm -rf "$folder" "$apt"
+  mkdir -p "$folder" "$apt"/{sources.d,lists/partial,cache/archives/partial}
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+    [[ -s $file ]] || continue
+    sed -E 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" \
+      >"$apt/sources.d/deps-$(basename "$file")"
+  done
+  printf '%s\n' "Dir::Etc::sourcelist \"/dev/null\";" "Dir::Etc::sourceparts \"$apt/sources.d\";" \
+    "Dir::State::lists \"$apt/lists\";" "Dir::Cache \"$apt/cache\";" >"$apt/apt.conf"
+  (
+    export APT_CONFIG=$apt/apt.conf
+    apt-get update
+    cd "$folder"
+    apt-get source --download-only "protobuf/$this_release"
+  )
+  touch "$folder/complete"
+}
+
+make_clean_root() { # RELEASE
+  make_root_archive "$1" "$(dpkg --print-architecture)" --variant=apt --include=ca-certificates
 }
 
 install_group() { # GROUP
@@ -140,12 +176,25 @@ install_group() { # GROUP
     browser) install_packages chromium ;;
     slurm) install_packages slurm-wlm munge ;;
     aarch64)
-      install_packages g++-aarch64-linux-gnu qemu-user mmdebstrap
+      install_packages g++-aarch64-linux-gnu qemu-user-static mmdebstrap
       make_aarch64_root
+      ;;
+    release)
+      install_packages python3-dev python3-venv dpkg-dev
+      PYTHON=${PYTHON:-/usr/bin/python3} make_environment build/release-env \
+        tools/release/requirements.txt
+      get_sources
       ;;
     clean-root)
       install_packages mmdebstrap lintian dpkg-dev
-      make_clean_root
+      make_clean_root "$this_release"
+      ;;
+    release-roots)
+      install_packages mmdebstrap qemu-user-static
+      make_clean_root bookworm
+      make_clean_root trixie
+      # What wheels ask for: Python, and the C++ library of its other packages.
+      make_root_archive bookworm arm64 --variant=extract --include=python3,libstdc++6
       ;;
     *)
       echo "usage: tools/deps.sh GROUP..., of the groups that tools/deps.sh lists at its top" >&2

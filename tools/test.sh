@@ -4,9 +4,9 @@
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, and
 #                         ThreadSanitizer; lint; by the release build those that cannot run so, the
-#                         scripts, faults (tests/fault), packages in a clean root, MindSpore against
+#                         scripts, faults (tests/fault), packages and the wheel in a clean root, MindSpore against
 #                         reshard; of the long suites a sample
-#   tools/test.sh --complete   the dev build, its tests and the static program too, scripts under
+#   tools/test.sh --complete   the dev build and its tests too, all files of a release, scripts under
 #                         AddressSanitizer, and the long suites whole
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
 #
@@ -235,20 +235,27 @@ check_tidy() {
   fi
 }
 
-# Debian's packages of the release build, with --complete the static program too, where there is nothing
-# else of reshard.
-check_packages() {
-  local static=()
-  [[ $mode != --complete ]] || static=(--static build/static)
-  if [[ $mode == --complete ]] && ! run_part static-build configure_and_build static; then
-    did_not_run packages "the static build failed"
-  elif ((EUID != 0)); then
-    did_not_run packages "needs root, to enter another root"
-  elif ! logged clean-root tools/deps.sh clean-root; then
-    did_not_run packages "the clean root could not be made, see $logs/clean-root.log"
+# Debian's packages of the release build and the files of a release, where there is nothing else of
+# reshard. With --all, of the release the wheel for this machine alone.
+check_release() {
+  local files=("wheel-$(uname -m)") roots=(clean-root)
+  [[ $mode != --complete ]] || { files=() && roots+=(release-roots); }
+  if ! run_part release-files tools/release.sh "${files[@]}"; then
+    did_not_run wheel "there is none"
+    did_not_run release-roots "there are no files"
+    return
+  fi
+  run_part wheel python3 -B tests/package/wheel_test.py --scratch build/wheel \
+    --wheel build/release-files/*"_$(uname -m).whl"
+  if ((EUID != 0)); then
+    did_not_run release-roots "needs root, to enter another root"
+  elif ! logged roots tools/deps.sh "${roots[@]}"; then
+    did_not_run release-roots "the roots could not be made, see $logs/roots.log"
   else
-    run_part packages python3 tests/package/clean_root_test.py --release build/release \
-      --root build/clean-root.tar "${static[@]}"
+    run_part packages python3 -B tests/package/clean_root_test.py --release build/release \
+      --root "build/roots/$(. /etc/os-release && echo "$VERSION_CODENAME")-$(dpkg --print-architecture).tar"
+    run_part release-roots python3 -B tests/package/release_test.py --files build/release-files \
+      --roots build/roots --gen build/release/bin/reshard-gen
   fi
 }
 
@@ -280,14 +287,12 @@ run_pytest() { # PART ENVIRONMENT TEST...
   done < <(sed -n 's/^SKIPPED \[[0-9]*\] //p' "$logs/$part.log")
 }
 
-# The package as users get it, and programs that use it.
+# Programs that use the package.
 check_python_package() {
   if [[ ! -e build/release/python/reshard/_reshard.abi3.so ]]; then
-    did_not_run wheel "the Python package was not built"
+    did_not_run python-clients "the Python package was not built"
     return
   fi
-  run_part wheel python3 tests/package/wheel_test.py --pyenv build/pyenv \
-    --gen build/release/bin/reshard-gen --scratch build/wheel
   if ! logged clients-python tools/deps.sh python-clients; then
     did_not_run python-clients "they could not be installed, see $logs/clients-python.log"
     return
@@ -334,7 +339,7 @@ run_all() {
   logged slurm tools/deps.sh slurm
   run_ctest native release --label-regex 'native|cli|lint|install|python' --label-exclude abridged
   run_ctest fault release -C complete -L "$long_suites"
-  check_packages
+  check_release
   check_python_package
   if ! logged mindspore tools/deps.sh mindspore; then
     did_not_run differential "MindSpore could not be installed, see $logs/mindspore.log"
@@ -381,7 +386,7 @@ printf '\n%-14s %s\n' part result
 printf '%s\n' "${table[@]}"
 case $mode in
   "") echo "not asked for (--all): format, tidy, asan, tsan, release, fault, packages, differential" ;&
-  --all) echo "not asked for (--complete): the dev build, the static program, all faults, 1000 random cases" ;&
+  --all) echo "not asked for (--complete): the dev build, all release files in all roots, all faults, 1000 random cases" ;&
   --complete) echo "not asked for (--aarch64): aarch64" ;;
 esac
 echo "$passed passed, $failed failed"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the Debian package, and runs the static program, where there is nothing else of reshard.
+"""Installs the Debian packages where there is nothing else of reshard.
 
-Usage: clean_root_test.py --release BUILD --root ROOT.tar [--static BUILD]
+Usage: clean_root_test.py --release BUILD --root ROOT.tar
 
-BUILD are build folders of the presets release and static, ROOT.tar is what `tools/deps.sh clean-root`
-makes. Needs root, and the network for the libraries that the package depends on.
+BUILD is a build folder of the preset release, ROOT.tar is what `tools/deps.sh clean-root` makes. Needs
+root, and the network for the libraries that the package depends on.
 """
 
 import argparse
@@ -16,28 +16,14 @@ import sys
 import tempfile
 import unittest
 
+from clean_root import CleanRoot, run
+
 ARGUMENTS = None
 SAMPLE = ("--layers", "1", "--hidden", "64", "--ffn", "128", "--vocab", "64", "--tp", "2")
 CONVERT = ("convert", "/sample", "/full", "--src-strategy", "/sample/strategy")
 # Of lintian's errors and warnings, those that do not fit a package that no Debian archive gets.
 NOT_FOR_US = ("initial-upload-closes-no-bugs", "bogus-mail-host",
               "pkg-config-unavailable-for-cross-compilation")
-
-
-def run(*command, **more):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=300, **more)
-    if done.returncode != 0:
-        raise AssertionError(f"exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def run_in(root, *command):
-    """Runs a command in the root, with /proc there and nothing left behind."""
-    (root / "proc").mkdir(exist_ok=True)
-    return run("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc",
-               "chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-               "DEBIAN_FRONTEND=noninteractive", *command)
 
 
 class CleanRootTest(unittest.TestCase):
@@ -55,48 +41,36 @@ class CleanRootTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.scratch.cleanup()
 
-    def check_program(self, root, run_program):
-        """Converts and verifies a sample in the root."""
-        shutil.copytree(self.folder / "sample", root / "sample")
-        self.assertRegex(run_program("--version"), r"^reshard \d+\.\d+\.\d+\n$")
-        run_program(*CONVERT)
-        run_program("verify", "/full", "--against", "/sample", "--src-strategy", "/sample/strategy")
-        self.assertTrue((root / "full" / "rank_0" / "checkpoint_0.ckpt").is_file())
-
     def test_the_package_of_the_program(self):
-        root = self.folder / "root"
-        root.mkdir()
-        run("tar", "--extract", "--file", ARGUMENTS.root, "--directory", root)
-        # Packages come from where this machine gets them.
-        shutil.copy("/etc/resolv.conf", root / "etc" / "resolv.conf")
-        shutil.copytree("/etc/apt/apt.conf.d", root / "etc" / "apt" / "apt.conf.d",
-                        dirs_exist_ok=True)
-        certificates = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-        if certificates.exists():
-            shutil.copy(certificates, root / certificates.relative_to("/"))
-        shutil.copy(self.program, root / "reshard.deb")
+        root = CleanRoot(ARGUMENTS.root, self.folder / "root")
+        shutil.copy(self.program, root.folder / "reshard.deb")
         with self.assertRaisesRegex(AssertionError, "exit 127"):
-            run_in(root, "reshard", "--version")  # it is clean
-        run_in(root, "apt-get", "update")
-        run_in(root, "apt-get", "install", "--yes", "--no-install-recommends", "/reshard.deb")
-        run_in(root, "dpkg", "--verify", "reshard")
+            root.run("reshard", "--version")  # it is clean
+        root.install("/reshard.deb")
+        root.run("dpkg", "--verify", "reshard")
 
-        self.check_program(root, lambda *arguments: run_in(root, "reshard", *arguments))
-        share = root / "usr" / "share"
+        shutil.copytree(self.folder / "sample", root.folder / "sample")
+        self.assertRegex(root.run("reshard", "--version"), r"^reshard \d+\.\d+\.\d+\n$")
+        root.run("reshard", *CONVERT)
+        root.run("reshard", "verify", "/full", "--against", "/sample", "--src-strategy",
+                 "/sample/strategy")
+        self.assertTrue((root.folder / "full" / "rank_0" / "checkpoint_0.ckpt").is_file())
+
+        share = root.folder / "usr" / "share"
         page = run("zcat", share / "man" / "man1" / "reshard.1.gz")
         self.assertIn(".SS reshard convert\n", page)
         for file in ("bash-completion/completions/reshard", "zsh/vendor-completions/_reshard",
                      "fish/vendor_completions.d/reshard.fish"):
             self.assertIn("unmatched", (share / file).read_text())
-        completed = run_in(root, "bash", "-c", "source /usr/share/bash-completion/completions/reshard;"
+        completed = root.run("bash", "-c", "source /usr/share/bash-completion/completions/reshard;"
                            " COMP_WORDS=(reshard insp) COMP_CWORD=1; _reshard; echo ${COMPREPLY[*]}")
         self.assertEqual(completed, "inspect\n")
         for file in ("copyright", "changelog.gz", "changelog.Debian.gz"):
             self.assertTrue((share / "doc" / "reshard" / file).is_file(), file)
 
-        run_in(root, "apt-get", "purge", "--yes", "reshard")
+        root.run("apt-get", "purge", "--yes", "reshard")
         self.assertEqual(list(share.rglob("*reshard*")), [])
-        self.assertFalse((root / "usr" / "bin" / "reshard").exists())
+        self.assertFalse((root.folder / "usr" / "bin" / "reshard").exists())
 
     def test_the_package_of_the_library(self):
         files = run("dpkg-deb", "--contents", self.library)
@@ -115,22 +89,10 @@ class CleanRootTest(unittest.TestCase):
         self.assertEqual(found, [])
         self.assertIn(done.returncode, (0, 2), done.stderr)  # 2: there are errors
 
-    def test_the_static_program(self):
-        if ARGUMENTS.static is None:
-            self.skipTest("without --static")
-        root = self.folder / "bare"
-        root.mkdir()
-        program = shutil.copy(ARGUMENTS.static / "bin" / "reshard", root / "reshard")
-        headers = run("readelf", "--wide", "--program-headers", "--dynamic", program)
-        self.assertNotIn("INTERP", headers)
-        self.assertNotIn("NEEDED", headers)
-        self.check_program(root, lambda *arguments: run("chroot", root, "/reshard", *arguments))
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("--release", "--static", "--root"):
-        parser.add_argument(name, required=name != "--static",
-                            type=lambda path: pathlib.Path(path).resolve())
+    for name in ("--release", "--root"):
+        parser.add_argument(name, required=True, type=lambda path: pathlib.Path(path).resolve())
     ARGUMENTS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

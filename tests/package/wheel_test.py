@@ -1,32 +1,34 @@
 #!/usr/bin/env python3
-"""The Python package as users get it: the sdist is unpacked and built once, and its wheel installed and
-used under every Python from 3.10 on that is found, with NumPy as old as it may be, with that of
-MindSpore, and with today's.
+"""The Python package as users get it: a wheel of `tools/release.sh`, looked at, then installed and used
+under every Python from 3.10 on that is found, with NumPy as old as it may be, with that of MindSpore, and
+with today's. By the first of these, `tests/python/interpreter_test.py`, too: the wheel has another unwinder
+than what the other tests of Python import.
 
-Usage: wheel_test.py --pyenv BUILD/pyenv --gen PROGRAM --scratch FOLDER
+Usage: wheel_test.py --wheel WHEEL --scratch FOLDER
 
-`--pyenv` is the environment of `tools/deps.sh python`. Needs the network, for what the wheel depends
-on. Prints a line for each thing that was tried; the last one says which Pythons there were.
+Needs the network, for what the wheel depends on. Prints a line for each thing that was tried; the last one
+says which Pythons there were.
 """
 
 import argparse
 import json
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "tests" / "python" / "data" / "examples.txt"
+INTERPRETER_TEST = ROOT / "tests" / "python" / "interpreter_test.py"
 MINORS = range(10, 20)
 MOST_WHEEL_BYTES = 8 << 20
-# Of manylinux_2_35: Debian 12, where it is built, and Ubuntu 22.04.
-NEWEST_SYMBOLS = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}
+# What the module may ask the system for: libraries of glibc, of that version or older.
+LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
+             "ld-linux-aarch64.so.1"}
+NEWEST_GLIBC = (2, 28)
 
 RUN_EXAMPLES = """
 import doctest, importlib.metadata, sys
@@ -75,54 +77,28 @@ def interpreters():
     return dict(sorted(found.items()))
 
 
-def build(python, scratch):
-    """Returns the wheel that is made of the sdist."""
-    make_sdist = f"from scikit_build_core.build import build_sdist; build_sdist({str(scratch)!r})"
-    run(python, "-c", make_sdist, cwd=ROOT)
-    [sdist] = scratch.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        names = archive.getnames()
-        archive.extractall(scratch / "source")
-    assert not [name for name in names if re.match(r"[^/]+/(tests|docs|build)/", name)], names[:5]
-    print(f"sdist: {sdist.stat().st_size >> 10} KiB, {len(names)} entries", flush=True)
-    [source] = (scratch / "source").iterdir()
-    # The programs that build it are those of the environment, as in the dev build.
-    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    run(python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--quiet",
-        "--wheel-dir", scratch, source, env=environment(PATH=path))
-    [wheel] = scratch.glob("*.whl")
-    return wheel
-
-
-def numbers(version):
-    return tuple(int(part) for part in version.split("."))
-
-
-def check_symbols(binary):
-    said = run("objdump", "--dynamic-syms", binary)
-    newest = {}
-    for kind, most in NEWEST_SYMBOLS.items():
-        newest[kind] = max(map(numbers, re.findall(rf"\b{kind}_([0-9.]+)", said)))
-        # What is built on a newer system is for newer systems.
-        assert newest[kind] <= most or numbers(platform.libc_ver()[1]) > (2, 36), (binary, newest)
-    return newest
-
-
 def check_wheel(wheel, scratch):
-    assert "-cp310-abi3-linux_" in wheel.name, wheel.name
+    """What the wheel holds, and what its module needs of the system."""
+    assert re.search(r"-cp310-abi3-manylinux_2_28_\w+\.whl$", wheel.name), wheel.name
     assert wheel.stat().st_size < MOST_WHEEL_BYTES, wheel.stat().st_size
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        [module] = [name for name in names if name.endswith("_reshard.abi3.so")]
-        [program] = [name for name in names if name.endswith("/scripts/reshard")]
-        symbols = [check_symbols(archive.extract(name, scratch)) for name in (module, program)]
-    print(f"newest symbols of module and program: {symbols}", flush=True)
-    for needed in ("reshard/py.typed", "reshard/_reshard.pyi", "reshard/mindspore/__init__.py"):
-        assert needed in names, needed
+        [module] = [name for name in names if name.endswith(".so")]
+        module = archive.extract(module, scratch)
+    for name in ("reshard/py.typed", "reshard/_reshard.pyi", "reshard/mindspore/__init__.py"):
+        assert name in names, name
+    scripts = {name.rpartition("/")[2] for name in names if "/scripts/" in name}
+    assert scripts == {"reshard", "reshard-gen"}, scripts
     assert not [name for name in names if name.endswith((".h", ".cmake", ".a"))], names
-    symbols = run("nm", "--dynamic", "--defined-only", scratch / module).splitlines()
-    assert [symbol.split()[-1] for symbol in symbols] == ["PyInit__reshard"], symbols[:20]
-    print(f"wheel: {wheel.name}, {wheel.stat().st_size >> 10} KiB", flush=True)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "--dynamic", "--wide", module)))
+    assert "libc.so.6" in needed and needed <= LIBRARIES, needed
+    symbols = run("readelf", "--dyn-syms", "--wide", module)
+    versions = {tuple(map(int, found.split("."))) for found in re.findall(r"@GLIBC_([0-9.]+)", symbols)}
+    assert max(versions) <= NEWEST_GLIBC, versions
+    exported = re.findall(r"(?:GLOBAL|WEAK) +DEFAULT +[0-9]+ (\S+)", symbols)
+    assert exported == ["PyInit__reshard"], exported[:20]
+    newest = ".".join(map(str, max(versions)))
+    print(f"{wheel.name}: {wheel.stat().st_size >> 10} KiB, needs glibc {newest}", flush=True)
 
 
 class Installed:
@@ -139,7 +115,7 @@ class Installed:
         run(self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
             "--only-binary", ":all:", *arguments, env=environment())
 
-    def check(self, gen, samples, *pinned):
+    def check(self, samples, *pinned):
         """Installs the wheel beside what is pinned, which stays, and runs the examples."""
         if pinned:
             self.pip(*pinned)
@@ -147,7 +123,7 @@ class Installed:
         folder = samples / f"{self.folder.name}-{len(list(samples.iterdir()))}"
         folder.mkdir()
         for arguments in re.findall(r"^  reshard-gen (.*)$", EXAMPLES.read_text(encoding="utf-8"), re.MULTILINE):
-            run(gen, *arguments.split(), cwd=folder)
+            run(self.folder / "bin" / "reshard-gen", *arguments.split(), cwd=folder)
         numpy = run(self.python, "-c", RUN_EXAMPLES, EXAMPLES, cwd=folder, env=environment()).split()[-1]
         for name in pinned:
             package, _, version = name.partition("==")
@@ -157,18 +133,24 @@ class Installed:
         assert said == run(self.python, "-m", "reshard", "--version", env=environment()), said
         print(f"{self.name}, numpy {numpy}: the examples of the specification", flush=True)
 
+    def check_interpreter(self):
+        """How the interpreter ends and forks around calls of the wheel's module."""
+        self.pip("pytest")
+        run(self.python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", INTERPRETER_TEST,
+            env=environment(RESHARD_BIN=str(self.folder / "bin")), cwd=self.folder)
+        print(f"{self.name}: {INTERPRETER_TEST.name}", flush=True)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("pyenv", "gen", "scratch"):
-        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    for name in ("wheel", "scratch"):
+        parser.add_argument(f"--{name}", type=lambda text: pathlib.Path(text).absolute(), required=True)
     arguments = parser.parse_args()
-    scratch = arguments.scratch.absolute()
+    scratch, wheel = arguments.scratch, arguments.wheel
     shutil.rmtree(scratch, ignore_errors=True)
-    (scratch / "samples").mkdir(parents=True)
-    gen = arguments.gen.absolute()
+    samples = scratch / "samples"
+    samples.mkdir(parents=True)
     try:
-        wheel = build((arguments.pyenv / "bin" / "python").absolute(), scratch)
         check_wheel(wheel, scratch)
         found = interpreters()
         assert found, "no Python from 3.10 on that can make environments"
@@ -176,11 +158,12 @@ def main():
             installed = Installed(minor, interpreter, wheel, scratch)
             if minor == min(found):
                 if minor <= 11:  # of later ones there is no NumPy as old
-                    installed.check(gen, scratch / "samples", "numpy==1.23.5", "ml_dtypes==0.4.0")
+                    installed.check(samples, "numpy==1.23.5", "ml_dtypes==0.4.0")
                 if minor <= 12:
-                    installed.check(gen, scratch / "samples", "numpy==1.26.4", "ml_dtypes==0.5.4")
+                    installed.check(samples, "numpy==1.26.4", "ml_dtypes==0.5.4")
+                installed.check_interpreter()
                 installed.pip("--upgrade", "numpy")
-            installed.check(gen, scratch / "samples")
+            installed.check(samples)
         print("Pythons: " + ", ".join(f"3.{minor}" for minor in found))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
