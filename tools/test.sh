@@ -238,8 +238,8 @@ check_tidy() {
 # Debian's packages of the release build and the files of a release, where there is nothing else of
 # reshard. With --all, of the release the wheel for this machine alone.
 check_release() {
-  local files=("wheel-$(uname -m)") roots=(clean-root)
-  [[ $mode != --complete ]] || { files=() && roots+=(release-roots); }
+  local files=("wheel-$(uname -m)") roots=(clean-root) pythons=()
+  [[ $mode != --complete ]] || { files=() && roots+=(release-roots) && pythons=(--pythons); }
   if ! run_part release-files tools/release.sh "${files[@]}"; then
     did_not_run wheel "there is none"
     did_not_run release-roots "there are no files"
@@ -255,7 +255,7 @@ check_release() {
     run_part packages python3 -B tests/package/clean_root_test.py --release build/release \
       --root "build/roots/$(. /etc/os-release && echo "$VERSION_CODENAME")-$(dpkg --print-architecture).tar"
     run_part release-roots python3 -B tests/package/release_test.py --files build/release-files \
-      --roots build/roots --gen build/release/bin/reshard-gen
+      --roots build/roots --gen build/release/bin/reshard-gen "${pythons[@]}"
   fi
 }
 

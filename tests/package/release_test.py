@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The files of `tools/release.sh` where there is nothing else of reshard: in each root that fits, and the
-wheel also by each other Python of this machine, in the root of its release.
+"""The files of `tools/release.sh` where there is nothing else of reshard: in each root that fits. With
+--pythons, the wheel also by each other Python of this machine, in the root of its release.
 
-Usage: release_test.py --files build/release-files --roots build/roots --gen PROGRAM
+Usage: release_test.py --files build/release-files --roots build/roots --gen PROGRAM [--pythons]
 
 There, README's commands and its example in Python are run, and the outcome is verified. Prints a row for
-each file and root. Needs root, the network for what wheels depend on, and qemu-user-static for arm64.
+each file and root. Needs root, the network for what wheels depend on, and qemu-user-static for another processor.
 """
 
 import argparse
@@ -27,7 +27,6 @@ from wheel_test import check_wheel, interpreters
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-EMULATORS = {"arm64": "/usr/bin/qemu-aarch64-static"}
 HERE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 PROGRAMS = ("reshard", "reshard-gen")
 SITE = {"PYTHONPATH": "/site"}
@@ -145,28 +144,29 @@ class Rows:
         self.start = time.monotonic()
 
 
-def check_files_in(archive, files, gen, rows):
+def check_files_in(archive, arguments, rows):
     """All that fits the root, each in one of its own."""
     release, _, architecture = archive.stem.rpartition("-")
     machine = MACHINES[architecture]
+    emulator = None if machine == platform.machine() else f"/usr/bin/qemu-{machine}-static"
 
     @contextlib.contextmanager
     def clean_root():
         with tempfile.TemporaryDirectory(prefix="release-", dir=archive.parent) as folder:
-            yield CleanRoot(archive, pathlib.Path(folder, "root"), EMULATORS.get(architecture))
+            yield CleanRoot(archive, pathlib.Path(folder, "root"), emulator)
 
-    for program in files.glob(f"reshard-linux-{machine}"):
+    for program in arguments.files.glob(f"reshard-linux-{machine}"):
         with clean_root() as root:
-            check_program(root, program, gen)
+            check_program(root, program, arguments.gen)
         rows.add(archive.stem, program.name, "README's commands, verify")
-    for wheel in files.glob(f"*_{machine}.whl"):
+    for wheel in arguments.files.glob(f"*_{machine}.whl"):
         with clean_root() as root:
             if not root.emulator:
                 root.install("python3-venv")
             own = int(root.run("/usr/bin/python3", "-c", "import sys; print(sys.version_info[1])"))
             check_wheel_in(root, wheel, machine, own, "/usr/bin/python3")
         rows.add(archive.stem, wheel.name, f"Python 3.{own}: README's commands and example, verify")
-        if release != HERE or machine != platform.machine():
+        if not arguments.pythons or (release, machine) != (HERE, platform.machine()):
             continue
         for minor, interpreter in interpreters().items():
             if minor == own or interpreter.startswith("/usr/"):
@@ -182,6 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("files", "roots", "gen"):
         parser.add_argument(f"--{name}", type=lambda text: pathlib.Path(text).resolve(), required=True)
+    parser.add_argument("--pythons", action="store_true")
     arguments = parser.parse_args()
     rows = Rows()
     check_materials(arguments.files)
@@ -190,7 +191,7 @@ def main():
             check_wheel(wheel, pathlib.Path(scratch))
         rows.add("none", wheel.name, "what it asks of the system")
     for archive in sorted(arguments.roots.glob("*.tar")):
-        check_files_in(archive, arguments.files, arguments.gen, rows)
+        check_files_in(archive, arguments, rows)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ EXAMPLES = ROOT / "tests" / "python" / "data" / "examples.txt"
 INTERPRETER_TEST = ROOT / "tests" / "python" / "interpreter_test.py"
 MINORS = range(10, 20)
 MOST_WHEEL_BYTES = 8 << 20
-# What the module may ask the system for: libraries of glibc, of that version or older.
+# What the module may ask the system for: libraries of glibc, of that version or older, and what glibc and
+# NumPy themselves need.
 LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
-             "ld-linux-aarch64.so.1"}
+             "ld-linux-aarch64.so.1", "libgcc_s.so.1"}
 NEWEST_GLIBC = (2, 28)
 
 RUN_EXAMPLES = """
@@ -95,6 +96,9 @@ def check_wheel(wheel, scratch):
     symbols = run("readelf", "--dyn-syms", "--wide", module)
     versions = {tuple(map(int, found.split("."))) for found in re.findall(r"@GLIBC_([0-9.]+)", symbols)}
     assert max(versions) <= NEWEST_GLIBC, versions
+    # A function that no library has would be missed when it is called, only.
+    lost = re.findall(r"GLOBAL +DEFAULT +UND +(?!_?Py)([^@\s]+)\n", symbols)
+    assert not lost, lost
     exported = re.findall(r"(?:GLOBAL|WEAK) +DEFAULT +[0-9]+ (\S+)", symbols)
     assert exported == ["PyInit__reshard"], exported[:20]
     newest = ".".join(map(str, max(versions)))
