@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The Python package as users get it: a wheel of `tools/release.sh`, looked at, then installed and used
 under every Python from 3.10 on that is found, with NumPy as old as it may be, with that of MindSpore, and
-with today's. By the first of these, `tests/python/interpreter_test.py`, too: the wheel has another unwinder
-than what the other tests of Python import.
+with today's. By the oldest Python `tests/python/interpreter_test.py`, too: the module has a C++ library of
+its own, unlike the one that the other tests of Python import.
 
 Usage: wheel_test.py --wheel WHEEL --scratch FOLDER
 
