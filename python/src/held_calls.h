@@ -1,4 +1,5 @@
-/* Calls of Python that may ask for the GIL: where the interpreter ends meanwhile, they never return.
+/* Calls of Python that may ask for the GIL: where the interpreter ends meanwhile, they never
+ * return.
  *
  * Before Python 3.14 a thread that asks for the GIL while the interpreter ends is ended by
  * pthread_exit, which unwinds its stack. Frames of nanobind, which are noexcept, would abort the

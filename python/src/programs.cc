@@ -24,8 +24,7 @@ void TakeSignalsBack() {
 // Runs a program as main() would, by the words of its command line, and returns the exit code.
 int RunNamedProgram(const nb::list& arguments) {
   std::vector<std::string> words;
-  for (const nb::handle argument : arguments)
-    words.push_back(Bytes(nb::cast<nb::bytes>(argument)));
+  for (const nb::handle argument : arguments) words.push_back(Bytes(nb::cast<nb::bytes>(argument)));
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
