@@ -5,7 +5,8 @@
 Usage: release_test.py --files build/release-files --roots build/roots --gen PROGRAM [--pythons]
 
 There, README's commands and its example in Python are run, and the outcome is verified. Prints a row for
-each file and root. Needs root, the network for what wheels depend on, and qemu-user-static for another processor.
+each file and root. Needs root, the network for what wheels depend on, and qemu-user-static for another
+processor.
 """
 
 import argparse
@@ -79,7 +80,9 @@ def check_python(root, python, **variables):
 
 
 def check_program(root, program, gen):
-    """The program alone; reshard-gen is on this machine."""
+    """The program alone, which needs no library; reshard-gen is on this machine."""
+    headers = run("readelf", "--wide", "--program-headers", "--dynamic", program)
+    assert "INTERP" not in headers and "NEEDED" not in headers, headers
     shutil.copy(program, root.folder / "usr" / "bin" / "reshard")
     for command in readme_commands():
         if command.startswith("reshard-gen "):
