@@ -254,8 +254,8 @@ check_release() {
   else
     run_part packages python3 -B tests/package/clean_root_test.py --release build/release \
       --root "build/roots/$(. /etc/os-release && echo "$VERSION_CODENAME")-$(dpkg --print-architecture).tar"
-    run_part release-roots python3 -B tests/package/release_test.py --files build/release-files \
-      --roots build/roots --gen build/release/bin/reshard-gen "${pythons[@]}"
+    run_part release-roots build/release-env/bin/python -B tests/package/release_test.py \
+      --files build/release-files --roots build/roots --gen build/release/bin/reshard-gen "${pythons[@]}"
   fi
 }
 
