@@ -19,6 +19,7 @@ import re
 import shlex
 import shutil
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -126,10 +127,14 @@ def copy_python(interpreter, root):
 
 
 def check_materials(files):
-    """Checksums, the notices and the bill of materials."""
+    """Checksums, what the sources hold, the notices and the bill of materials."""
     for line in (files / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
         digest, name = line.split(maxsplit=1)
         assert hashlib.sha256((files / name).read_bytes()).hexdigest() == digest, name
+    sources, = files.glob("reshard-*.tar.gz")
+    with tarfile.open(sources) as archive:
+        others = [name for name in archive.getnames() if re.match(r"[^/]+/(build|docs|tests)/", name)]
+    assert not others, others[:5]
     notices = (files / "NOTICES.txt").read_text(encoding="utf-8")
     bill = json.loads((files / "sbom.json").read_text(encoding="utf-8"))
     names = [component["name"] for component in bill["components"]]
