@@ -179,7 +179,8 @@ Told ToldByReplicas(const SpecParameter& parameter, int64_t devices) {
   }
   Told told;
   std::set<std::map<size_t, std::string>> results;
-  for (const PartOfRank& way : WaysToHold(parameter.Parts(0).cuts, devices)) {
+  const auto cuts = parameter.Parts(0).cuts;
+  for (const PartOfRank& way : WaysToHold(cuts, devices)) {
     std::map<size_t, std::string> result;
     bool agrees = true;
     for (size_t rank = 0; rank < way.size(); ++rank) {
