@@ -16,6 +16,7 @@ namespace reshard {
 namespace {
 
 constexpr size_t kColumns = 80;
+constexpr size_t kOptionColumn = 30;
 constexpr size_t kCommandColumn = 14;  // names of commands are short
 
 // "  NAME      DESCRIPTION", with the description in lines below one another from `column` on.
@@ -47,6 +48,23 @@ std::string HelpEntry(const std::string& name, std::string_view description, siz
     description.remove_prefix(std::min(end + 1, description.size()));
   }
   return out + '\n';
+}
+
+// Of an option or an argument, which is called `name`.
+std::string HelpEntry(const CLI::Option& option, std::string name) {
+  if (option.get_type_size() != 0) {
+    if (!option.get_type_name().empty()) name += ' ' + option.get_type_name();
+    if (option.get_expected_max() == CLI::detail::expected_max_vector_size) name += " ...";
+    if (option.get_required() && !option.get_positional()) name += " REQUIRED";
+  }
+  return HelpEntry(name, option.get_description(), kOptionColumn);
+}
+
+std::string ArgumentUsage(const CLI::Option& argument) {
+  std::string out = ShownName(argument);
+  // A name that says so itself: FILES... OUT.
+  if (argument.get_expected_max() > 1 && out.find("...") == std::string::npos) out += "...";
+  return argument.get_required() ? out : '[' + out + ']';
 }
 
 }  // namespace
@@ -129,53 +147,41 @@ void AddJobsOption(CLI::App& app, int& jobs, const std::string& description) {
   app.add_option("--jobs", jobs, description)->type_name("J")->transform(WholeNumber(kMostDigits));
 }
 
-std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  return HelpEntry(make_option_name(option, is_positional) + make_option_opts(option),
-                   make_option_desc(option), get_column_width());
-}
-
-std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
-  return is_positional ? ShownName(*option) : CLI::Formatter::make_option_name(option, false);
-}
-
-std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  if (option->get_type_size() == 0) return "";
-  std::string out;
-  if (!option->get_type_name().empty()) out += ' ' + option->get_type_name();
-  if (option->get_expected_max() == CLI::detail::expected_max_vector_size) out += " ...";
-  if (option->get_required() && !option->get_positional()) out += " REQUIRED";
-  return out;
-}
-
-std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
-  std::string out = make_option_name(option, true);
-  // A name that says so itself: FILES... OUT.
-  if (option->get_expected_max() > 1 && out.find("...") == std::string::npos) out += "...";
-  return option->get_required() ? out : '[' + out + ']';
-}
-
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
-                                     CLI::AppFormatMode mode) const {
-  std::string out = make_description(app) + make_usage(app, name) + make_positionals(app);
+                                     CLI::AppFormatMode /*mode*/) const {
+  std::vector<const CLI::App*> commands = app->get_subcommands({});
+  std::erase_if(commands, [](const CLI::App* command) { return command->get_group().empty(); });
+  std::vector<const CLI::Option*> arguments;
+  for (const CLI::Option* option : app->get_options()) {
+    if (option->get_positional() && !option->get_group().empty()) arguments.push_back(option);
+  }
+
+  std::string out = fmt::format("{}\nUsage: {} [OPTIONS]", app->get_description(), name);
+  for (const CLI::Option* argument : arguments) out += ' ' + ArgumentUsage(*argument);
+  out += commands.empty() ? "\n" : " COMMAND\n";
+  if (!arguments.empty()) out += "\nArguments:\n";
+  for (const CLI::Option* argument : arguments) out += HelpEntry(*argument, ShownName(*argument));
+
   std::string left_out;
   for (const std::string& group : OptionGroups(*app)) {
     if (common_only_ && group != kCommonGroup && group != kOutputGroup) {
       left_out += (left_out.empty() ? "" : ", ") + group;
       continue;
     }
-    const std::vector<const CLI::Option*> options =
-        app->get_options([&group](const CLI::Option* option) {
-          return option->get_group() == group && option->nonpositional();
-        });
-    if (!options.empty()) out += make_group(group, false, options);
+    std::string entries;
+    for (const CLI::Option* option : app->get_options()) {
+      if (!option->nonpositional() || GroupOf(*option) != group) continue;
+      entries += HelpEntry(*option, option->get_name(false, true));
+    }
+    if (!entries.empty()) out += fmt::format("\n{}:\n{}", group, entries);
   }
-  out += make_subcommands(app, mode) + '\n' + make_footer(app);
+  if (!commands.empty()) out += "\nCommands:\n";
+  for (const CLI::App* command : commands) {
+    out += HelpEntry(command->get_name(), command->get_description(), kCommandColumn);
+  }
+  if (!app->get_footer().empty()) out += fmt::format("\n{}\n", app->get_footer());
   if (!left_out.empty()) out += fmt::format("`{} --help` has more: {}\n", name, left_out);
   return out;
-}
-
-std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
-  return HelpEntry(command->get_name(), command->get_description(), kCommandColumn);
 }
 
 }  // namespace reshard

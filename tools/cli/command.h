@@ -80,20 +80,12 @@ CLI::Validator WholeNumber(size_t most_digits = 18);
 // Adds the option --jobs; without it `jobs` is as many as there are cores, but 4 at most.
 void AddJobsOption(CLI::App& app, int& jobs, const std::string& description);
 
-// Descriptions in lines of 80 columns, and no lists of what excludes what.
+// What --help prints: descriptions in lines of 80 columns, and no lists of what excludes what. Its
+// layout is the same whatever CLI11's own is, which changes from one version to the next.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() {
-    label("Positionals", "Arguments");
-    label("SUBCOMMAND", "COMMAND");
-  }
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
-  std::string make_option_opts(const CLI::Option* option) const override;
-  std::string make_option_usage(const CLI::Option* option) const override;
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override;
-  std::string make_subcommand(const CLI::App* command) const override;
 
   // From now on only the common options and those of the output: what -h prints.
   void LeaveOutGroups() { common_only_ = true; }

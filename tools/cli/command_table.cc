@@ -38,7 +38,7 @@ bool IsPath(const std::string& value_name) {
 ArgumentEntry DescribeArgument(const CLI::Option& option) {
   ArgumentEntry entry;
   entry.value_name = option.get_type_name();
-  entry.group = option.get_group();
+  entry.group = GroupOf(option);
   entry.description = option.get_description();
   entry.required = option.get_required();
   entry.repeatable = option.get_items_expected_max() > 1;
@@ -67,7 +67,7 @@ void Describe(const CLI::App& app, const std::string& name, CommandTable& table)
   command.footer = app.get_footer();
   for (const std::string& group : OptionGroups(app)) {
     for (const CLI::Option* option : app.get_options()) {
-      if (option->get_group() != group) continue;
+      if (GroupOf(*option) != group) continue;
       (option->get_positional() ? command.positionals : command.options)
           .push_back(DescribeArgument(*option));
     }
@@ -109,9 +109,18 @@ std::string ShownName(const CLI::Option& positional) {
   return positional.get_name(true) + positional.get_option_text();
 }
 
+std::string GroupOf(const CLI::Option& option) {
+  // As CLI11 calls that of options without one, from version 2.5 on.
+  return option.get_group() == "OPTIONS" ? kCommonGroup : option.get_group();
+}
+
 std::vector<std::string> OptionGroups(const CLI::App& app) {
-  std::vector<std::string> groups = app.get_groups();
-  std::erase(groups, "");  // of hidden options
+  std::vector<std::string> groups;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string group = GroupOf(*option);
+    if (group.empty()) continue;  // of hidden options
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  }
   const auto output = std::find(groups.begin(), groups.end(), kOutputGroup);
   if (output != groups.end()) std::rotate(output, output + 1, groups.end());
   return groups;

@@ -58,6 +58,9 @@ inline constexpr const char* kOutputGroup = "Output";
 // it, since CLI11 allows no space in a name.
 std::string ShownName(const CLI::Option& positional);
 
+// Returns the heading of an option.
+std::string GroupOf(const CLI::Option& option);
+
 // Returns the headings of a command's options in the order of --help.
 std::vector<std::string> OptionGroups(const CLI::App& app);
 
