@@ -60,6 +60,7 @@ ERRORS = {
     "mprotect": "ENOMEM",
     "madvise": "ENOMEM EAGAIN EINVAL EFAULT EIO",
     "mincore": "ENOMEM EAGAIN",
+    "cachestat": "ENOSYS EOPNOTSUPP EFAULT",
     "clone": "EAGAIN ENOMEM",
     "clone3": "EAGAIN ENOMEM",
     "getrandom": "EAGAIN ENOSYS",
@@ -75,7 +76,7 @@ NEVER_FAIL = {
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "futex", "gettid", "getpid", "geteuid",
     "sched_yield", "restart_syscall", "clock_nanosleep",
 }
-# strace knows it by no name (cachestat, of Linux 6.5), so it cannot make it fail.
+# strace before 6.5 knows it by no name (cachestat), so it cannot make it fail.
 UNNAMED = {"syscall_0x1c3"}
 # What a run with more than one chunk, and more than one window of write-back, does besides.
 OF_LARGE_FILES = ("pwrite64 pwritev sync_file_range fallocate fadvise64 fcntl clone clone3 madvise "
@@ -88,6 +89,7 @@ MISSING = {
     "fadvise64": "EINVAL ENOSYS",
     "madvise": "EINVAL ENOSYS",
     "faccessat2": "ENOSYS",
+    "cachestat": "ENOSYS EOPNOTSUPP",
 }
 
 INJECTED = re.compile(r"\(INJECTED\)")
