@@ -4,8 +4,8 @@
 #   tools/test.sh         packages, the dev build and its tests
 #   tools/test.sh --all   the tests of C++ under AddressSanitizer and UndefinedBehaviorSanitizer, and
 #                         ThreadSanitizer; lint; by the release build those that cannot run so, the
-#                         scripts, faults (tests/fault), packages and the wheel in a clean root, MindSpore against
-#                         reshard; of the long suites a sample
+#                         scripts, faults (tests/fault), packages and the wheel in a clean root,
+#                         MindSpore against reshard; of the long suites a sample
 #   tools/test.sh --complete   the dev build and its tests too, all files of a release, scripts under
 #                         AddressSanitizer, and the long suites whole
 #   tools/test.sh --aarch64    the quick tests, cross-built for aarch64 and run under qemu-user
@@ -247,6 +247,7 @@ check_release() {
   [[ $mode != --complete ]] || { files=() && roots+=(release-roots) && pythons=(--pythons); }
   if ! run_part release-files tools/release.sh "${files[@]}"; then
     did_not_run wheel "there is none"
+    did_not_run packages "there is no release"
     did_not_run release-roots "there are no files"
     return
   fi
