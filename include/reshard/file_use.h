@@ -7,7 +7,8 @@
 // that. Pipes and devices are no outputs in this sense.
 //
 // A call has its own list unless its thread has one. One list serves one call, and what belongs to
-// it: a report that is written afterwards, a log. An object is used by the thread that made it.
+// it: a report that is written afterwards, a log. An object is used by the thread that made it,
+// which destroys its objects in the reverse order.
 //
 // Implemented in src/os.
 #ifndef RESHARD_FILE_USE_H_

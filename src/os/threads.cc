@@ -27,9 +27,8 @@ struct Body {
 extern "C" void* RunThreadBody(void* argument) {
   const std::unique_ptr<Body> body(static_cast<Body*>(argument));
   MemoryWatch::Enter(body->watch);
-  ExchangeUsedFiles(std::move(body->files));
+  SetUsedFiles(body->files.get());
   body->work();
-  ExchangeUsedFiles(nullptr);
   return nullptr;
 }
 

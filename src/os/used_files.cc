@@ -13,7 +13,7 @@
 
 namespace reshard {
 
-class UsedFiles {
+class UsedFiles : public std::enable_shared_from_this<UsedFiles> {
  public:
   Status NoteInput(const std::string& path, const FileIdentity& identity) {
     const std::lock_guard lock(mutex_);
@@ -114,10 +114,9 @@ class UsedFiles {
 
 namespace {
 
-std::shared_ptr<UsedFiles>& OfThread() {
-  thread_local std::shared_ptr<UsedFiles> files;
-  return files;
-}
+// Owned by the FileUse or the Thread that set it: a destructor of the thread's would have to be
+// registered, for which the C library takes memory, and it ends the process if there is none.
+constinit thread_local UsedFiles* of_thread = nullptr;
 
 }  // namespace
 
@@ -125,15 +124,14 @@ std::string UsedOutput::InWords() const {
   return name.empty() ? Escape(path) : fmt::format("{} {}", name, Escape(path));
 }
 
-std::shared_ptr<UsedFiles> ExchangeUsedFiles(std::shared_ptr<UsedFiles> files) {
-  return std::exchange(OfThread(), std::move(files));
+void SetUsedFiles(UsedFiles* files) { of_thread = files; }
+
+std::shared_ptr<UsedFiles> CurrentUsedFiles() {
+  return of_thread == nullptr ? nullptr : of_thread->shared_from_this();
 }
 
-std::shared_ptr<UsedFiles> CurrentUsedFiles() { return OfThread(); }
-
 Status NoteInput(const std::string& path, const FileIdentity& identity) {
-  UsedFiles* const files = OfThread().get();
-  return files == nullptr ? Status() : files->NoteInput(path, identity);
+  return of_thread == nullptr ? Status() : of_thread->NoteInput(path, identity);
 }
 
 Result<FileIdentity> PinInput(const std::string& path) {
@@ -143,52 +141,45 @@ Result<FileIdentity> PinInput(const std::string& path) {
 }
 
 void NoteKeyFile(const std::string& path) {
-  if (path.empty() || OfThread() == nullptr) return;
+  if (path.empty() || of_thread == nullptr) return;
   const auto kind = KindOf(path);
   // It was read: of a pipe, and where it is gone, nothing can be lost.
   if (kind.ok() && *kind == PathKind::kFile) static_cast<void>(PinInput(path));
 }
 
 Status KeepFromOutputs(const std::string& path) {
-  UsedFiles* const files = OfThread().get();
-  return files == nullptr ? Status() : files->KeepFromOutputs(path);
+  return of_thread == nullptr ? Status() : of_thread->KeepFromOutputs(path);
 }
 
-Status CheckOutputs() {
-  const UsedFiles* const files = OfThread().get();
-  return files == nullptr ? Status() : files->Check();
-}
+Status CheckOutputs() { return of_thread == nullptr ? Status() : of_thread->Check(); }
 
 std::optional<std::string> NotedInput(const FileIdentity& file) {
-  const UsedFiles* const files = OfThread().get();
-  return files == nullptr ? std::nullopt : files->Find(file);
+  return of_thread == nullptr ? std::nullopt : of_thread->Find(file);
 }
 
 std::vector<std::string> NotedInputs() {
-  const UsedFiles* const files = OfThread().get();
-  return files == nullptr ? std::vector<std::string>() : files->inputs();
+  return of_thread == nullptr ? std::vector<std::string>() : of_thread->inputs();
 }
 
 std::vector<UsedOutput> UsedOutputs() {
-  const UsedFiles* const files = OfThread().get();
-  return files == nullptr ? std::vector<UsedOutput>() : files->outputs();
+  return of_thread == nullptr ? std::vector<UsedOutput>() : of_thread->outputs();
 }
 
 Status RefuseOutput(Status status) {
-  UsedFiles* const files = OfThread().get();
-  return files == nullptr ? status : files->RefuseOutput(std::move(status));
+  return of_thread == nullptr ? status : of_thread->RefuseOutput(std::move(status));
 }
 
 v0_1::FileUse::FileUse() : before_(CurrentUsedFiles()), files_(before_) {
   if (files_ != nullptr) return;
   files_ = std::make_shared<UsedFiles>();
-  ExchangeUsedFiles(files_);
+  SetUsedFiles(files_.get());
 }
 
-v0_1::FileUse::FileUse(const FileUse& other)
-    : before_(ExchangeUsedFiles(other.files_)), files_(other.files_) {}
+v0_1::FileUse::FileUse(const FileUse& other) : before_(CurrentUsedFiles()), files_(other.files_) {
+  SetUsedFiles(files_.get());
+}
 
-v0_1::FileUse::~FileUse() { ExchangeUsedFiles(std::move(before_)); }
+v0_1::FileUse::~FileUse() { SetUsedFiles(before_.get()); }
 
 Status v0_1::FileUse::AddOutput(const std::string& path, const std::string& name) {
   return CatchOutOfMemory([&]() -> Status {

@@ -55,8 +55,9 @@ std::vector<UsedOutput> UsedOutputs();
 // From now on CheckOutputs returns `status`, unless there is an error already. Returns it.
 Status RefuseOutput(Status status);
 
-// Makes `files`, which may be null, the list of this thread, and returns the one that it had.
-std::shared_ptr<UsedFiles> ExchangeUsedFiles(std::shared_ptr<UsedFiles> files);
+// Makes `files`, which may be null, the list of this thread. It has to live until the thread has
+// another one.
+void SetUsedFiles(UsedFiles* files);
 
 // Returns the list of this thread; null: it has none.
 std::shared_ptr<UsedFiles> CurrentUsedFiles();

@@ -5,11 +5,13 @@
 #include <malloc.h>
 #endif
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <new>
@@ -175,6 +177,23 @@ int Main(int argc, char** argv) {
   return exit_code <= 1 ? exit_of_failure : exit_code;  // 1: what differs was not told
 }
 
+int FailWithoutMemory() {
+  std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
+  return ExitCode(StatusCode::kResourceExhausted);
+}
+
+// Memory that was refused in a function that may not throw, of CLI11 or of the standard library,
+// ends the run as anywhere else. What is staged stays, as after a kill.
+[[noreturn]] void EndWithoutMemory() {
+  try {
+    std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    _exit(FailWithoutMemory());
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int RunProgram(int argc, char** argv) {
@@ -193,12 +212,12 @@ int RunProgram(int argc, char** argv) {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
 #endif
+  std::set_terminate(EndWithoutMemory);
   // What nobody below expects; messages.h would take memory to say it.
   try {
     return Main(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fputs("reshard: error: resource exhausted: out of memory\n", stderr);
-    return ExitCode(StatusCode::kResourceExhausted);
+    return FailWithoutMemory();
   } catch (const std::system_error& error) {  // the thread that waits for signals
     std::fprintf(stderr, "reshard: error: resource exhausted: cannot start a thread: %s\n",
                  error.what());
