@@ -19,18 +19,15 @@
 #include <vector>
 
 #include "reshard/compare.h"
+#include "reshard/findings.h"
 #include "reshard/options.h"
-#include "reshard/parameters.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 
 namespace reshard {
 inline namespace v0_1 {
 
-struct ConvertOptions {
-  SourceSpec source;
-  TargetSpec target;
-  Selection selection;
+struct ConvertOptions : ConversionSpec {
   CheckChoice checks;
   RunOptions run;
   bool force = false;  // replace existing outputs
@@ -101,27 +98,10 @@ struct Timeline {
   std::vector<TimelineSample> samples;  // in order
 };
 
-struct ConvertReport {
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;   // need no action
-  std::vector<WrittenFile> files;   // written by this run, by rank
-  std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
-  // The same with each full shape once, and without an optimizer's copies where there are others.
-  std::vector<TensorInfo> largest_shapes;
-  // Of the whole source, whatever part of it is written; no value if files are missing.
-  std::optional<ParameterTotals> totals;
-  // The part of `totals` that include and exclude leave.
-  std::optional<ParameterTotals> chosen_totals;
-  // If the source is one stage of a pipeline alone: the number of that stage.
-  std::optional<int64_t> stage_alone;
-  std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none
-  uint64_t parameters = 0;            // distinct names in the files written
-  uint64_t left_out = 0;              // parameters, by include and exclude
-  uint64_t renamed = 0;               // of `parameters`
+struct ConvertReport : Findings {
+  std::vector<WrittenFile> files;     // written by this run, by rank
   std::vector<int64_t> source_ranks;  // ranks whose files were read, ascending
-  // The source is a folder of whole tensors, whose files are numbered in source_ranks.
-  bool source_is_whole = false;
-  uint64_t bytes_read = 0;  // content bytes taken from the sources
+  uint64_t bytes_read = 0;            // content bytes taken from the sources
   uint64_t bytes_written = 0;
   // Finite values that casts made infinite or NaN, in all files that were published.
   uint64_t values_lost = 0;
@@ -130,7 +110,6 @@ struct ConvertReport {
   uint64_t crc_files = 0;      // source files that were read once more, to check their CRC trailers
   uint64_t crc_bytes = 0;      // and what that read
   std::optional<ReplicaReport> replicas;  // when all were compared: all equal
-  std::optional<ReplicaSample> sample;    // when there was one, and a source strategy
   uint64_t memory_limit = 0;              // that the run kept to
   uint64_t memory_planned = 0;            // bytes that the run was to hold at the most
   uint64_t memory_peak =
@@ -173,31 +152,18 @@ struct TargetFileSummary {
   std::vector<int64_t> source_ranks;  // ascending
 };
 
-struct PlanReport {
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;          // need no action
+struct PlanReport : Findings {
   std::vector<SourceFileSummary> sources;  // the files chosen that are read, by rank
   std::vector<TargetFileSummary> targets;  // by rank
-  std::vector<TensorInfo> largest;
-  std::vector<TensorInfo> largest_shapes;
-  std::optional<ParameterTotals> totals;  // as in ConvertReport, and the next two
-  std::optional<ParameterTotals> chosen_totals;
-  std::optional<int64_t> stage_alone;
-  std::string step;
-  uint64_t parameters = 0;
-  uint64_t left_out = 0;
-  uint64_t renamed = 0;
-  bool source_is_whole = false;  // as in ConvertReport
-  uint64_t bytes_read = 0;       // content bytes taken from the sources
-  uint64_t bytes_written = 0;    // the sum of the target sizes; as much space is needed
-  uint64_t runs = 0;             // contiguous stretches that are copied
-  uint64_t shortest_run = 0;     // bytes; 0 when there is no run
+  uint64_t bytes_read = 0;                 // content bytes taken from the sources
+  uint64_t bytes_written = 0;              // the sum of the target sizes; as much space is needed
+  uint64_t runs = 0;                       // contiguous stretches that are copied
+  uint64_t shortest_run = 0;               // bytes; 0 when there is no run
   uint64_t longest_run = 0;
   uint64_t memory_limit = 0;                 // that Convert would keep
   uint64_t memory_bytes = 0;                 // about what it would hold of it at the most
   std::optional<uint64_t> free_space_bytes;  // where the target folder is or would be; nothing
                                              // where the file system does not say
-  std::optional<ReplicaSample> sample;       // as in ConvertReport
 };
 
 // Plans and checks all that Convert would, without writing anything. Ok only if Convert
@@ -249,12 +215,8 @@ struct RecodeOptions {
   std::function<void(const std::string&)> note = {};  // as in ConvertOptions
 };
 
-struct RecodeReport {
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;  // need no action
+struct RecodeReport : Findings {
   std::vector<WrittenFile> files;
-  uint64_t parameters = 0;  // distinct names in the files written
-  uint64_t renamed = 0;     // of them
   uint64_t bytes_read = 0;  // content bytes taken from the sources
   uint64_t bytes_written = 0;
   uint64_t crc_files = 0;  // as in ConvertReport, and all that follow

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "reshard/findings.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 
@@ -48,12 +49,9 @@ struct MergeOptions {
   RunOptions run;
 };
 
-struct MergeReport {
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;    // need no action
+struct MergeReport : Findings {
   std::vector<std::string> sources;  // the files, in the order in which they count
-  uint64_t parameters = 0;
-  uint64_t bytes_compared = 0;  // of replicas and duplicates, the one that is taken included
+  uint64_t bytes_compared = 0;       // of replicas and duplicates, the one that is taken included
   uint64_t bytes_written = 0;
 };
 

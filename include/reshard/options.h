@@ -241,6 +241,13 @@ struct Selection {
   std::optional<UnmatchedPolicy> unmatched = {};
 };
 
+// A conversion, stated: what is read, what is made of it, and which part of that.
+struct ConversionSpec {
+  SourceSpec source;
+  TargetSpec target;
+  Selection selection;
+};
+
 // What a conversion checks.
 struct CheckChoice {
   // Prove the copy by digests, and write the digests beside the outputs; check the CRC trailers of

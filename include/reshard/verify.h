@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "reshard/compare.h"
+#include "reshard/findings.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 
@@ -37,19 +38,13 @@ Result<DamageReport> Verify(const VerifyOptions& options);
 // A conversion, and the folder to compare with what it gives. Options that have their usual values
 // are those of the last run that the folder's origin.jsonl tells of, but for `source.path` and
 // `source.files`.
-struct AgainstOptions {
-  SourceSpec source;
-  TargetSpec target;
-  Selection selection;
+struct AgainstOptions : ConversionSpec {
   RunOptions run;
 };
 
-struct AgainstReport {
-  std::vector<Warning> warnings;
+struct AgainstReport : Findings {
   uint64_t files = 0;                       // target files expected
   uint64_t bytes = 0;                       // their planned sizes
-  uint64_t left_out = 0;                    // parameters, by include and exclude
-  uint64_t renamed = 0;                     // parameters
   std::vector<std::string> from_origin;     // options that were taken from origin.jsonl
   std::vector<FileDifference> differences;  // by rank
   ReplicaReport replicas;                   // of the source stages that these files are made from

@@ -238,7 +238,9 @@ Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
   PartWork work;
   work.parts = {{0, {0, size}}};
   work.groups = {{0}};
-  work.plan = [&plan](size_t) { return Result<TargetPlan>(std::move(plan)); };
+  work.plan = [kept = std::make_shared<const TargetPlan>(std::move(plan))](size_t) {
+    return Result<PlanHandle>(kept);
+  };
   work.write = {WriteMode::kAuto, &write_back};
   work.progress = [&shared](uint64_t bytes, bool) {
     if (shared.progress) shared.progress(bytes);

@@ -77,7 +77,9 @@ Completed Complete(const AgainstOptions& given) {
       ReadFile(fmt::format("{}/{}", given.target.folder, kOriginName), kMaxOriginBytes);
   const auto run = bytes.ok() ? OptionsOfLastRun(*bytes) : std::nullopt;
   if (!run || !CheckCasts(run->selection.casts).ok()) return all;
-  auto& [source, target, selection, ignored] = all.options;
+  SourceSpec& source = all.options.source;
+  TargetSpec& target = all.options.target;
+  Selection& selection = all.options.selection;
   const auto take = [&](const char* name, const auto& usual, const auto& of_run, auto& own) {
     if (own != usual || of_run == usual) return;
     own = of_run;

@@ -96,7 +96,7 @@ class TargetPlanning {
  public:
   TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
                  const std::stop_token& stop, const PlanVisitor& visit, PlanFindings& findings,
-                 WorkList& work, KeptPlans& kept)
+                 WorkList& work, PlanCache& kept)
       : source_(source),
         target_(target),
         budget_(budget),
@@ -150,7 +150,7 @@ class TargetPlanning {
 
   // So many bytes of each of `plans` plans may be kept.
   uint64_t MostKept(size_t plans) const {
-    return (budget_.kept_plan_bytes - std::min(budget_.kept_plan_bytes, kept_bytes_)) / plans;
+    return (budget_.kept_plan_bytes - std::min(budget_.kept_plan_bytes, kept_.bytes())) / plans;
   }
 
   // What each thread that indexes a file is at work on stays, whatever the budget.
@@ -235,8 +235,8 @@ class TargetPlanning {
     work_.largest_plan_bytes = std::max(work_.largest_plan_bytes, sums.plan_bytes);
     work_.largest_step_bytes = std::max(work_.largest_step_bytes, sums.step_bytes);
     if (sums.plan) {
-      kept_bytes_ += sums.plan_bytes;
-      kept_.Add(sums.target.rank, *std::move(sums.plan));
+      kept_.Add(sums.target.rank, std::make_shared<const TargetPlan>(*std::move(sums.plan)),
+                sums.plan_bytes);
     }
     work_.targets.push_back(std::move(sums.target));
   }
@@ -248,8 +248,7 @@ class TargetPlanning {
   const PlanVisitor& visit_;
   PlanFindings& findings_;
   WorkList& work_;
-  KeptPlans& kept_;
-  uint64_t kept_bytes_ = 0;
+  PlanCache& kept_;
   const size_t askers_;
   std::map<FileId, const OpenedSource::File*> chosen_;
   std::map<int64_t, const OpenedSource::File*> used_;  // by rank
@@ -331,18 +330,6 @@ SourceAccess AccessOf(SourceIo io) {
   return SourceAccess::kAuto;
 }
 
-void KeptPlans::Add(int64_t file, TargetPlan plan) {
-  const std::lock_guard lock(mutex_);
-  plans_.insert_or_assign(file, std::move(plan));
-}
-
-std::optional<TargetPlan> KeptPlans::Take(int64_t file) {
-  const std::lock_guard lock(mutex_);
-  const auto kept = plans_.extract(file);
-  if (kept.empty()) return std::nullopt;
-  return std::move(kept.mapped());
-}
-
 Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
                                                  const MemoryBudget& budget) {
   return OpenSource(options.source,
@@ -422,11 +409,12 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   ConversionPlan plan;
+  plan.kept = std::make_shared<PlanCache>();
   RESHARD_RETURN_IF_ERROR(PlanTargets(source, target, ranks, budget, stop, visit, findings, plan));
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(target.choice(), source.rule(), findings));
-  ConversionFindings& told = plan.findings;
+  Findings& told = plan.findings;
   told.parameters = findings.parameters.size();
   told.left_out = choice.left_out;
   told.renamed = choice.renamed;
@@ -466,28 +454,15 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
 
 PlanReport ReportOf(ConversionPlan plan) {
   WorkList& work = plan.work;
-  ConversionFindings& told = plan.findings;
   PlanReport report;
-  report.warnings = std::move(told.warnings);
-  report.notes = std::move(told.notes);
+  static_cast<Findings&>(report) = std::move(plan.findings);
   report.sources = std::move(work.sources);
   report.targets = std::move(work.targets);
-  report.largest = std::move(told.largest);
-  report.largest_shapes = std::move(told.largest_shapes);
-  report.totals = told.totals;
-  report.chosen_totals = told.chosen_totals;
-  report.stage_alone = told.stage_alone;
-  report.parameters = told.parameters;
-  report.left_out = told.left_out;
-  report.renamed = told.renamed;
-  report.source_is_whole = told.source_is_whole;
-  report.step = std::move(told.step);
   report.bytes_read = work.bytes_read;
   report.bytes_written = work.bytes_written;
   report.runs = work.runs;
   report.shortest_run = work.shortest_run;
   report.longest_run = work.longest_run;
-  report.sample = told.sample;
   return report;
 }
 

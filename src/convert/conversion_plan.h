@@ -5,9 +5,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -15,13 +13,16 @@
 #include <vector>
 
 #include "reshard/convert.h"
+#include "reshard/findings.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/convert/memory_budget.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/plan_cache.h"
 #include "src/convert/work_list.h"
 #include "src/full/full_target.h"
 #include "src/mindspore/mindspore_target.h"
+#include "src/plan/each_file_target.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_plan.h"
@@ -32,41 +33,13 @@ using PlanVisitor = std::function<void(const TargetPlan& plan)>;
 
 SourceAccess AccessOf(SourceIo io);
 
-// What planning and the checks after it have found that users are told: as in ConvertReport.
-struct ConversionFindings {
-  std::vector<Warning> warnings;
-  std::vector<std::string> notes;
-  std::vector<TensorInfo> largest;
-  std::vector<TensorInfo> largest_shapes;
-  std::optional<ParameterTotals> totals;
-  std::optional<ParameterTotals> chosen_totals;
-  std::optional<int64_t> stage_alone;
-  std::string step;
-  uint64_t parameters = 0;
-  uint64_t left_out = 0;
-  uint64_t renamed = 0;
-  bool source_is_whole = false;
-  std::optional<ReplicaSample> sample;
-};
-
-// Plans that are kept, whole, until files are written. Thread-safe.
-class KeptPlans {
- public:
-  void Add(int64_t file, TargetPlan plan);
-  // Returns the plan of a file, which it is kept for no longer, if it was.
-  std::optional<TargetPlan> Take(int64_t file);
-
- private:
-  std::mutex mutex_;
-  std::map<int64_t, TargetPlan> plans_;  // guarded by mutex_
-};
-
 struct ConversionPlan {
   WorkList work;
-  ConversionFindings findings;
+  Findings findings;
   // Where unmatched names are checked (UnmatchedMatrices).
   std::vector<std::string> unmatched_matrices;
-  std::shared_ptr<KeptPlans> kept = std::make_shared<KeptPlans>();
+  // Small plans, where there is memory for them. Not null once planned.
+  std::shared_ptr<PlanCache> kept = {};
 };
 
 // Opens the source of a conversion. Errors: those of OpenSource.
@@ -79,12 +52,18 @@ SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget)
 // Returns the container of the target files.
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
-// The target of a conversion: the files of ranks, or a folder that is made of those of one.
+// The target of a conversion: the files of ranks, a folder that is made of those of one, or each
+// source file by itself.
 struct ConversionTarget {
   std::unique_ptr<const MindSporeTarget> ranks;
-  std::unique_ptr<const FullTarget> folder;  // null but for a folder of whole tensors
+  std::unique_ptr<const FullTarget> folder;    // null but for a folder of whole tensors
+  std::unique_ptr<const EachFileTarget> each;  // then the others are null
 
-  const Target& files() const { return folder ? static_cast<const Target&>(*folder) : *ranks; }
+  const Target& files() const {
+    if (each) return *each;
+    if (folder) return *folder;
+    return *ranks;
+  }
 };
 
 // Returns it; `source` has to outlive it. Errors: those of FullTarget::Make; kMismatch for one

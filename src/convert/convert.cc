@@ -24,6 +24,7 @@
 #include "src/convert/conversion_plan.h"
 #include "src/convert/joined_sources.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
 #include "src/convert/reader_check.h"
@@ -54,79 +55,6 @@ Result<MemoryBudget> CheckAndDivide(const ConvertOptions& options) {
   return budget;
 }
 
-// Opens the source. Files that state another place than that which they are taken for are refused.
-Result<std::unique_ptr<OpenedSource>> OpenStated(const ConvertOptions& options,
-                                                 const MemoryBudget& budget) {
-  RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource(options, budget));
-  RESHARD_RETURN_IF_ERROR(CheckRanksOfNames(*source, options.source));
-  if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*source));
-  return source;
-}
-
-// Says that nothing confirms the source strategy, and what its reader can look at.
-std::string Unconfirmed(const OpenedSource& source, std::string_view why,
-                        const ConversionFindings& findings) {
-  constexpr size_t kMostShapes = 3;
-  std::vector<std::string> shapes;
-  for (const TensorInfo& parameter : findings.largest_shapes) {
-    if (shapes.size() == kMostShapes) break;
-    if (parameter.shape.size() < 2) continue;
-    shapes.push_back(fmt::format("{} {}", Quote(parameter.name), ToString(parameter.shape)));
-  }
-  return fmt::format(
-      "{}: {}, so the strategy is unconfirmed. Compare the largest full shapes with the model's: "
-      "{}; `checks.reference` compares all with a file",
-      Escape(source.rule().source()->path()), why, fmt::join(shapes, ", "));
-}
-
-// Checks that the source is what it is taken for and the source strategy its own, before anything
-// is written.
-Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
-                   const RunOptions& run, ConversionPlan& plan) {
-  if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
-  RESHARD_ASSIGN_OR_RETURN(
-      const SampleLimits spent,
-      CheckTotals(source, target.choice(), checks.parameters, run.stop, plan.findings));
-  std::vector<int64_t> files;
-  files.reserve(plan.work.targets.size());
-  for (const TargetFileSummary& file : plan.work.targets) files.push_back(file.rank);
-  const std::vector<int64_t> target_ranks = RanksOf(target, files);
-  RESHARD_ASSIGN_OR_RETURN(
-      StrategyFindings findings,
-      CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
-                    {.replicas = checks.replicas,
-                     .unmatched = plan.unmatched_matrices,
-                     .spent = checks.parameters ? SampleLimits{0, 0} : spent,
-                     .workers = Workers(run.jobs),
-                     .stop = run.stop}));
-  for (Warning& warning : findings.warnings) {
-    plan.findings.warnings.push_back(std::move(warning));
-  }
-  plan.findings.sample = findings.sample;
-  if (!findings.unconfirmed.empty()) {
-    plan.findings.notes.push_back(Unconfirmed(source, findings.unconfirmed, plan.findings));
-  }
-  return {};
-}
-
-// Says that a call begins to plan.
-void ReportPlanning(const RunOptions& run) {
-  if (!run.progress) return;
-  Progress progress;
-  progress.phase = Phase::kPlan;
-  run.progress(progress);
-}
-
-// What is known once a conversion is planned and checked.
-struct Conversion {
-  OpenedSource& source;
-  const Target& target;
-  const ConversionPlan& plan;
-  const ConvertOptions& options;
-  const MemoryBudget& budget;
-  TimelineRecorder& timeline;
-};
-
 // What of a conversion this process does.
 struct Share {
   std::vector<TargetShare> parts;     // to be written, or kept by the job
@@ -142,7 +70,7 @@ Share ShareOfAll(const Conversion& conversion, const JobSpec& spec, bool publish
   parts.reserve(spec.files.size());
   for (size_t i = 0; i < spec.files.size(); ++i) parts.push_back({i, {0, spec.files[i].size}});
   Share share;
-  share.parts = SharesOf(conversion.plan.work, spec.files, parts);
+  share.parts = SharesOf(conversion.opened.work(), spec.files, parts);
   share.published = share.staged = published;
   return share;
 }
@@ -152,7 +80,7 @@ Share ShareOf(const Conversion& conversion, const TargetJob& job) {
   if (share.published) return share;
   share.staged = job.already_staged();
   if (share.staged) return share;
-  for (const TargetFileSummary& target : conversion.plan.work.targets) {
+  for (const TargetFileSummary& target : conversion.opened.work().targets) {
     // A finished file may turn out not to be what was recorded.
     const bool trusted = job.spec().resume != Resume::kVerify;
     if (trusted && job.Finished(target.path) != nullptr) continue;
@@ -165,10 +93,10 @@ Share ShareOf(const Conversion& conversion, const WorkerJob& job) {
   if (job.earlier().found) return ShareOfAll(conversion, job.spec(), true);
   Share share;
   const std::vector<ManifestFile>& files = job.spec().files;
-  share.parts = SharesOf(conversion.plan.work, files, job.unfinished());
-  share.finished = SharesOf(conversion.plan.work, files, job.finished());
+  share.parts = SharesOf(conversion.opened.work(), files, job.unfinished());
+  share.finished = SharesOf(conversion.opened.work(), files, job.finished());
   for (const TargetShare& part : share.parts) {
-    const std::vector<int64_t>& ranks = conversion.plan.work.targets[part.target].source_ranks;
+    const std::vector<int64_t>& ranks = conversion.opened.work().targets[part.target].source_ranks;
     share.source_ranks.insert(ranks.begin(), ranks.end());
   }
   return share;
@@ -216,8 +144,10 @@ void MarkTime(const Conversion& conversion) {
 // `counted` gets what there is to do.
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share,
                            std::optional<CountedWork>& counted) {
-  const auto& [source, target, plan, options, budget, timeline] = conversion;
-  const WorkList& list = plan.work;
+  const auto& [opened, options, budget, timeline] = conversion;
+  OpenedSource& source = *opened.source;
+  const Target& target = opened.target();
+  const WorkList& list = opened.work();
   const bool check_staged = share.staged && !share.published && options.resume == Resume::kVerify;
   std::vector<int64_t> files;
   files.reserve(share.parts.size());
@@ -247,8 +177,8 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
   count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
       done.written,
-      WriteTargets(source, target, list, *plan.kept, share.parts, job.sink(), job.storage(),
-                   job.spec().fingerprint, options, budget, count.work(), timeline));
+      WriteTargets(conversion, share.parts, {job.sink(), job.storage(), job.spec().fingerprint},
+                   count.work()));
   return done;
 }
 
@@ -274,27 +204,14 @@ Status WithHint(Status status, const Job& job) {
 
 ConvertReport MakeReport(const Conversion& conversion, const Share& share, Work done,
                          PublishReport published) {
-  const WorkList& list = conversion.plan.work;
-  const ConversionFindings& findings = conversion.plan.findings;
+  const WorkList& list = conversion.opened.work();
   ConvertReport report;
-  report.warnings = findings.warnings;
-  report.notes = findings.notes;
+  static_cast<Findings&>(report) = conversion.opened.plan.findings;
   report.warnings.insert(report.warnings.end(), published.warnings.begin(),
                          published.warnings.end());
   report.values_lost = published.values_lost;
   report.values_zeroed = published.values_zeroed;
   report.pruned = published.pruned;
-  report.sample = findings.sample;
-  report.largest = findings.largest;
-  report.largest_shapes = findings.largest_shapes;
-  report.totals = findings.totals;
-  report.chosen_totals = findings.chosen_totals;
-  report.stage_alone = findings.stage_alone;
-  report.parameters = findings.parameters;
-  report.left_out = findings.left_out;
-  report.renamed = findings.renamed;
-  report.source_is_whole = findings.source_is_whole;
-  report.step = findings.step;
   std::set<int64_t> ranks;
   for (const std::vector<TargetShare>* parts : {&share.finished, &share.parts}) {
     for (const auto& [number, part] : *parts) {
@@ -356,38 +273,31 @@ Result<ConvertReport> Execute(const Conversion& conversion, JobSpec spec) {
   counted->Enter(Phase::kPublish);
   conversion.budget.measured->refuses = false;
   // Publication takes memory of its own, which is not counted beside that of windows.
-  conversion.source.files().GiveWindowsBack();
+  conversion.opened.source->files().GiveWindowsBack();
   // Before anything says that the files are finished: others would publish them.
-  RESHARD_RETURN_IF_ERROR(conversion.source.files().VerifyUnchanged());
+  RESHARD_RETURN_IF_ERROR(conversion.opened.source->files().VerifyUnchanged());
   if (job.worker) RESHARD_RETURN_IF_ERROR(job.worker->FinishShare());
   RESHARD_ASSIGN_OR_RETURN(PublishReport published,
                            job.worker ? job.worker->Commit(patience) : job.alone->Publish());
   return MakeReport(conversion, share, *std::move(done), std::move(published));
 }
 
-HeldOfSources HeldOf(OpenedSource& source) {
-  const SourceFiles& files = source.files();
-  const TableCache& tables = source.tables();
-  // An index is there twice for a moment: what it is made of, and what was made.
-  return {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(),
-          tables.has_dropped() ? 2 * tables.largest() : 0};
-}
-
 // What follows planning.
-Result<ConvertReport> CarryOut(OpenedSource& source, const Target& target, ConversionPlan plan,
-                               const ConvertOptions& options, const MemoryBudget& first,
-                               TimelineRecorder& timeline) {
+Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& options,
+                               const MemoryBudget& first, TimelineRecorder& timeline) {
+  OpenedSource& source = *opened.source;
+  Findings& findings = opened.plan.findings;
   RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                           FitMemory(first, HeldOf(source), plan.work, plan.findings.warnings));
+                           FitMemory(first, HeldOf(source), opened.work(), findings.warnings));
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
-  RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, plan.work, options));
+  RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, opened.work(), options));
   job.meter = &budget.measured->meter;
   job.note = [&](const std::string& note) {
-    plan.findings.notes.push_back(note);
+    findings.notes.push_back(note);
     if (options.note) options.note(note);
   };
-  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, target, job));
-  const Conversion conversion{source, target, plan, options, budget, timeline};
+  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, opened.target(), job));
+  const Conversion conversion{opened, options, budget, timeline};
   RESHARD_ASSIGN_OR_RETURN(ConvertReport report, Execute(conversion, std::move(job)));
   MarkTime(conversion);
   report.timeline = timeline.Finish();
@@ -425,11 +335,7 @@ ConvertOptions OptionsOf(const RecodeOptions& options) {
 
 RecodeReport ReportOfFiles(ConvertReport report) {
   RecodeReport made;
-  made.warnings = std::move(report.warnings);
-  made.notes = std::move(report.notes);
   made.files = std::move(report.files);
-  made.parameters = report.parameters;
-  made.renamed = report.renamed;
   made.bytes_read = report.bytes_read;
   made.bytes_written = report.bytes_written;
   made.crc_files = report.crc_files;
@@ -437,6 +343,7 @@ RecodeReport ReportOfFiles(ConvertReport report) {
   made.files_kept = report.files_kept;
   made.completed_earlier_run = report.completed_earlier_run;
   made.already_published = report.already_published;
+  static_cast<Findings&>(made) = std::move(report);
   return made;
 }
 
@@ -447,50 +354,37 @@ Result<ConvertReport> v0_1::Convert(const ConvertOptions& options) {
     const FileUse use;
     TimelineRecorder timeline(options.record_timeline);
     timeline.Begin("plan");
-    ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
-    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
-                             MakeTarget(*source, options.target, options.selection));
-    const Target& target = made.files();
-    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, options.selection, options.checks,
-                                            first, options.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, options.checks, options.run, plan));
+    RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(options, first));
     // A job that goes on, or that others have a share in, may not need what comes first; and where
     // everything is compared before, it would not stay.
     if (options.resume == Resume::kNo && !options.shard &&
         options.checks.replicas != CheckReplicas::kAll) {
-      BeginReading(*source, target, plan.work, first);
+      BeginReading(opened, first);
     }
-    return CarryOut(*source, target, std::move(plan), options, first, timeline);
+    return CarryOut(std::move(opened), options, first, timeline);
   });
 }
 
 Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
   return CatchOutOfMemory([&]() -> Result<PlanReport> {
     const FileUse use;
-    ReportPlanning(options.run);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first, CheckAndDivide(options));
     const MemoryWatch watch(WatchOf(first));
-    CheckChoice checks = options.checks;
-    if (checks.replicas == CheckReplicas::kAll) checks.replicas = CheckReplicas::kSample;
-    RESHARD_ASSIGN_OR_RETURN(const auto source, OpenStated(options, first));
-    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
-                             MakeTarget(*source, options.target, options.selection));
-    const Target& target = made.files();
-    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan,
-                             PlanConversion(*source, target, options.selection, options.checks,
-                                            first, options.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckSource(*source, target, checks, options.run, plan));
+    ConvertOptions sampled = options;
+    CheckReplicas& replicas = sampled.checks.replicas;
+    if (replicas == CheckReplicas::kAll) replicas = CheckReplicas::kSample;
+    RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(sampled, first));
+    const auto& [source, made, plan] = opened;
+    Findings& findings = opened.plan.findings;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                             FitMemory(first, HeldOf(*source), plan.work, plan.findings.warnings));
+                             FitMemory(first, HeldOf(*source), plan.work, findings.warnings));
     RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(*source, plan.work, options));
-    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, target, job));
-    job.note = [&plan](const std::string& note) { plan.findings.notes.push_back(note); };
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, opened.target(), job));
+    job.note = [&findings](const std::string& note) { findings.notes.push_back(note); };
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
-    PlanReport report = ReportOf(std::move(plan));
+    PlanReport report = ReportOf(std::move(opened.plan));
     report.free_space_bytes = free_space;
     report.memory_limit = budget.limit;
     report.memory_bytes = budget.planned_peak;
@@ -520,15 +414,19 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
       paths.push_back(path.substr(0, path.size() - ExtensionOf(from).size()));
       paths.back() += ExtensionOf(to);
     }
-    RESHARD_ASSIGN_OR_RETURN(const auto source,
+    OpenedConversion opened;
+    RESHARD_ASSIGN_OR_RETURN(opened.source,
                              OpenEachFile(files, from, LimitsOf(all, first), options.key));
-    EachFileTarget target(source->tensors(), ParameterChoice({}, {}, options.renames), to,
-                          std::move(paths), options.unmatched == UnmatchedPolicy::kError);
-    target.set_states_crc(options.states_crc);
-    RESHARD_ASSIGN_OR_RETURN(ConversionPlan plan, PlanConversion(*source, target, all.selection, {},
-                                                                 first, options.run.stop));
+    auto target = std::make_unique<EachFileTarget>(
+        opened.source->tensors(), ParameterChoice({}, {}, options.renames), to, std::move(paths),
+        options.unmatched == UnmatchedPolicy::kError);
+    target->set_states_crc(options.states_crc);
+    opened.made.each = std::move(target);
+    RESHARD_ASSIGN_OR_RETURN(
+        opened.plan, PlanConversion(*opened.source, opened.target(), all.selection, {}, first,
+                                    options.run.stop));
     RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
-                             CarryOut(*source, target, std::move(plan), all, first, timeline));
+                             CarryOut(std::move(opened), all, first, timeline));
     return ReportOfFiles(std::move(report));
   });
 }

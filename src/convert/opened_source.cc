@@ -422,16 +422,23 @@ Status OpenedSource::CheckFolder(bool opens_any_file) {
   return {};
 }
 
+Status CheckOneSource(const std::string& source, const std::map<int64_t, std::string>& files) {
+  if (source.empty() == files.empty()) {
+    return InvalidArgumentError(
+        source.empty() ? "a source is needed"
+                       : fmt::format("the source is named twice, as {} and by `source.files`; "
+                                     "choose one",
+                                     Escape(source)));
+  }
+  return {};
+}
+
 Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
                         const std::string& target) {
   if ((source.empty() && files.empty()) || target.empty()) {
     return InvalidArgumentError("a source and a target folder are needed");
   }
-  if (!source.empty() && !files.empty()) {
-    return InvalidArgumentError(fmt::format(
-        "the source is named twice, as {} and by `source.files`; choose one", Escape(source)));
-  }
-  return {};
+  return CheckOneSource(source, files);
 }
 
 Container OpenedSource::ContainerOfContent() {

@@ -192,7 +192,9 @@ class OpenedSource {
 // there are some.
 Warning UnusedKeyWarning(const FirstFew& plain, size_t files);
 
-// Fails with kInvalidArgument unless a target and one source, a path or files, are named.
+// Fails with kInvalidArgument unless one source, a path or files, is named.
+Status CheckOneSource(const std::string& source, const std::map<int64_t, std::string>& files);
+// The same for a target, too.
 Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::string>& files,
                         const std::string& target);
 

@@ -96,20 +96,18 @@ Status CheckOutside(const std::string& target, const std::string& source) {
                   Escape(target), Escape(source)));
 }
 
-Status CheckConvertOptions(const ConvertOptions& options) {
-  RESHARD_RETURN_IF_ERROR(
-      CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
-  RESHARD_RETURN_IF_ERROR(CheckFormat(options.target, options.selection));
-  if (!options.source.has_strategy() && !options.target.has_strategy() &&
-      !IsWholeFolder(options.target.format)) {
-    RESHARD_RETURN_IF_ERROR(CheckSourceExists(options.source));
+Status CheckSpec(const ConversionSpec& spec) {
+  RESHARD_RETURN_IF_ERROR(CheckFormat(spec.target, spec.selection));
+  if (!spec.source.has_strategy() && !spec.target.has_strategy() &&
+      !IsWholeFolder(spec.target.format)) {
+    RESHARD_RETURN_IF_ERROR(CheckSourceExists(spec.source));
     return InvalidArgumentError(
         "give `source.strategy`, `target.strategy` or both: without the first the source holds "
         "full "
         "tensors, without the second full tensors are written; `Recode` writes files as they are "
         "in another format");
   }
-  const std::string& prefix = options.target.prefix;
+  const std::string& prefix = spec.target.prefix;
   constexpr size_t kLongestPrefix = 200;  // file names have at most 255 bytes
   if (prefix.find('/') != std::string::npos || prefix.find("..") != std::string::npos ||
       IsUnfitForNames(prefix) || prefix.size() > kLongestPrefix) {
@@ -118,6 +116,14 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "control characters, at most {} bytes",
         Quote(prefix), kLongestPrefix));
   }
+  RESHARD_RETURN_IF_ERROR(CheckRenames(spec.selection.renames));
+  return CheckCasts(spec.selection.casts);
+}
+
+Status CheckConvertOptions(const ConvertOptions& options) {
+  RESHARD_RETURN_IF_ERROR(
+      CheckSourceNamed(options.source.path, options.source.files, options.target.folder));
+  RESHARD_RETURN_IF_ERROR(CheckSpec(options));
   if (options.prune && !options.selection.ranks.empty()) {
     return InvalidArgumentError(
         "`prune` removes what a whole set no longer has, and `ranks` writes a part of one; choose "
@@ -132,8 +138,6 @@ Status CheckConvertOptions(const ConvertOptions& options) {
         "shards have written is read back before it is published");
   }
   RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
-  RESHARD_RETURN_IF_ERROR(CheckRenames(options.selection.renames));
-  RESHARD_RETURN_IF_ERROR(CheckCasts(options.selection.casts));
   if (options.source.path.empty() || IsRankPattern(options.source.path)) return {};
   return CheckOutside(options.target.folder, options.source.path);
 }

@@ -11,6 +11,8 @@ namespace reshard {
 
 // Errors: kInvalidArgument, with what to give instead; kIo.
 Status CheckConvertOptions(const ConvertOptions& options);
+// What of it is not of the target folder or the run, but for the name of the source.
+Status CheckSpec(const ConversionSpec& spec);
 Status CheckRecodeOptions(const RecodeOptions& options);
 
 // Whether the format that `target` asks for goes with what else is asked for. Errors:

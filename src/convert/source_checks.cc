@@ -186,7 +186,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas) {
 
 Result<SampleLimits> CheckTotals(const OpenedSource& source, const ParameterChoice& choice,
                                  const std::optional<RoundedCount>& expected,
-                                 const std::stop_token& stop, ConversionFindings& findings) {
+                                 const std::stop_token& stop, Findings& findings) {
   findings.stage_alone = StageAlone(source.rule());
   if (findings.stage_alone) {
     if (!expected) return SampleLimits{0, 0};

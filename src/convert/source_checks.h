@@ -60,7 +60,7 @@ Status CheckNoneDiffer(const ReplicaReport& replicas);
 // kInvalidArgument where some are expected and the files do not tell; kCancelled.
 Result<SampleLimits> CheckTotals(const OpenedSource& source, const ParameterChoice& choice,
                                  const std::optional<RoundedCount>& expected,
-                                 const std::stop_token& stop, ConversionFindings& findings);
+                                 const std::stop_token& stop, Findings& findings);
 
 struct SourceChecks {
   CrcFiles crc;

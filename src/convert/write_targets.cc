@@ -70,9 +70,9 @@ std::vector<std::vector<size_t>> GroupParts(const WorkList& list,
   return groups;
 }
 
-void BeginReading(OpenedSource& source, const Target& target, const WorkList& list,
-                  const MemoryBudget& budget) {
-  SourceFiles& files = source.files();
+void BeginReading(OpenedConversion& opened, const MemoryBudget& budget) {
+  const WorkList& list = opened.work();
+  SourceFiles& files = opened.source->files();
   if (!files.HasReadFiles()) return;
   const uint64_t held = budget.measured->meter.Look();
   const auto rest =
@@ -91,7 +91,7 @@ void BeginReading(OpenedSource& source, const Target& target, const WorkList& li
       const TargetFileSummary& file = list.targets[part];
       PlanFindings findings;
       findings.silent = true;
-      const auto plan = target.Plan(file.rank, findings);
+      const auto plan = opened.target().Plan(file.rank, findings);
       if (!plan.ok()) return;
       const uint64_t length = std::min(file.size, share / group.size());
       const TargetBytes bytes{&*plan, {0, length}, file.size};
@@ -102,13 +102,13 @@ void BeginReading(OpenedSource& source, const Target& target, const WorkList& li
   }
 }
 
-Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
-                             KeptPlans& plans, const std::vector<TargetShare>& parts,
-                             const PartSink& sink, StorageKind storage,
-                             const std::string& fingerprint, const ConvertOptions& options,
-                             const MemoryBudget& given, const SharedWork& shared,
-                             TimelineRecorder& timeline) {
+Result<Written> WriteTargets(const Conversion& conversion, const std::vector<TargetShare>& parts,
+                             const Destination& destination, const SharedWork& shared) {
   if (parts.empty()) return Written{};
+  const auto& [opened, options, given, timeline] = conversion;
+  const auto& [sink, storage, fingerprint] = destination;
+  OpenedSource& source = *opened.source;
+  const WorkList& list = opened.work();
   // The blocks of an encrypted file begin anywhere.
   const WriteMode mode =
       options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
@@ -128,15 +128,10 @@ Result<Written> WriteTargets(OpenedSource& source, const Target& target, const W
     targets.resize(std::max(targets.size(), share.part.file + 1));
     targets[share.part.file] = share.target;
   }
-  work.plan = [&](size_t file) -> Result<TargetPlan> {
+  work.plan = [&](size_t file) -> Result<PlanHandle> {
     const TargetFileSummary& expected = list.targets[targets[file]];
-    if (std::optional<TargetPlan> known = plans.Take(expected.rank)) return *std::move(known);
-    PlanFindings findings;
-    findings.silent = true;  // all has been said by the first pass
-    RESHARD_ASSIGN_OR_RETURN(TargetPlan planned, target.Plan(expected.rank, findings));
-    if (planned.size == expected.size) return planned;
-    return InternalError(
-        fmt::format("{}: planned {} bytes, then {}", expected.path, expected.size, planned.size));
+    if (auto known = opened.plan.kept->Take(expected.rank)) return known;
+    return PlanAgain(opened.target(), expected);
   };
   work.digests = options.checks.checksum;
   if (const auto& encrypted = options.target.encryption) {

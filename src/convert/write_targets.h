@@ -9,16 +9,13 @@
 
 #include "reshard/convert.h"
 #include "reshard/status.h"
-#include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
-#include "src/convert/option_checks.h"
-#include "src/convert/timeline_recorder.h"
 #include "src/convert/work_list.h"
 #include "src/io/shared_work.h"
 #include "src/job/target_job.h"
 #include "src/os/storage_kind.h"
-#include "src/plan/target.h"
 #include "src/write/part_sink.h"
 #include "src/write/target_record.h"
 
@@ -50,22 +47,24 @@ struct Written {
 // Returns the chosen files, as part records name them.
 SourceNames NamesOf(const OpenedSource& source);
 
-// Starts reading what the first files of `list` take, where a server has to be asked for it: as
-// much as there is room for once all is planned, which it gives the source's windows. WriteTargets
-// finds it there. Does not wait; what fails is said by who reads it.
-void BeginReading(OpenedSource& source, const Target& target, const WorkList& list,
-                  const MemoryBudget& budget);
+// Starts reading what the first files take, where a server has to be asked for it: as much as there
+// is room for once all is planned, which it gives the source's windows. WriteTargets finds it
+// there. Does not wait; what fails is said by who reads it.
+void BeginReading(OpenedConversion& opened, const MemoryBudget& budget);
 
-// Writes `parts` of the files of `list` to `sink`, on several threads; files whose plans are not
-// among `plans` are planned when their turn comes, so that few plans are in memory at a time. Of
-// `shared` only progress and stop count; `timeline` is told what was done. Errors: those of
-// planning, reading and writing; kInternal when the digests of both sides differ; kCancelled.
-Result<Written> WriteTargets(OpenedSource& source, const Target& target, const WorkList& list,
-                             KeptPlans& plans, const std::vector<TargetShare>& parts,
-                             const PartSink& sink, StorageKind storage,
-                             const std::string& fingerprint, const ConvertOptions& options,
-                             const MemoryBudget& budget, const SharedWork& shared,
-                             TimelineRecorder& timeline);
+// Where target files go.
+struct Destination {
+  const PartSink& sink;
+  StorageKind storage;
+  const std::string& fingerprint;  // of the plan of all files, for the records
+};
+
+// Writes `parts` of the files, on several threads; files whose plans are not kept are planned when
+// their turn comes, so that few plans are in memory at a time. Of `shared` only progress and stop
+// count; the timeline is told what was done. Errors: those of planning, reading and writing;
+// kInternal when the digests of both sides differ; kCancelled.
+Result<Written> WriteTargets(const Conversion& conversion, const std::vector<TargetShare>& parts,
+                             const Destination& destination, const SharedWork& shared);
 
 // Reads the files of `list` that an interrupted publication left, and compares them with the
 // digests of its manifest; several at a time. Errors: kCorrupt, naming one

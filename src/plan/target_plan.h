@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +67,9 @@ struct TargetPlan {
   std::optional<CrcPlace> crc = {};  // where the file states its CRC-32; 0 is planned there
   uint64_t making_bytes = 0;         // of memory, about, that was held besides to make it
 };
+
+// A plan that several hold, which nobody changes.
+using PlanHandle = std::shared_ptr<const TargetPlan>;
 
 // About the bytes of memory that a segment holds.
 size_t MemoryBytes(const Segment& segment);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
@@ -38,37 +39,45 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 
 }  // namespace
 
-Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
-                             const std::function<void(uint64_t)>& progress,
-                             const std::stop_token& stop) {
+Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read) {
   Crc32 mindspore;
   Crc32 plain;
   for (const uint32_t number : table.by_name()) {
     const StoredArray& array = table.arrays()[number];
     mindspore.Update(BytesOf(array.name));
     plain.Update(BytesOf(array.name));
-    std::optional<uint64_t> zeros;
-    if (array.shape.empty() && IsInteger(array.dtype) && array.bytes == ItemBytes(array.dtype)) {
-      std::byte value[sizeof(uint64_t)];
-      const auto content = std::span(value).first(array.bytes);
-      RESHARD_RETURN_IF_ERROR(files.Read(file, array.content.front().offset, content));
-      zeros = CountOf(content, IsSigned(array.dtype));
-      if (zeros) mindspore.UpdateZeros(*zeros);
-    }
+    const bool is_number =
+        array.shape.empty() && IsInteger(array.dtype) && array.bytes == ItemBytes(array.dtype);
+    std::vector<std::byte> number_bytes;  // of one that is no array
     for (const ByteRange& content : array.content) {
-      RESHARD_RETURN_IF_ERROR(
-          InSteps(content, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
-            RESHARD_ASSIGN_OR_RETURN(const Window window,
-                                     files.Open(file, part.offset, part.length));
-            return window.Read([&](const std::byte* data) {
-              const std::span bytes(data, part.length);
-              if (!zeros) mindspore.Update(bytes);
-              plain.Update(bytes);
-            });
-          }));
+      RESHARD_RETURN_IF_ERROR(read(content, [&](std::span<const std::byte> bytes) {
+        plain.Update(bytes);
+        if (is_number) {
+          number_bytes.insert(number_bytes.end(), bytes.begin(), bytes.end());
+        } else {
+          mindspore.Update(bytes);
+        }
+      }));
+    }
+    if (!is_number) continue;
+    if (const auto zeros = CountOf(number_bytes, IsSigned(array.dtype))) {
+      mindspore.UpdateZeros(*zeros);
+    } else {
+      mindspore.Update(number_bytes);
     }
   }
   return ArrayCrc{mindspore.value(), plain.value()};
+}
+
+Result<ArrayCrc> CrcOfArrays(SourceFiles& files, FileId file, const FileTable& table,
+                             const std::function<void(uint64_t)>& progress,
+                             const std::stop_token& stop) {
+  return CrcOfArrays(table, [&](ByteRange range, const auto& take) {
+    return InSteps(range, kWindowBytes, stop, progress, [&](ByteRange part) -> Status {
+      RESHARD_ASSIGN_OR_RETURN(const Window window, files.Open(file, part.offset, part.length));
+      return window.Read([&](const std::byte* data) { take({data, part.length}); });
+    });
+  });
 }
 
 }  // namespace reshard

@@ -3,11 +3,14 @@
 #ifndef RESHARD_SRC_SOURCE_ARRAY_CRC_H_
 #define RESHARD_SRC_SOURCE_ARRAY_CRC_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <stop_token>
 
 #include "format/container/file_table.h"
+#include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "src/io/source_files.h"
 
@@ -20,6 +23,13 @@ struct ArrayCrc {
   uint32_t mindspore = 0;
   uint32_t plain = 0;  // of contents as they are
 };
+
+// Calls `take` with the bytes of `range`, in order, as often as they come in pieces.
+using ReadContent = std::function<Status(
+    ByteRange range, const std::function<void(std::span<const std::byte>)>& take)>;
+
+// Of the contents of all arrays of `table`, by `read`. Errors: those of `read`.
+Result<ArrayCrc> CrcOfArrays(const FileTable& table, const ReadContent& read);
 
 // Reads the contents of all arrays of `table`, which is that of `file`. `progress`, which may be
 // empty, is called with the bytes read since its last call. Any thread.

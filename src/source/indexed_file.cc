@@ -22,6 +22,8 @@ namespace {
 // At the end of a file, where it may state its CRC.
 constexpr uint64_t kTailBytes = 32;
 
+}  // namespace
+
 Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
                               const std::shared_ptr<const FileTable>& like) {
   std::vector<std::byte> head(std::min(bytes.size, kHeaderPage));
@@ -40,8 +42,6 @@ Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory,
   }
   return ReadSafetensorsTable(bytes, head, memory);
 }
-
-}  // namespace
 
 bool IndexedFile::IsWaitedFor() const {
   return table_->container() != Container::kMindSpore || WaitsForHeaders(*table_);

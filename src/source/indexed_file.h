@@ -78,6 +78,11 @@ class IndexedFile {
 // Returns what a parser reads from; `reader` and `path` outlive it.
 FileBytes BytesOf(SourceReader& reader, std::string_view path);
 
+// Looks at the first bytes of what need not be a file, which tell its container, and has that one's
+// reader read the table. Errors: as ReadFileTable.
+Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory = {},
+                              const std::shared_ptr<const FileTable>& like = nullptr);
+
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
 // table. Reads headers only. Where all is as `like` says, the table of another file, which may be
 // null, that is the table. Any thread.

@@ -245,8 +245,8 @@ Result<std::unique_ptr<TargetPart>> ChunkFeed::OpenPart(const FilePart& part) {
     if (work_.part_done) work_.part_done();
     return std::unique_ptr<TargetPart>();
   }
-  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, work_.plan(part.file));
-  counts_.content_bytes += ContentBytes(plan, part.range);
+  RESHARD_ASSIGN_OR_RETURN(auto plan, work_.plan(part.file));
+  counts_.content_bytes += ContentBytes(*plan, part.range);
   RESHARD_ASSIGN_OR_RETURN(StagedFile file, sink_.Create(part, work_.write));
   return std::make_unique<TargetPart>(std::move(plan), part.range, std::move(file), work_);
 }

@@ -46,14 +46,15 @@ namespace reshard {
 // number of threads; the digest is used by one at a time, as ChunkFeed hands it on.
 struct TargetPart {
   // `staged` expects just the bytes `bytes`, or what they are encrypted to.
-  TargetPart(TargetPlan target_plan, ByteRange bytes, StagedFile staged, const PartWork& work)
-      : plan(std::move(target_plan)), range(bytes), file(std::move(staged)) {
+  TargetPart(PlanHandle target_plan, ByteRange bytes, StagedFile staged, const PartWork& work)
+      : kept(std::move(target_plan)), plan(*kept), range(bytes), file(std::move(staged)) {
     if (work.digests) digest.emplace(plan, range);
   }
   TargetPart(const TargetPart&) = delete;
   TargetPart& operator=(const TargetPart&) = delete;
 
-  const TargetPlan plan;
+  const PlanHandle kept;
+  const TargetPlan& plan;  // which it points to
   const ByteRange range;
   StagedFile file;
   std::optional<TargetDigest> digest;  // none when nothing is to be proved

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -34,7 +35,7 @@ struct PartWork {
   // Numbers of parts, those that advance together in one group. Groups are begun in this order.
   std::vector<std::vector<size_t>> groups;
   // Plans a file when the turn of a part of it comes, so that few plans are in memory at a time.
-  std::function<Result<TargetPlan>(size_t file)> plan;
+  std::function<Result<PlanHandle>(size_t file)> plan;
   // Files are written so, each whole; without a value as planned.
   std::optional<BlockCipher> encryption = {};
   bool digests = true;       // prove what is written, and state its digests in the records

@@ -133,7 +133,9 @@ TEST(OutOfMemory, LanesOfTwoThreadsEnd) {
     PartWork work;
     work.parts = {{0, {0, bytes}}};
     work.groups = {{0}};
-    work.plan = [&](size_t) -> Result<TargetPlan> { return plan; };
+    work.plan = [&](size_t) {
+      return Result<PlanHandle>(std::make_shared<const TargetPlan>(plan));
+    };
     work.digests = false;
     WriteCounts counts;
     return WriteParts(files, work, OneFileSink(*out), {.lanes = 2}, counts, {});

@@ -21,6 +21,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/strategy_bytes.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -52,6 +53,7 @@ class SampleFolder : public ConversionFolder {
     options().prune = fs::exists(options().target.folder + "/manifest.json");
     const auto report = Convert(options());
     EXPECT_TRUE(report.ok()) << report.status().message();
+    ExpectViewHasFiles(options());
     return ReadFile(Path());
   }
   std::string Path() const {

@@ -17,6 +17,7 @@
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -60,6 +61,7 @@ void ExpectConverts(ConvertOptions options, const FolderContents& expected,
     ASSERT_TRUE(expected.contains(file.path)) << file.path;
     EXPECT_EQ(file.size, expected.at(file.path).size());
   }
+  ExpectViewHasFiles(options);
 }
 
 // A source folder that has links to the files of some ranks only.

@@ -22,6 +22,7 @@
 #include "tests/support/says.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_tensor.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -85,6 +86,7 @@ TEST_P(FolderGoldenTest, OutputsAreTheOriginalsBytes) {
   const auto report = Convert(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ExpectSame(ReadOutputs(options.target.folder), expected_);
+  ExpectViewHasFiles(options);
   const auto damage = Verify({.target = options.target.folder});
   ASSERT_TRUE(damage.ok()) << damage.status().message();
   EXPECT_THAT(damage->damages, IsEmpty());

@@ -16,6 +16,7 @@
 #include "src/job/file_digests.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -78,6 +79,7 @@ TEST_P(SafetensorsGoldenTest, OutputsAreTheRealProgramsBytes) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(case_.at("compare"), "bytes");
   EXPECT_EQ(ReadOutputs(options.target.folder), ReadFolder(folder_ / "expected"));
+  ExpectViewHasFiles(options);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transform, SafetensorsGoldenTest, testing::ValuesIn(CasesOf("transform")),

@@ -18,6 +18,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/pick.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -82,6 +83,7 @@ RC_GTEST_PROP(CastProperty, IsWhatWasWrittenCastAfterwards, ()) {
     expected[RankPath(rank)] = EncodeCheckpoint(tensors);
   }
   RC_ASSERT(ReadOutputs(options.target.folder) == expected);
+  ExpectViewHasFiles(options);
 
   VerifyOptions damaged;
   damaged.target = options.target.folder;

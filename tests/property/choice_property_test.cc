@@ -16,6 +16,7 @@
 #include "tests/support/conversion_folder.h"
 #include "tests/support/folder_contents.h"
 #include "tests/support/pick.h"
+#include "tests/support/view_check.h"
 
 namespace reshard {
 namespace {
@@ -101,6 +102,7 @@ RC_GTEST_PROP(ChoiceProperty, IsWhatIsLeftOfAConversionOfEverything, ()) {
     expected[RankPath(rank)] = EncodeCheckpoint(Chosen(tensors, choice));
   }
   RC_ASSERT(ReadOutputs(options.target.folder) == expected);
+  ExpectViewHasFiles(options);
 
   VerifyOptions damaged;
   damaged.target = options.target.folder;

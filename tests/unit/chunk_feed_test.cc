@@ -74,7 +74,9 @@ class ChunkFeedTest : public testing::Test {
       plans_.push_back(std::move(plan));
       work_.parts.push_back({i, {0, chunks[i] * kChunk}});
     }
-    work_.plan = [this](size_t file) -> Result<TargetPlan> { return plans_[file]; };
+    work_.plan = [this](size_t file) {
+      return Result<PlanHandle>(std::make_shared<const TargetPlan>(plans_[file]));
+    };
     work_.part_done = [this] { ++done_; };
     feed_.emplace(files_, work_, sink_, options_, counts_);
   }

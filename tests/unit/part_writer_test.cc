@@ -119,7 +119,9 @@ class PartWriterTest : public testing::Test {
       for (const FileId file : plans[i].sources)
         work.sources[file] = {.path = "source-" + std::to_string(file)};
     }
-    work.plan = [&plans](size_t file) -> Result<TargetPlan> { return plans[file]; };
+    work.plan = [&plans](size_t file) {
+      return Result<PlanHandle>(std::make_shared<const TargetPlan>(plans[file]));
+    };
     work.fingerprint = "0123";
     work.progress = [this](uint64_t bytes, bool) { progress_ += bytes; };
     return work;

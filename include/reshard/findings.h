@@ -1,0 +1,47 @@
+// Findings: what opening, planning and checking a conversion has found. Every report is one of
+// these, too.
+//
+// A plain value.
+//
+// Implemented in src/convert.
+#ifndef RESHARD_FINDINGS_H_
+#define RESHARD_FINDINGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reshard/compare.h"
+#include "reshard/options.h"
+#include "reshard/parameters.h"
+#include "reshard/tensor.h"
+
+namespace reshard {
+inline namespace v0_1 {
+
+struct Findings {
+  std::vector<Warning> warnings;
+  std::vector<std::string> notes;   // need no action
+  std::vector<TensorInfo> largest;  // the largest parameters, largest first, at most 5
+  // The same with each full shape once, and without an optimizer's copies where there are others.
+  std::vector<TensorInfo> largest_shapes;
+  // Of the whole source, whatever part of it is written; no value if files are missing.
+  std::optional<ParameterTotals> totals;
+  // The part of `totals` that include and exclude leave.
+  std::optional<ParameterTotals> chosen_totals;
+  // If the source is one stage of a pipeline alone: the number of that stage.
+  std::optional<int64_t> stage_alone;
+  std::string step;  // "EPOCH_STEP" of the files that were taken; empty if their names have none
+  uint64_t parameters = 0;  // distinct names in the target files
+  uint64_t left_out = 0;    // parameters, by include and exclude
+  uint64_t renamed = 0;     // of `parameters`
+  // The source is a folder of whole tensors, whose files are numbered where others have ranks.
+  bool source_is_whole = false;
+  std::optional<ReplicaSample> sample;  // when there was one, and a source strategy
+};
+
+}  // namespace v0_1
+}  // namespace reshard
+
+#endif  // RESHARD_FINDINGS_H_

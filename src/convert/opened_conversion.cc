@@ -1,0 +1,109 @@
+#include "src/convert/opened_conversion.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/convert/joined_sources.h"
+#include "src/convert/source_checks.h"
+#include "src/convert/stated_places.h"
+#include "src/convert/strategy_check.h"
+#include "src/io/shared_work.h"
+
+namespace reshard {
+namespace {
+
+// Opens the source. Files that state another place than that which they are taken for are refused.
+Result<std::unique_ptr<OpenedSource>> OpenStated(const ConvertOptions& options,
+                                                 const MemoryBudget& budget) {
+  RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource(options, budget));
+  RESHARD_RETURN_IF_ERROR(CheckRanksOfNames(*source, options.source));
+  if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*source));
+  return source;
+}
+
+// Says that nothing confirms the source strategy, and what its reader can look at.
+std::string Unconfirmed(const OpenedSource& source, std::string_view why,
+                        const Findings& findings) {
+  constexpr size_t kMostShapes = 3;
+  std::vector<std::string> shapes;
+  for (const TensorInfo& parameter : findings.largest_shapes) {
+    if (shapes.size() == kMostShapes) break;
+    if (parameter.shape.size() < 2) continue;
+    shapes.push_back(fmt::format("{} {}", Quote(parameter.name), ToString(parameter.shape)));
+  }
+  return fmt::format(
+      "{}: {}, so the strategy is unconfirmed. Compare the largest full shapes with the model's: "
+      "{}; `checks.reference` compares all with a file",
+      Escape(source.rule().source()->path()), why, fmt::join(shapes, ", "));
+}
+
+// Checks that the source is what it is taken for and the source strategy its own, before anything
+// is written.
+Status CheckSource(OpenedSource& source, const Target& target, const CheckChoice& checks,
+                   const RunOptions& run, ConversionPlan& plan) {
+  if (!checks.partial) RESHARD_RETURN_IF_ERROR(CheckSavedOffsets(source));
+  RESHARD_ASSIGN_OR_RETURN(
+      const SampleLimits spent,
+      CheckTotals(source, target.choice(), checks.parameters, run.stop, plan.findings));
+  std::vector<int64_t> files;
+  files.reserve(plan.work.targets.size());
+  for (const TargetFileSummary& file : plan.work.targets) files.push_back(file.rank);
+  const std::vector<int64_t> target_ranks = RanksOf(target, files);
+  RESHARD_ASSIGN_OR_RETURN(
+      StrategyFindings findings,
+      CheckStrategy(source, target.choice(), StagesOf(source.rule(), target_ranks),
+                    {.replicas = checks.replicas,
+                     .unmatched = plan.unmatched_matrices,
+                     .spent = checks.parameters ? SampleLimits{0, 0} : spent,
+                     .workers = Workers(run.jobs),
+                     .stop = run.stop}));
+  for (Warning& warning : findings.warnings) {
+    plan.findings.warnings.push_back(std::move(warning));
+  }
+  plan.findings.sample = findings.sample;
+  if (!findings.unconfirmed.empty()) {
+    plan.findings.notes.push_back(Unconfirmed(source, findings.unconfirmed, plan.findings));
+  }
+  return {};
+}
+
+}  // namespace
+
+void ReportPlanning(const RunOptions& run) {
+  if (!run.progress) return;
+  Progress progress;
+  progress.phase = Phase::kPlan;
+  run.progress(progress);
+}
+
+Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget) {
+  ReportPlanning(options.run);
+  OpenedConversion opened;
+  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenStated(options, budget));
+  RESHARD_ASSIGN_OR_RETURN(opened.made,
+                           MakeTarget(*opened.source, options.target, options.selection));
+  RESHARD_ASSIGN_OR_RETURN(opened.plan,
+                           PlanConversion(*opened.source, opened.target(), options.selection,
+                                          options.checks, budget, options.run.stop));
+  RESHARD_RETURN_IF_ERROR(
+      CheckSource(*opened.source, opened.target(), options.checks, options.run, opened.plan));
+  return opened;
+}
+
+HeldOfSources HeldOf(OpenedSource& source) {
+  const SourceFiles& files = source.files();
+  const TableCache& tables = source.tables();
+  // An index is there twice for a moment: what it is made of, and what was made.
+  return {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(),
+          tables.has_dropped() ? 2 * tables.largest() : 0};
+}
+
+}  // namespace reshard

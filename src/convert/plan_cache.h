@@ -1,0 +1,62 @@
+// PlanCache: plans of target files that were made, as far as memory is given for them.
+//
+// Thread-safe.
+#ifndef RESHARD_SRC_CONVERT_PLAN_CACHE_H_
+#define RESHARD_SRC_CONVERT_PLAN_CACHE_H_
+
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "reshard/convert.h"
+#include "reshard/status.h"
+#include "src/plan/target.h"
+#include "src/plan/target_plan.h"
+
+namespace reshard {
+
+class PlanCache {
+ public:
+  // Keeps the plan of a file, of about `bytes`. Where that is too much, those go that were not
+  // asked for longest; this one stays.
+  void Add(int64_t file, PlanHandle plan, uint64_t bytes);
+  // Returns the plan of a file, or null where none is kept.
+  PlanHandle Find(int64_t file);
+  // As Find; it is kept no longer.
+  PlanHandle Take(int64_t file);
+  // Keeps at most so many bytes from now on; all, where this was not called.
+  void SetMost(uint64_t most_bytes);
+  // Of the plans that are kept.
+  uint64_t bytes() const;
+
+ private:
+  struct Kept {
+    int64_t file;
+    PlanHandle plan;
+    uint64_t bytes;
+  };
+
+  void Remove(std::list<Kept>::iterator kept);
+  void DropOldest();
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_, as is what follows. What was asked for last comes first.
+  std::list<Kept> kept_;
+  std::map<int64_t, std::list<Kept>::iterator> places_;
+  uint64_t most_bytes_ = std::numeric_limits<uint64_t>::max();
+  uint64_t bytes_ = 0;
+};
+
+// Plans a file of which `expected` has been said before, and says nothing again. Errors: those of
+// Target::Plan; kInternal for another size than before.
+Result<PlanHandle> PlanAgain(const Target& target, const TargetFileSummary& expected);
+
+// About the bytes of memory that a plan holds.
+uint64_t BytesOf(const TargetPlan& plan);
+
+}  // namespace reshard
+
+#endif  // RESHARD_SRC_CONVERT_PLAN_CACHE_H_

@@ -1,0 +1,214 @@
+#include "reshard/target_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "format/encoding/encoder.h"
+#include "reshard/file_use.h"
+#include "src/base/memory_watch.h"
+#include "src/base/out_of_memory.h"
+#include "src/base/quote.h"
+#include "src/base/status_macros.h"
+#include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
+#include "src/convert/option_checks.h"
+#include "src/convert/plan_cache.h"
+#include "src/digest/crc32.h"
+#include "src/io/shared_work.h"
+#include "src/source/array_crc.h"
+#include "src/source/indexed_file.h"
+#include "src/write/gather.h"
+
+namespace reshard {
+
+class v0_1::TargetView::Impl {
+ public:
+  Impl(OpenedConversion opened, std::stop_token stop)
+      : opened_(std::move(opened)), stop_(std::move(stop)) {}
+
+  const Findings& findings() const { return opened_.plan.findings; }
+  Findings& findings() { return opened_.plan.findings; }
+  const WorkList& work() const { return opened_.plan.work; }
+  OpenedSource& source() { return *opened_.source; }
+  PlanCache& plans() { return *opened_.plan.kept; }
+
+  Status Read(size_t file, ByteRange range, std::span<std::byte> out) {
+    RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
+    RESHARD_RETURN_IF_ERROR(Fill(*plan, range, out));
+    if (!plan->crc) return {};
+    const CrcText* text = nullptr;
+    {
+      // Whoever asks for the number first finds it, and others wait for it.
+      const std::lock_guard lock(crc_mutex_);
+      auto known = crcs_.find(file);
+      if (known == crcs_.end()) {
+        if (*plan->crc == CrcPlace::kBehind && !Overlap(PlaceOfTrailer(*plan), range)) return {};
+        if (*plan->crc == CrcPlace::kInHeader && range.offset >= kCrcHeadBytes) return {};
+        RESHARD_ASSIGN_OR_RETURN(CrcText found, FindCrc(*plan));
+        known = crcs_.emplace(file, std::move(found)).first;
+      }
+      text = &known->second;  // stays
+    }
+    const ByteRange place{text->offset, text->bytes.size()};
+    if (!Overlap(place, range)) return {};
+    const uint64_t begin = std::max(place.offset, range.offset);
+    const uint64_t end = std::min(place.end(), range.end());
+    std::memcpy(out.data() + (begin - range.offset), text->bytes.data() + (begin - place.offset),
+                end - begin);
+    return {};
+  }
+
+  Status Prefetch(size_t file, ByteRange range) {
+    RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
+    RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
+    const TargetBytes bytes{plan.get(), range, range.end()};
+    return PrefetchTargets(source().files(), {&bytes, 1});
+  }
+
+ private:
+  static bool Overlap(ByteRange a, ByteRange b) { return a.offset < b.end() && b.offset < a.end(); }
+
+  static ByteRange PlaceOfTrailer(const TargetPlan& plan) {
+    const CrcText text = TextOfCrc(CrcPlace::kBehind, {}, plan.size, 0).value();
+    return {text.offset, text.bytes.size()};
+  }
+
+  Status CheckRange(size_t file, ByteRange range) const {
+    if (file >= work().targets.size()) {
+      return InvalidArgumentError(
+          fmt::format("there is no file {}: the view has {}", file, work().targets.size()));
+    }
+    const TargetFileSummary& target = work().targets[file];
+    if (range.offset <= target.size && range.length <= target.size - range.offset) return {};
+    return InvalidArgumentError(fmt::format("{}: {} bytes from {} on are asked for of {}",
+                                            Escape(target.path), range.length, range.offset,
+                                            target.size));
+  }
+
+  Result<PlanHandle> PlanOf(size_t file) {
+    const TargetFileSummary& target = work().targets[file];
+    if (PlanHandle known = plans().Find(target.rank)) return known;
+    // Threads that need the same plan wait for the one that makes it.
+    const std::lock_guard lock(planning_);
+    if (PlanHandle known = plans().Find(target.rank)) return known;
+    RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, PlanAgain(opened_.target(), target));
+    plans().Add(target.rank, plan, BytesOf(*plan));
+    return plan;
+  }
+
+  // The bytes as they are planned: with 0 where a CRC is stated.
+  Status Fill(const TargetPlan& plan, ByteRange range, std::span<std::byte> out) {
+    return InSteps(range, kChunkBytes, stop_, {}, [&](ByteRange part) -> Status {
+      return FillTarget(source().files(), plan, part.offset,
+                        out.subspan(part.offset - range.offset, part.length), nullptr, nullptr);
+    });
+  }
+
+  // Calls `take` with the planned bytes `range`, in order.
+  Status ReadPlanned(const TargetPlan& plan, ByteRange range,
+                     const std::function<void(std::span<const std::byte>)>& take) {
+    std::vector<std::byte> chunk(std::min(range.length, kChunkBytes));
+    return InSteps(range, kChunkBytes, stop_, {}, [&](ByteRange part) -> Status {
+      const std::span<std::byte> bytes(chunk.data(), part.length);
+      RESHARD_RETURN_IF_ERROR(
+          FillTarget(source().files(), plan, part.offset, bytes, nullptr, nullptr));
+      take(bytes);
+      return {};
+    });
+  }
+
+  Result<CrcText> FindCrc(const TargetPlan& plan) {
+    if (*plan.crc == CrcPlace::kBehind) {
+      Crc32 crc;
+      RESHARD_RETURN_IF_ERROR(
+          ReadPlanned(plan, {0, PlaceOfTrailer(plan).offset},
+                      [&crc](std::span<const std::byte> bytes) { crc.Update(bytes); }));
+      return TextOfCrc(CrcPlace::kBehind, {}, plan.size, crc.value());
+    }
+    std::array<std::byte, kCrcHeadBytes> buffer;
+    const auto head = std::span(buffer).first(std::min<uint64_t>(buffer.size(), plan.size));
+    RESHARD_RETURN_IF_ERROR(Fill(plan, {0, head.size()}, head));
+    FileBytes bytes;
+    bytes.path = plan.path;
+    bytes.size = plan.size;
+    bytes.read = [&](uint64_t offset, std::span<std::byte> out) {
+      return Fill(plan, {offset, out.size()}, out);
+    };
+    bytes.prefetch = [](ByteRange) { return Status(); };
+    RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadTable(bytes));
+    RESHARD_ASSIGN_OR_RETURN(const ArrayCrc crc,
+                             CrcOfArrays(*read.table, [&](ByteRange range, const auto& take) {
+                               return ReadPlanned(plan, range, take);
+                             }));
+    return TextOfCrc(CrcPlace::kInHeader, head, plan.size, crc.mindspore);
+  }
+
+  OpenedConversion opened_;
+  const std::stop_token stop_;
+  std::mutex planning_;
+  std::mutex crc_mutex_;
+  std::map<size_t, CrcText> crcs_;  // by the number of the file; guarded by crc_mutex_
+};
+
+Result<TargetView> v0_1::TargetView::Open(const ConversionSpec& spec, const ViewOptions& options) {
+  return CatchOutOfMemory([&]() -> Result<TargetView> {
+    if (spec.target.encryption) {
+      return InvalidArgumentError(
+          "`encryption`: a view has the plain bytes of the files; convert writes encrypted ones");
+    }
+    const FileUse use;
+    ConvertOptions all;
+    static_cast<ConversionSpec&>(all) = spec;
+    all.checks = options.checks;
+    if (all.checks.replicas == CheckReplicas::kAll) all.checks.replicas = CheckReplicas::kSample;
+    all.run = options.run;
+    all.io.source = options.io;
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
+                             DivideMemory(options.memory_limit, Workers(options.run.jobs)));
+    RESHARD_RETURN_IF_ERROR(CheckOneSource(spec.source.path, spec.source.files));
+    RESHARD_RETURN_IF_ERROR(CheckSpec(spec));
+    RESHARD_RETURN_IF_ERROR(CheckJobs(options.run.jobs));
+    const MemoryWatch watch(WatchOf(first));
+    RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(all, first));
+    auto impl = std::make_unique<Impl>(std::move(opened), options.run.stop);
+    RESHARD_ASSIGN_OR_RETURN(
+        const MemoryBudget budget,
+        FitMemory(first, HeldOf(impl->source()), impl->work(), impl->findings().warnings));
+    impl->source().files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
+    impl->plans().SetMost(budget.plan_bytes);
+    return TargetView(std::move(impl));
+  });
+}
+
+v0_1::TargetView::TargetView(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+v0_1::TargetView::TargetView(TargetView&& other) noexcept = default;
+TargetView& v0_1::TargetView::operator=(TargetView&& other) noexcept = default;
+v0_1::TargetView::~TargetView() = default;
+
+const Findings& v0_1::TargetView::findings() const { return std::as_const(*impl_).findings(); }
+
+std::span<const TargetFileSummary> v0_1::TargetView::files() const { return impl_->work().targets; }
+
+Status v0_1::TargetView::Read(size_t file, uint64_t offset, std::span<std::byte> out) const {
+  return CatchOutOfMemory([&] { return impl_->Read(file, {offset, out.size()}, out); });
+}
+
+Status v0_1::TargetView::Prefetch(size_t file, ByteRange range) const {
+  return CatchOutOfMemory([&] { return impl_->Prefetch(file, range); });
+}
+
+Status v0_1::TargetView::VerifyUnchanged() const {
+  return CatchOutOfMemory([&] { return impl_->source().files().VerifyUnchanged(); });
+}
+
+}  // namespace reshard
