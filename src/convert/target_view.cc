@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "format/encoding/encoder.h"
 #include "reshard/file_use.h"
@@ -33,7 +34,9 @@ namespace reshard {
 class v0_1::TargetView::Impl {
  public:
   Impl(OpenedConversion opened, std::stop_token stop)
-      : opened_(std::move(opened)), stop_(std::move(stop)) {}
+      : opened_(std::move(opened)),
+        stop_(std::move(stop)),
+        crcs_(std::make_unique<StatedCrcOfFile[]>(work().targets.size())) {}
 
   const Findings& findings() const { return opened_.plan.findings; }
   Findings& findings() { return opened_.plan.findings; }
@@ -45,25 +48,19 @@ class v0_1::TargetView::Impl {
     RESHARD_RETURN_IF_ERROR(CheckRange(file, range));
     RESHARD_ASSIGN_OR_RETURN(const PlanHandle plan, PlanOf(file));
     RESHARD_RETURN_IF_ERROR(Fill(*plan, range, out));
-    if (!plan->crc) return {};
-    const CrcText* text = nullptr;
-    {
-      // Whoever asks for the number first finds it, and others wait for it.
-      const std::lock_guard lock(crc_mutex_);
-      auto known = crcs_.find(file);
-      if (known == crcs_.end()) {
-        if (*plan->crc == CrcPlace::kBehind && !Overlap(PlaceOfTrailer(*plan), range)) return {};
-        if (*plan->crc == CrcPlace::kInHeader && range.offset >= kCrcHeadBytes) return {};
-        RESHARD_ASSIGN_OR_RETURN(CrcText found, FindCrc(*plan));
-        known = crcs_.emplace(file, std::move(found)).first;
-      }
-      text = &known->second;  // stays
+    if (!plan->crc || !Overlap(RangeOfCrc(*plan), range)) return {};
+    // Whoever asks for the number first finds it, and others wait for it.
+    StatedCrcOfFile& stated = crcs_[file];
+    const std::lock_guard lock(stated.mutex);
+    if (!stated.text) {
+      RESHARD_ASSIGN_OR_RETURN(stated.text, FindCrc(*plan));
     }
-    const ByteRange place{text->offset, text->bytes.size()};
+    const CrcText& text = *stated.text;
+    const ByteRange place{text.offset, text.bytes.size()};
     if (!Overlap(place, range)) return {};
     const uint64_t begin = std::max(place.offset, range.offset);
     const uint64_t end = std::min(place.end(), range.end());
-    std::memcpy(out.data() + (begin - range.offset), text->bytes.data() + (begin - place.offset),
+    std::memcpy(out.data() + (begin - range.offset), text.bytes.data() + (begin - place.offset),
                 end - begin);
     return {};
   }
@@ -76,9 +73,16 @@ class v0_1::TargetView::Impl {
   }
 
  private:
+  struct StatedCrcOfFile {
+    std::mutex mutex;
+    std::optional<CrcText> text;  // once it was asked for; guarded by mutex
+  };
+
   static bool Overlap(ByteRange a, ByteRange b) { return a.offset < b.end() && b.offset < a.end(); }
 
-  static ByteRange PlaceOfTrailer(const TargetPlan& plan) {
+  // Where in a file its CRC may stand.
+  static ByteRange RangeOfCrc(const TargetPlan& plan) {
+    if (plan.crc == CrcPlace::kInHeader) return {0, kCrcHeadBytes};
     const CrcText text = TextOfCrc(CrcPlace::kBehind, {}, plan.size, 0).value();
     return {text.offset, text.bytes.size()};
   }
@@ -131,7 +135,7 @@ class v0_1::TargetView::Impl {
     if (*plan.crc == CrcPlace::kBehind) {
       Crc32 crc;
       RESHARD_RETURN_IF_ERROR(
-          ReadPlanned(plan, {0, PlaceOfTrailer(plan).offset},
+          ReadPlanned(plan, {0, RangeOfCrc(plan).offset},
                       [&crc](std::span<const std::byte> bytes) { crc.Update(bytes); }));
       return TextOfCrc(CrcPlace::kBehind, {}, plan.size, crc.value());
     }
@@ -156,8 +160,7 @@ class v0_1::TargetView::Impl {
   OpenedConversion opened_;
   const std::stop_token stop_;
   std::mutex planning_;
-  std::mutex crc_mutex_;
-  std::map<size_t, CrcText> crcs_;  // by the number of the file; guarded by crc_mutex_
+  const std::unique_ptr<StatedCrcOfFile[]> crcs_;  // by the number of the file
 };
 
 Result<TargetView> v0_1::TargetView::Open(const ConversionSpec& spec, const ViewOptions& options) {
