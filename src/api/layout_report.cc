@@ -18,6 +18,7 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
 #include "src/mindspore/checked_strategy.h"
@@ -252,32 +253,31 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
                            DivideMemory(options.conversion.memory_limit, 1));
   const MemoryWatch watch(WatchOf(budget));
   const ConvertOptions& conversion = options.conversion;
-  RESHARD_ASSIGN_OR_RETURN(const auto source, OpenSource(conversion, budget));
-  RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made,
-                           MakeTarget(*source, conversion.target, conversion.selection));
-  const Target& target = made.files();
+  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened,
+                           OpenUnplanned(conversion, LimitsOf(conversion, budget)));
+  const OpenedSource& source = *opened.source;
+  const bool is_folder = opened.made.folder != nullptr;
   std::map<FileId, int64_t> ranks;
-  for (const OpenedSource::File& file : source->chosen()) ranks.emplace(file.id, file.rank);
-  LayoutSums sums(SourceSums(*source), TargetSums(source->rule(), made), std::move(ranks));
+  for (const OpenedSource::File& file : source.chosen()) ranks.emplace(file.id, file.rank);
+  LayoutSums sums(SourceSums(source), TargetSums(source.rule(), opened.made), std::move(ranks));
 
   LayoutReport report;
   report.planned = true;
   PlanFindings findings;
   RESHARD_ASSIGN_OR_RETURN(
-      ConversionPlan plan,
-      PlanConversion(*source, target, conversion.selection, conversion.checks, budget,
-                     conversion.run.stop, findings,
-                     [&](const TargetPlan& planned) { sums.Add(planned, findings); }));
-  report.plan = ReportOf(std::move(plan));
+      opened.plan,
+      PlanConversion(source, opened.target(), conversion, budget,
+                     {findings, [&](const TargetPlan& planned) { sums.Add(planned, findings); }}));
+  report.plan = ReportOf(std::move(opened.plan));
   sums.Finish(findings, report);
-  RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeCuts(source->rule(), findings));
-  RESHARD_ASSIGN_OR_RETURN(report.drawn,
-                           MakeDeviceGrids(*source, made, report, findings, options.parameters));
-  report.step = StepText(source->step());
+  RESHARD_ASSIGN_OR_RETURN(report.parameters, MakeCuts(source.rule(), findings));
+  RESHARD_ASSIGN_OR_RETURN(
+      report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
+  report.step = StepText(source.step());
   report.source.strategy = conversion.source.strategy;
-  report.source.is_folder = source->tensors().placement().IsFolder();
+  report.source.is_folder = source.tensors().placement().IsFolder();
   report.target.strategy = conversion.target.strategy;
-  report.target.is_folder = made.folder != nullptr;
+  report.target.is_folder = is_folder;
   return report;
 }
 

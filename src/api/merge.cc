@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -17,30 +15,30 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
+#include "src/convert/conversion_plan.h"
 #include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
+#include "src/convert/source_checks.h"
 #include "src/convert/stated_places.h"
+#include "src/convert/timeline_recorder.h"
+#include "src/convert/write_targets.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
 #include "src/job/target_check.h"
-#include "src/mindspore/merge_plan.h"
+#include "src/mindspore/each_file.h"
+#include "src/mindspore/merge_target.h"
 #include "src/mindspore/strategy_loader.h"
 #include "src/os/paths.h"
 #include "src/os/staged_file.h"
 #include "src/os/storage_kind.h"
-#include "src/os/threads.h"
 #include "src/os/write_file.h"
 #include "src/source/table_cache.h"
-#include "src/verify/crc_check.h"
 #include "src/verify/parameter_comparison.h"
 #include "src/write/part_sink.h"
-#include "src/write/part_writer.h"
 
 namespace reshard {
 namespace {
-
-// All files count at the same time, so that their indexes stay.
-constexpr size_t kTableBytes = size_t{64} << 20;
 
 // Adds the *.ckpt and *.safetensors of a folder, but for hidden ones, in natural order.
 Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
@@ -99,52 +97,48 @@ void WarnOfOrder(const std::vector<std::string>& files, std::vector<Warning>& wa
                                               Escape(*place), Escape(*(place + 1)))});
 }
 
-// The files of a merge, open. Neither movable nor copyable: its parts refer to one another.
-struct OpenedFiles {
-  OpenedFiles(const MemoryBudget& budget, const std::stop_token& stop,
-              std::shared_ptr<const EncryptionKey> key)
-      : files({.window_budget = budget.window_bytes,
-               .stop = stop,
-               .key = std::move(key),
-               .pages = budget.measured->pages}),
-        cache(files, kTableBytes) {}
-  OpenedFiles(const OpenedFiles&) = delete;
-  OpenedFiles& operator=(const OpenedFiles&) = delete;
+// A merge, as a conversion whose options are those that it has.
+ConvertOptions OptionsOf(const MergeOptions& options) {
+  ConvertOptions convert;
+  convert.run = options.run;
+  return convert;
+}
 
-  SourceFiles files;
-  TableCache cache;
-  std::vector<TableHandle> tables;  // in the order of the files
-};
+Result<std::unique_ptr<OpenedSource>> Open(const std::vector<std::string>& paths,
+                                           const MergeOptions& options,
+                                           const MemoryBudget& budget) {
+  std::vector<LoneFile> files;
+  files.reserve(paths.size());
+  for (const std::string& path : paths) files.push_back({path, path});
+  return OpenEachFile(files, LimitsOf(OptionsOf(options), budget), options.key);
+}
 
-Status Open(const std::vector<std::string>& paths, OpenedFiles& opened,
-            std::vector<Warning>& warnings) {
-  FirstFew plain;
-  for (const std::string& path : paths) {
-    const FileId file = opened.files.Add(path);
-    RESHARD_ASSIGN_OR_RETURN(TableHandle index, opened.cache.Get(file));
-    opened.tables.push_back(std::move(index));
-    RESHARD_ASSIGN_OR_RETURN(const SourceReader reader, opened.files.OpenReader(file));
-    if (reader.decryption() == Decryption::kNone) plain.Add(Escape(path));
-    const Container first = opened.tables.front()->table().container();
-    const Container container = opened.tables.back()->table().container();
-    if (container != first) {
-      return MismatchError(fmt::format(
-          "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
-          Escape(path), ExtensionOf(container), Escape(paths.front()), ExtensionOf(first)));
-    }
+// Opens all files, which have to be of one container. All count at the same time, so that their
+// tables stay.
+Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
+  std::vector<TableHandle> tables;
+  tables.reserve(source.chosen().size());
+  for (const OpenedSource::File& file : source.chosen()) {
+    RESHARD_ASSIGN_OR_RETURN(TableHandle table, source.tables().Get(file.id));
+    tables.push_back(std::move(table));
+    const Container first = tables.front()->table().container();
+    const Container container = tables.back()->table().container();
+    if (container == first) continue;
+    return MismatchError(fmt::format(
+        "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
+        Escape(source.path(file)), ExtensionOf(container),
+        Escape(source.path(source.chosen().front())), ExtensionOf(first)));
   }
-  if (opened.files.key() != nullptr && plain.count() > 0) {
-    warnings.push_back(UnusedKeyWarning(plain, paths.size()));
-  }
-  return {};
+  return tables;
 }
 
 // Refuses files that state another place than that which the merge takes them for.
-Status CheckPlaces(const MergeOptions& options, const OpenedFiles& opened) {
+Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
+                   const std::vector<TableHandle>& tables) {
   if (options.partial) return {};
   std::vector<FileWithOffsets> files;
-  for (const TableHandle& table : opened.tables) {
-    files.push_back({opened.files.path(table->file()), &*table, table->sharding_info()});
+  for (const TableHandle& table : tables) {
+    files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
   }
   const TakenAs as = options.kind == MergeKind::kSegments ? TakenAs::kWhole
                      : options.strategy.empty()           ? TakenAs::kSlices
@@ -152,40 +146,31 @@ Status CheckPlaces(const MergeOptions& options, const OpenedFiles& opened) {
   return CheckSavedOffsets(files, as);
 }
 
-Result<MergePlan> PlanMerge(const MergeOptions& options, OpenedFiles& opened) {
-  const MergeFiles files{opened.tables,
-                         opened.files,
-                         opened.cache,
+Result<std::unique_ptr<MergeTarget>> MakeTarget(const MergeOptions& options, OpenedSource& source,
+                                                const std::vector<TableHandle>& tables) {
+  const MergeFiles files{tables,
+                         source.files(),
+                         source.tables(),
                          options.output,
                          {options.include, options.exclude, {}},
                          options.copies_unmatched};
-  if (options.kind == MergeKind::kSegments) return PlanSegments(files);
-  if (options.strategy.empty()) return PlanSlices(files, nullptr);
+  if (options.kind == MergeKind::kSegments) return MergeSegments(files);
+  if (options.strategy.empty()) return MergeSlices(files, nullptr);
   RESHARD_ASSIGN_OR_RETURN(const CheckedStrategy strategy, LoadStrategy(options.strategy));
-  return PlanSlices(files, &strategy);
+  return MergeSlices(files, &strategy);
 }
 
-// Those that state a CRC.
-std::vector<const IndexedFile*> FilesWithCrc(const OpenedFiles& opened) {
-  std::vector<const IndexedFile*> found;
-  for (const TableHandle& index : opened.tables) {
-    if (index->crc()) found.push_back(&*index);
-  }
-  return found;
-}
-
-Status CheckEqual(OpenedFiles& opened, const std::vector<EqualContents>& groups,
+Status CheckEqual(SourceFiles& files, const std::vector<EqualContents>& groups,
                   const SharedWork& work) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<ContentDifference> differences,
-                           CompareContents(opened.files, groups, work));
+                           CompareContents(files, groups, work));
   if (differences.empty()) return {};
   std::vector<std::string> lines;
   for (const ContentDifference& difference : differences) {
     const EqualContents& group = groups[difference.group];
-    lines.push_back(
-        fmt::format("{} from byte {} on in {} and {}", Quote(group.name), difference.offset,
-                    Escape(opened.files.path(group.contents.front().file)),
-                    Escape(opened.files.path(group.contents[difference.content].file))));
+    lines.push_back(fmt::format("{} from byte {} on in {} and {}", Quote(group.name),
+                                difference.offset, Escape(files.path(group.contents.front().file)),
+                                Escape(files.path(group.contents[difference.content].file))));
   }
   return MismatchError(
       fmt::format("files that have to agree on a parameter differ; leave out the wrong ones, or, "
@@ -214,43 +199,6 @@ class MergedFile final : public PartSink {
   const uint64_t size_;
 };
 
-// Divides what the plan, which is in memory, leaves.
-Result<MemoryBudget> FitMemory(const MemoryBudget& budget, const OpenedFiles& opened,
-                               const TargetPlan& plan, std::vector<Warning>& warnings) {
-  const SourceFiles& files = opened.files;
-  WorkList work;
-  TargetFileSummary& target = work.targets.emplace_back();
-  target.path = plan.path;
-  target.size = plan.size;
-  work.bytes_written = plan.size;
-  for (const TableHandle& index : opened.tables) {
-    work.sources.push_back({0, files.path(index->file()), index->file_size()});
-  }
-  return FitMemory(budget, {files.PagesPeak(), files.HeldForHeaders(), files.Buffered(), 0}, work,
-                   warnings);
-}
-
-Status Write(OpenedFiles& opened, TargetPlan plan, const SingleOutput& output,
-             const MemoryBudget& budget, const MergeOptions& options, const SharedWork& shared) {
-  WriteBack write_back(budget.write_back_bytes);
-  const uint64_t size = plan.size;
-  opened.files.SetWindowBudget(budget.window_bytes, budget.header_bytes);
-  PartWork work;
-  work.parts = {{0, {0, size}}};
-  work.groups = {{0}};
-  work.plan = [kept = std::make_shared<const TargetPlan>(std::move(plan))](size_t) {
-    return Result<PlanHandle>(kept);
-  };
-  work.write = {WriteMode::kAuto, &write_back};
-  work.progress = [&shared](uint64_t bytes, bool) {
-    if (shared.progress) shared.progress(bytes);
-  };
-  const LaneOptions lanes =
-      LanesFor(budget, StorageOf(output.folder().fd()), std::array<uint64_t, 1>{size});
-  WriteCounts counts;
-  return WriteParts(opened.files, work, MergedFile(output, size), lanes, counts, options.run.stop);
-}
-
 }  // namespace
 
 Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
@@ -264,39 +212,51 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget first,
                              DivideMemory(options.memory_limit, Workers(options.run.jobs)));
     const MemoryWatch watch(WatchOf(first));
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListFiles(options));
+    if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(paths));
+    OpenedConversion opened;
+    RESHARD_ASSIGN_OR_RETURN(opened.source, Open(paths, options, first));
+    OpenedSource& source = *opened.source;
+    RESHARD_ASSIGN_OR_RETURN(const std::vector<TableHandle> tables, ReadTables(source));
+    RESHARD_RETURN_IF_ERROR(CheckPlaces(options, source, tables));
+    RESHARD_ASSIGN_OR_RETURN(std::unique_ptr<MergeTarget> target,
+                             MakeTarget(options, source, tables));
+    const std::vector<EqualContents>& equal = target->equal();
+    opened.made.lone = std::move(target);
+    const ConvertOptions conversion = OptionsOf(options);
+    RESHARD_ASSIGN_OR_RETURN(opened.plan,
+                             PlanConversion(source, opened.target(), conversion, first));
     MergeReport report;
-    RESHARD_ASSIGN_OR_RETURN(report.sources, ListFiles(options));
-    if (!options.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(report.sources));
-    if (options.kind == MergeKind::kSlices) WarnOfOrder(report.sources, report.warnings);
-    OpenedFiles opened(first, options.run.stop, options.key);
-    RESHARD_RETURN_IF_ERROR(Open(report.sources, opened, report.warnings));
-    RESHARD_RETURN_IF_ERROR(CheckPlaces(options, opened));
-    RESHARD_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(options, opened));
+    static_cast<Findings&>(report) = std::move(opened.plan.findings);
+    report.sources = paths;
+    if (options.kind == MergeKind::kSlices) WarnOfOrder(paths, report.warnings);
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                             FitMemory(first, opened, plan.target, report.warnings));
+                             FitMemory(first, HeldOf(source), opened.work(), report.warnings));
     RESHARD_ASSIGN_OR_RETURN(SingleOutput output,
                              SingleOutput::Claim(options.output, options.force));
-    RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), plan.target.size).status());
+    const TargetFileSummary& file = opened.work().targets.front();
+    RESHARD_RETURN_IF_ERROR(CheckSpace(output.folder(), file.size).status());
 
-    report.notes = std::move(plan.notes);
-    report.parameters = plan.target.parameters;
-    report.bytes_written = plan.target.size;
-    report.bytes_compared = BytesToCompare(plan.equal);
-    const std::vector<const IndexedFile*> checked = FilesWithCrc(opened);
-    uint64_t bytes = report.bytes_compared + report.bytes_written;
-    for (const IndexedFile* index : checked) bytes += index->file_size();
-    const CountedWork work(options.run, {.total_bytes = bytes, .phase = Phase::kCheck});
-    const auto check_crc = [&](size_t i, const std::stop_token& stop) {
-      return CheckCrc(opened.files, *checked[i], work.work().progress, stop);
-    };
-    RESHARD_RETURN_IF_ERROR(
-        RunWorkers(work.work().workers, checked.size(), check_crc, options.run.stop));
-    RESHARD_RETURN_IF_ERROR(CheckEqual(opened, plan.equal, work.work()));
+    report.bytes_written = file.size;
+    report.bytes_compared = BytesToCompare(equal);
+    std::set<int64_t> numbers;
+    for (const OpenedSource::File& chosen : source.chosen()) numbers.insert(chosen.rank);
+    RESHARD_ASSIGN_OR_RETURN(const CrcFiles checked, FindCrcFiles(source, numbers));
+    const CountedWork work(
+        options.run, {.total_bytes = checked.bytes + report.bytes_compared + report.bytes_written,
+                      .phase = Phase::kCheck});
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checked, work.work()));
+    RESHARD_RETURN_IF_ERROR(CheckEqual(source.files(), equal, work.work()));
     work.Enter(Phase::kWrite);
-    RESHARD_RETURN_IF_ERROR(
-        Write(opened, std::move(plan.target), output, budget, options, work.work()));
+    TimelineRecorder timeline(false);
+    const std::vector<TargetShare> whole = {{0, {0, {0, file.size}}}};
+    RESHARD_RETURN_IF_ERROR(WriteTargets({opened, conversion, budget, timeline}, whole,
+                                         {MergedFile(output, file.size),
+                                          StorageOf(output.folder().fd()), /*fingerprint=*/""},
+                                         work.work())
+                                .status());
     work.Enter(Phase::kPublish);
-    RESHARD_RETURN_IF_ERROR(opened.files.VerifyUnchanged());
+    RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     RESHARD_RETURN_IF_ERROR(output.Publish());
     return report;
   });

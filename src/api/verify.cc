@@ -14,18 +14,19 @@
 #include "src/base/status_macros.h"
 #include "src/convert/conversion_job.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/memory_budget.h"
+#include "src/convert/opened_conversion.h"
 #include "src/convert/opened_source.h"
 #include "src/convert/option_checks.h"
+#include "src/convert/plan_cache.h"
 #include "src/convert/reader_check.h"
 #include "src/convert/source_checks.h"
 #include "src/convert/strategy_check.h"
 #include "src/io/byte_source.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/choice_findings.h"
 #include "src/mindspore/mindspore_target.h"
 #include "src/mindspore/output_check.h"
-#include "src/mindspore/unmatched_names.h"
 #include "src/os/paths.h"
 #include "src/os/used_files.h"
 #include "src/plan/target.h"
@@ -200,23 +201,6 @@ uint64_t BytesToRead(const OpenedSource& source, const CrcFiles& crc, const Targ
   return bytes;
 }
 
-// Of one rank of each target stage: the others have the same names. The files of a folder of whole
-// tensors have names of their own.
-Status CheckNamesOf(const OpenedSource& source, const Target& target, bool is_folder,
-                    const std::vector<int64_t>& files, PlanFindings& findings,
-                    const std::stop_token& stop) {
-  std::vector<int64_t> firsts;
-  for (const int64_t file : files) {
-    const bool is_like_last =
-        !is_folder && !firsts.empty() && target.StageOf(firsts.back()) == target.StageOf(file);
-    if (is_like_last) continue;
-    if (stop.stop_requested()) return CancelledError("stopped while planning");
-    RESHARD_RETURN_IF_ERROR(target.Plan(file, findings).status());
-    firsts.push_back(file);
-  }
-  return CheckNames(source.rule(), RanksOf(target, firsts), findings, kUnmatchedAllowed);
-}
-
 // Returns the rank folders in the target that the conversion would not have made.
 Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int64_t target_ranks) {
   std::set<std::string> expected;
@@ -234,7 +218,7 @@ Result<std::vector<std::string>> OtherRankFolders(const std::string& folder, int
 // Refuses a set of several ranks that was to be proved as full tensors, for which no target
 // strategy is given.
 Status CheckIsNoSet(const AgainstOptions& options, const std::vector<std::string>& other_ranks,
-                    const TargetPlan& first) {
+                    const TargetFileSummary& first) {
   if (options.target.has_strategy() || other_ranks.empty()) return {};
   const std::string path = fmt::format("{}/{}", options.target.folder, first.path);
   const auto file = IdentityOf(path);
@@ -304,101 +288,95 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
         CheckSourceNamed(given.source.path, given.source.files, given.target.folder));
     const Completed all = Complete(given);
     const AgainstOptions& options = all.options;
-    const Selection& selection = options.selection;
     RESHARD_RETURN_IF_ERROR(CheckOptions(options));
-    RESHARD_RETURN_IF_ERROR(CheckIsFolder(options.target.folder));
+    const std::string& folder = options.target.folder;
+    RESHARD_RETURN_IF_ERROR(CheckIsFolder(folder));
     const FileUse use;
     if (options.target.encryption_key != nullptr) {
       NoteKeyFile(options.target.encryption_key->file());
     }
-    AgainstReport report;
-    report.from_origin = all.taken;
-    const ParameterChoice choice = ChoiceOf(selection);
-    RESHARD_ASSIGN_OR_RETURN(const auto source,
-                             OpenSource(options.source, {options.target, {}, choice},
-                                        {.window_bytes = WindowsKept(), .stop = options.run.stop}));
-    RESHARD_RETURN_IF_ERROR(CheckTaken(all, *source));
-    TargetSpec spec = options.target;
-    if (!spec.format) spec.format = FormatThere(*source, options);
-    RESHARD_ASSIGN_OR_RETURN(const ConversionTarget made, MakeTarget(*source, spec, selection));
-    const Target& target = made.files();
-    const std::vector<int64_t> files = FilesOf(options, target);
+    const size_t workers = Workers(options.run.jobs);
+    RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget, DivideMemory(0, workers));
+    RESHARD_ASSIGN_OR_RETURN(
+        OpenedConversion opened,
+        OpenUnplanned(options, {.window_bytes = WindowsKept(), .stop = options.run.stop}));
+    OpenedSource& source = *opened.source;
+    RESHARD_RETURN_IF_ERROR(CheckTaken(all, source));
+    ConvertOptions conversion;
+    static_cast<ConversionSpec&>(conversion) = options;
+    conversion.run = options.run;
+    if (!options.target.format) {
+      conversion.target.format = FormatThere(source, options);
+      RESHARD_ASSIGN_OR_RETURN(opened.made,
+                               MakeTarget(source, conversion.target, options.selection));
+    }
+    const std::vector<int64_t> files = FilesOf(options, opened.target());
     std::vector<std::string> paths;
     paths.reserve(files.size());
-    for (const int64_t file : files) paths.push_back(target.PathOf(file));
-    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(options.target.folder, paths));
-    const std::set<int64_t> with_crc = FilesWithCrc(target, files, options.target.folder);
-    std::optional<ConversionTarget> made_with_crc;
-    if (!with_crc.empty()) {
-      spec.states_crc = true;
-      RESHARD_ASSIGN_OR_RETURN(made_with_crc, MakeTarget(*source, spec, selection));
-    }
-    const std::vector<int64_t> ranks = RanksOf(target, files);
-    RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
-                             FindCrcFiles(*source, RanksOfStages(*source, ranks)));
-    const CountedWork work(options.run, {.total_bytes = BytesToRead(*source, crc, target, files,
-                                                                    options.target.folder)});
+    for (const int64_t file : files) paths.push_back(opened.target().PathOf(file));
+    RESHARD_RETURN_IF_ERROR(CheckOutputsOutside(folder, paths));
+    opened.made.files().set_files_with_crc(FilesWithCrc(opened.target(), files, folder));
+    RESHARD_ASSIGN_OR_RETURN(opened.plan,
+                             PlanConversion(source, opened.target(), conversion, budget));
+    KeepUsualWindows(source);
 
-    report.warnings = source->warnings();
-    const int64_t target_ranks = source->rule().target_ranks();
+    AgainstReport report;
+    static_cast<Findings&>(report) = std::move(opened.plan.findings);
+    report.from_origin = all.taken;
+    report.files = files.size();
+    report.bytes = opened.work().bytes_written;
+    const int64_t target_ranks = source.rule().target_ranks();
     RESHARD_ASSIGN_OR_RETURN(const std::vector<std::string> others,
-                             OtherRankFolders(options.target.folder, target_ranks));
+                             OtherRankFolders(folder, target_ranks));
     if (!others.empty()) {
       report.warnings.push_back(
           {WarningCode::kRanksBeyondStrategy,
-           fmt::format("{}: {} rank folders are beyond the {} target ranks, not read: {}",
-                       Escape(options.target.folder), others.size(), target_ranks,
-                       FirstOf(others))});
+           fmt::format("{}: {} rank folders are beyond the {} target ranks, "
+                       "not read: {}",
+                       Escape(folder), others.size(), target_ranks, FirstOf(others))});
     }
-    PlanFindings findings;
-    if (!options.selection.unmatched) {  // before anything is read
-      RESHARD_RETURN_IF_ERROR(
-          CheckNamesOf(*source, target, made.folder != nullptr, files, findings, options.run.stop));
-    }
-    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(*source, crc, work.work()));
-    TargetComparison comparison(
-        source->files(), options.target.folder,
-        spec.encryption_key == nullptr ? options.source.key : spec.encryption_key, work.work());
-    const Indexers indexers(source->Askers(work.work().workers));
-    for (const int64_t file : files) {
+    RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, opened.work().targets.front()));
+    // Before much is read; the replicas are all compared in the end.
+    const ParameterChoice& choice = opened.target().choice();
+    const std::vector<int64_t> ranks = RanksOf(opened.target(), files);
+    const std::vector<int64_t> stages = StagesOf(source.rule(), ranks);
+    RESHARD_ASSIGN_OR_RETURN(
+        StrategyFindings of_strategy,
+        CheckStrategy(source, choice, stages,
+                      {.only_wrong_strategy = true, .workers = workers, .stop = options.run.stop}));
+    for (Warning& warning : of_strategy.warnings) report.warnings.push_back(std::move(warning));
+    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(source, choice));
+
+    RESHARD_ASSIGN_OR_RETURN(const CrcFiles crc,
+                             FindCrcFiles(source, RanksOfStages(source, ranks)));
+    const CountedWork work(
+        options.run, {.total_bytes = BytesToRead(source, crc, opened.target(), files, folder)});
+    RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, crc, work.work()));
+    TargetComparison comparison(source.files(), folder,
+                                options.target.encryption_key == nullptr
+                                    ? options.source.key
+                                    : options.target.encryption_key,
+                                work.work());
+    for (const TargetFileSummary& file : opened.work().targets) {
       if (options.run.stop.stop_requested()) return CancelledError("stopped while planning");
-      const Target& stated = with_crc.contains(file) ? made_with_crc->files() : target;
-      stated.IndexSources(file, indexers, options.run.stop);
-      KeepUsualWindows(*source);
-      RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, stated.Plan(file, findings));
-      if (report.files == 0) {  // before much is read; the replicas are all compared in the end
-        RESHARD_RETURN_IF_ERROR(CheckIsNoSet(options, others, plan));
-        RESHARD_ASSIGN_OR_RETURN(StrategyFindings of_strategy,
-                                 CheckStrategy(*source, choice, StagesOf(source->rule(), ranks),
-                                               {.only_wrong_strategy = true,
-                                                .workers = work.work().workers,
-                                                .stop = options.run.stop}));
-        for (Warning& warning : of_strategy.warnings) {
-          report.warnings.push_back(std::move(warning));
-        }
+      PlanHandle plan = opened.plan.kept->Take(file.rank);
+      if (plan == nullptr) {
+        RESHARD_ASSIGN_OR_RETURN(plan, PlanAgain(opened.target(), file));
       }
-      ++report.files;
-      report.bytes += plan.size;
       RESHARD_RETURN_IF_ERROR(comparison.Add(std::move(plan)));
     }
-    RESHARD_RETURN_IF_ERROR(CheckStagesOfFiles(*source, choice));
     RESHARD_RETURN_IF_ERROR(comparison.Finish());
-    RESHARD_ASSIGN_OR_RETURN(ChoiceFindings chosen, FindingsOf(choice, source->rule(), findings));
-    report.left_out = chosen.left_out;
-    report.renamed = chosen.renamed;
     if (comparison.found() == 0) {
       return NotFoundError(fmt::format(
           "{}: none of the {} target files is there, such as {}; was another prefix used?",
-          Escape(options.target.folder), files.size(), target.PathOf(files.front())));
+          Escape(folder), files.size(), paths.front()));
     }
     report.differences = comparison.differences();
     WarnOfSizes(report, comparison.found(), report.warnings);
-    RESHARD_ASSIGN_OR_RETURN(report.replicas,
-                             CompareReplicas(source->tensors(), source->rule().source(), choice,
-                                             StagesOf(source->rule(), ranks), work.work()));
-    RESHARD_RETURN_IF_ERROR(source->files().VerifyUnchanged());
-    for (Warning& warning : chosen.warnings) report.warnings.push_back(std::move(warning));
-    for (Warning& warning : findings.Warnings()) report.warnings.push_back(std::move(warning));
+    RESHARD_ASSIGN_OR_RETURN(
+        report.replicas,
+        CompareReplicas(source.tensors(), source.rule().source(), choice, stages, work.work()));
+    RESHARD_RETURN_IF_ERROR(source.files().VerifyUnchanged());
     return report;
   });
 }

@@ -94,21 +94,23 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
 
 class TargetPlanning {
  public:
+  // `plan` gets what the plans come to.
   TargetPlanning(const OpenedSource& source, const Target& target, const MemoryBudget& budget,
-                 const std::stop_token& stop, const PlanVisitor& visit, PlanFindings& findings,
-                 WorkList& work, PlanCache& kept)
+                 const std::stop_token& stop, const PlanWatch& watch, ConversionPlan& plan)
       : source_(source),
         target_(target),
         budget_(budget),
         stop_(stop),
-        visit_(visit),
-        findings_(findings),
-        work_(work),
-        kept_(kept),
+        visit_(watch.visit),
+        findings_(watch.findings),
+        work_(plan.work),
+        kept_(*plan.kept),
         askers_(source.Askers(budget.lanes)) {
     for (const OpenedSource::File& file : source.chosen()) chosen_.emplace(file.id, &file);
   }
 
+  // Plans `ranks`, ascending. Whatever number of plans the budget lets be made at a time, what
+  // comes of it is the same; where each is visited, one is made after the other.
   Status Plan(std::span<const int64_t> ranks) {
     // Side by side from the begin on: to grow takes twice as much.
     RESHARD_RETURN_IF_ERROR(
@@ -304,18 +306,6 @@ UnifiedPlace PlaceOf(const OpenedSource& source, std::string_view name) {
   return source.index() && source.IsBeside(name) ? UnifiedPlace::kHyperParam : UnifiedPlace::kPart;
 }
 
-// Plans `ranks`, ascending, and adds what the plans come to to `plan`, and what was found to
-// `findings`; whatever number of plans `budget` lets be made at a time, both are the same. Calls
-// `visit`, which may be empty, with each plan; then one is made after the other.
-Status PlanTargets(const OpenedSource& source, const Target& target, std::span<const int64_t> ranks,
-                   const MemoryBudget& budget, const std::stop_token& stop,
-                   const PlanVisitor& visit, PlanFindings& findings, ConversionPlan& plan) {
-  TargetPlanning planning(source, target, budget, stop, visit, findings, plan.work, *plan.kept);
-  RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
-  planning.AddSources();
-  return {};
-}
-
 }  // namespace
 
 SourceAccess AccessOf(SourceIo io) {
@@ -328,13 +318,6 @@ SourceAccess AccessOf(SourceIo io) {
       break;
   }
   return SourceAccess::kAuto;
-}
-
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
-                                                 const MemoryBudget& budget) {
-  return OpenSource(options.source,
-                    {options.target, options.selection.ranks, ChoiceOf(options.selection)},
-                    LimitsOf(options, budget));
 }
 
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget) {
@@ -399,9 +382,12 @@ std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> file
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const CheckChoice& checks,
-                                      const MemoryBudget& budget, const std::stop_token& stop,
-                                      PlanFindings& findings, const PlanVisitor& visit) {
+                                      const ConvertOptions& options, const MemoryBudget& budget,
+                                      const PlanWatch& watch) {
+  const Selection& selection = options.selection;
+  const CheckChoice& checks = options.checks;
+  const std::stop_token& stop = options.run.stop;
+  PlanFindings& findings = watch.findings;
   const std::set<int64_t> chosen(selection.ranks.begin(), selection.ranks.end());
   std::vector<int64_t> ranks(chosen.begin(), chosen.end());
   if (ranks.empty()) {
@@ -410,7 +396,9 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
   }
   ConversionPlan plan;
   plan.kept = std::make_shared<PlanCache>();
-  RESHARD_RETURN_IF_ERROR(PlanTargets(source, target, ranks, budget, stop, visit, findings, plan));
+  TargetPlanning planning(source, target, budget, stop, watch, plan);
+  RESHARD_RETURN_IF_ERROR(planning.Plan(ranks));
+  planning.AddSources();
   if (stop.stop_requested()) return CancelledError("stopped while planning");
   RESHARD_ASSIGN_OR_RETURN(ChoiceFindings choice,
                            FindingsOf(target.choice(), source.rule(), findings));
@@ -446,10 +434,9 @@ Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& 
 }
 
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const CheckChoice& checks,
-                                      const MemoryBudget& budget, const std::stop_token& stop) {
+                                      const ConvertOptions& options, const MemoryBudget& budget) {
   PlanFindings findings;
-  return PlanConversion(source, target, selection, checks, budget, stop, findings, {});
+  return PlanConversion(source, target, options, budget, {findings, {}});
 }
 
 PlanReport ReportOf(ConversionPlan plan) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,6 @@
 #include "src/convert/work_list.h"
 #include "src/full/full_target.h"
 #include "src/mindspore/mindspore_target.h"
-#include "src/plan/each_file_target.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target.h"
 #include "src/plan/target_plan.h"
@@ -42,25 +40,21 @@ struct ConversionPlan {
   std::shared_ptr<PlanCache> kept = {};
 };
 
-// Opens the source of a conversion. Errors: those of OpenSource.
-Result<std::unique_ptr<OpenedSource>> OpenSource(const ConvertOptions& options,
-                                                 const MemoryBudget& budget);
-
 // Returns what the source of a conversion may hold within `budget`.
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget);
 
 // Returns the container of the target files.
 Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
-// The target of a conversion: the files of ranks, a folder that is made of those of one, or each
-// source file by itself.
+// The target of a conversion: the files of ranks, a folder that is made of those of one, or files
+// that are made of lone ones.
 struct ConversionTarget {
-  std::unique_ptr<const MindSporeTarget> ranks;
-  std::unique_ptr<const FullTarget> folder;    // null but for a folder of whole tensors
-  std::unique_ptr<const EachFileTarget> each;  // then the others are null
+  std::unique_ptr<MindSporeTarget> ranks;
+  std::unique_ptr<FullTarget> folder;  // null but for a folder of whole tensors
+  std::unique_ptr<Target> lone;        // of files by themselves; then the others are null
 
-  const Target& files() const {
-    if (each) return *each;
+  Target& files() const {
+    if (lone) return *lone;
     if (folder) return *folder;
     return *ranks;
   }
@@ -77,21 +71,24 @@ uint64_t MostFileBytes(const TargetSpec& target);
 // Returns the ranks that get what these files hold, each once, ascending.
 std::vector<int64_t> RanksOf(const Target& target, std::span<const int64_t> files);
 
-// Plans each target rank of `selection`, holding what is written against `checks.reference`, unless
-// it is empty, and names against the strategies, unless `checks.partial` allows that some are
-// absent. Opens and indexes every source file that the run needs, and so pins its identity. What it
-// takes more than plans to find is left to the caller: sample, totals and stage_alone. Errors: of
-// the first rank that has one, those of Target::Plan; those of FindingsOf, CheckReference and
-// CheckNames; kCancelled.
+// What is told of plans while they are made: `findings` are added to, and `visit`, which may be
+// empty, is called with each plan, one after the other, on any thread.
+struct PlanWatch {
+  PlanFindings& findings;
+  PlanVisitor visit;
+};
+
+// Plans each target file that `options` select, holding what is written against
+// `options.checks.reference`, unless it is empty, and names against the strategies, unless
+// `options.checks.partial` allows that some are absent. Opens and indexes every source file that
+// the run needs, and so pins its identity. What it takes more than plans to find is left to the
+// caller: sample, totals and stage_alone. Errors: of the first file that has one, those of
+// Target::Plan; those of FindingsOf, CheckReference and CheckNames; kCancelled.
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const CheckChoice& checks,
-                                      const MemoryBudget& budget, const std::stop_token& stop);
-// As above; calls `visit`, which may be empty, with each plan, one after the other, on any thread,
-// and adds what was found to `findings`.
+                                      const ConvertOptions& options, const MemoryBudget& budget,
+                                      const PlanWatch& watch);
 Result<ConversionPlan> PlanConversion(const OpenedSource& source, const Target& target,
-                                      const Selection& selection, const CheckChoice& checks,
-                                      const MemoryBudget& budget, const std::stop_token& stop,
-                                      PlanFindings& findings, const PlanVisitor& visit);
+                                      const ConvertOptions& options, const MemoryBudget& budget);
 
 // Returns what users are told of a plan; memory and space are left out.
 PlanReport ReportOf(ConversionPlan plan);

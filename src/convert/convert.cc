@@ -144,7 +144,8 @@ void MarkTime(const Conversion& conversion) {
 // `counted` gets what there is to do.
 Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const Share& share,
                            std::optional<CountedWork>& counted) {
-  const auto& [opened, options, budget, timeline] = conversion;
+  OpenedConversion& opened = conversion.opened;
+  const ConvertOptions& options = conversion.options;
   OpenedSource& source = *opened.source;
   const Target& target = opened.target();
   const WorkList& list = opened.work();
@@ -172,7 +173,7 @@ Result<Work> CheckAndWrite(const Conversion& conversion, const Job& job, const S
     RESHARD_RETURN_IF_ERROR(CheckPublication(list, *job.alone, count.work()));
   }
   if (share.staged) return done;
-  timeline.Begin("write");
+  conversion.timeline.Begin("write");
   MarkTime(conversion);
   count.Enter(Phase::kWrite);
   RESHARD_ASSIGN_OR_RETURN(
@@ -296,7 +297,7 @@ Result<ConvertReport> CarryOut(OpenedConversion opened, const ConvertOptions& op
     findings.notes.push_back(note);
     if (options.note) options.note(note);
   };
-  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(source, opened.target(), job));
+  RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(opened, job));
   const Conversion conversion{opened, options, budget, timeline};
   RESHARD_ASSIGN_OR_RETURN(ConvertReport report, Execute(conversion, std::move(job)));
   MarkTime(conversion);
@@ -376,12 +377,12 @@ Result<PlanReport> v0_1::Plan(const ConvertOptions& options) {
     CheckReplicas& replicas = sampled.checks.replicas;
     if (replicas == CheckReplicas::kAll) replicas = CheckReplicas::kSample;
     RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened, OpenConversion(sampled, first));
-    const auto& [source, made, plan] = opened;
+    OpenedSource& source = *opened.source;
     Findings& findings = opened.plan.findings;
     RESHARD_ASSIGN_OR_RETURN(const MemoryBudget budget,
-                             FitMemory(first, HeldOf(*source), plan.work, findings.warnings));
-    RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(*source, plan.work, options));
-    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(*source, opened.target(), job));
+                             FitMemory(first, HeldOf(source), opened.work(), findings.warnings));
+    RESHARD_ASSIGN_OR_RETURN(JobSpec job, MakeJobSpec(source, opened.work(), options));
+    RESHARD_ASSIGN_OR_RETURN(job.other_source, FindOtherSource(opened, job));
     job.note = [&findings](const std::string& note) { findings.notes.push_back(note); };
     RESHARD_ASSIGN_OR_RETURN(const auto free_space, TargetJob::Check(std::move(job)));
     PlanReport report = ReportOf(std::move(opened.plan));
@@ -415,16 +416,14 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
       paths.back() += ExtensionOf(to);
     }
     OpenedConversion opened;
-    RESHARD_ASSIGN_OR_RETURN(opened.source,
-                             OpenEachFile(files, from, LimitsOf(all, first), options.key));
+    RESHARD_ASSIGN_OR_RETURN(opened.source, OpenEachFile(files, LimitsOf(all, first), options.key));
     auto target = std::make_unique<EachFileTarget>(
         opened.source->tensors(), ParameterChoice({}, {}, options.renames), to, std::move(paths),
         options.unmatched == UnmatchedPolicy::kError);
     target->set_states_crc(options.states_crc);
-    opened.made.each = std::move(target);
-    RESHARD_ASSIGN_OR_RETURN(
-        opened.plan, PlanConversion(*opened.source, opened.target(), all.selection, {}, first,
-                                    options.run.stop));
+    opened.made.lone = std::move(target);
+    RESHARD_ASSIGN_OR_RETURN(opened.plan,
+                             PlanConversion(*opened.source, opened.target(), all, first));
     RESHARD_ASSIGN_OR_RETURN(ConvertReport report,
                              CarryOut(std::move(opened), all, first, timeline));
     return ReportOfFiles(std::move(report));

@@ -122,8 +122,8 @@ std::set<std::string_view> SharedSources(const Manifest& manifest, const JobSpec
 
 }  // namespace
 
-Result<std::string> FindOtherSource(OpenedSource& source, const Target& target,
-                                    const JobSpec& spec) {
+Result<std::string> FindOtherSource(OpenedConversion& opened, const JobSpec& spec) {
+  const Target& target = opened.target();
   const std::string none;
   const auto folder = OutputDirectory::Open(spec.target_folder);
   if (!folder.ok()) return none;
@@ -133,7 +133,7 @@ Result<std::string> FindOtherSource(OpenedSource& source, const Target& target,
   if (!manifest.ok() || manifest->plan != spec.fingerprint) return none;
   const std::set<std::string_view> joined = JoinedFiles(*manifest, spec);
   std::set<std::string_view> shared = SharedSources(*manifest, spec);
-  const SourceNames names = NamesOf(source);
+  const SourceNames names = NamesOf(*opened.source);
   int planned = 0;
   int compared = 0;
   for (int64_t rank = 0; rank < target.files() && !joined.empty(); ++rank) {
@@ -157,7 +157,8 @@ Result<std::string> FindOtherSource(OpenedSource& source, const Target& target,
       if (content == nullptr) continue;
       const auto before = earlier->digests.find(content->target.offset);
       if (before == earlier->digests.end() || before->second.empty()) continue;
-      RESHARD_ASSIGN_OR_RETURN(const std::string now, DigestNow(source.files(), *plan, *content));
+      RESHARD_ASSIGN_OR_RETURN(const std::string now,
+                               DigestNow(opened.source->files(), *plan, *content));
       if (now != before->second) return name;
       if (++compared == kMostValues) break;
     }

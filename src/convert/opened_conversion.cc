@@ -20,15 +20,6 @@
 namespace reshard {
 namespace {
 
-// Opens the source. Files that state another place than that which they are taken for are refused.
-Result<std::unique_ptr<OpenedSource>> OpenStated(const ConvertOptions& options,
-                                                 const MemoryBudget& budget) {
-  RESHARD_ASSIGN_OR_RETURN(auto source, OpenSource(options, budget));
-  RESHARD_RETURN_IF_ERROR(CheckRanksOfNames(*source, options.source));
-  if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*source));
-  return source;
-}
-
 // Says that nothing confirms the source strategy, and what its reader can look at.
 std::string Unconfirmed(const OpenedSource& source, std::string_view why,
                         const Findings& findings) {
@@ -84,15 +75,24 @@ void ReportPlanning(const RunOptions& run) {
   run.progress(progress);
 }
 
+Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits) {
+  const Selection& selection = spec.selection;
+  OpenedConversion opened;
+  RESHARD_ASSIGN_OR_RETURN(
+      opened.source,
+      OpenSource(spec.source, {spec.target, selection.ranks, ChoiceOf(selection)}, limits));
+  RESHARD_ASSIGN_OR_RETURN(opened.made, MakeTarget(*opened.source, spec.target, selection));
+  return opened;
+}
+
 Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget) {
   ReportPlanning(options.run);
-  OpenedConversion opened;
-  RESHARD_ASSIGN_OR_RETURN(opened.source, OpenStated(options, budget));
-  RESHARD_ASSIGN_OR_RETURN(opened.made,
-                           MakeTarget(*opened.source, options.target, options.selection));
+  RESHARD_ASSIGN_OR_RETURN(OpenedConversion opened,
+                           OpenUnplanned(options, LimitsOf(options, budget)));
+  RESHARD_RETURN_IF_ERROR(CheckRanksOfNames(*opened.source, options.source));
+  if (!options.checks.partial) RESHARD_RETURN_IF_ERROR(CheckAllParts(*opened.source));
   RESHARD_ASSIGN_OR_RETURN(opened.plan,
-                           PlanConversion(*opened.source, opened.target(), options.selection,
-                                          options.checks, budget, options.run.stop));
+                           PlanConversion(*opened.source, opened.target(), options, budget));
   RESHARD_RETURN_IF_ERROR(
       CheckSource(*opened.source, opened.target(), options.checks, options.run, opened.plan));
   return opened;

@@ -35,11 +35,15 @@ struct Conversion {
 };
 
 // Opens the source, plans all target files, and checks that the source is what it is taken for and
-// the source strategy its own. Writes nothing. Errors: those of OpenSource, of MakeTarget and of
+// the source strategy its own. Writes nothing. Errors: those of OpenUnplanned and of
 // PlanConversion; kMismatch for a source strategy that is most likely another checkpoint's, for
 // files that state another place than that which they are taken for, and for totals that are not
 // the expected ones; kCancelled.
 Result<OpenedConversion> OpenConversion(const ConvertOptions& options, const MemoryBudget& budget);
+
+// The first half of it: opens the source and makes the target, and checks neither. The plan is
+// empty. Errors: those of OpenSource and of MakeTarget.
+Result<OpenedConversion> OpenUnplanned(const ConversionSpec& spec, const SourceLimits& limits);
 
 // Says that a call begins to plan; OpenConversion does.
 void ReportPlanning(const RunOptions& run);

@@ -198,11 +198,10 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
 }
 
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
-                                                   Container container, const SourceLimits& limits,
+                                                   const SourceLimits& limits,
                                                    std::shared_ptr<const EncryptionKey> key) {
   std::unique_ptr<OpenedSource> source(new OpenedSource(limits, std::move(key)));
   source->each_alone_ = true;
-  source->container_ = container;
   source->rule_.emplace(nullptr, nullptr);
   std::vector<FileId> ids;
   ids.reserve(files.size());

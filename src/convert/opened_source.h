@@ -69,10 +69,9 @@ class OpenedSource;
 Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const SourceUse& use = {},
                                                  const SourceLimits& limits = {});
 
-// Opens `files` by themselves, each of which is converted on its own: no strategies, and a file's
-// rank is its place here. Errors: those of IdentityOf.
+// Opens `files` by themselves: no strategies, and a file's rank is its place here. Errors: those of
+// IdentityOf.
 Result<std::unique_ptr<OpenedSource>> OpenEachFile(const std::vector<LoneFile>& files,
-                                                   Container container,
                                                    const SourceLimits& limits = {},
                                                    std::shared_ptr<const EncryptionKey> key = {});
 
@@ -136,7 +135,7 @@ class OpenedSource {
                                                           const SourceUse& use,
                                                           const SourceLimits& limits);
   friend Result<std::unique_ptr<OpenedSource>> OpenEachFile(
-      const std::vector<LoneFile>& files, Container container, const SourceLimits& limits,
+      const std::vector<LoneFile>& files, const SourceLimits& limits,
       std::shared_ptr<const EncryptionKey> key);
   OpenedSource(const SourceLimits& limits, std::shared_ptr<const EncryptionKey> key);
   Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,

@@ -105,14 +105,16 @@ void BeginReading(OpenedConversion& opened, const MemoryBudget& budget) {
 Result<Written> WriteTargets(const Conversion& conversion, const std::vector<TargetShare>& parts,
                              const Destination& destination, const SharedWork& shared) {
   if (parts.empty()) return Written{};
-  const auto& [opened, options, given, timeline] = conversion;
-  const auto& [sink, storage, fingerprint] = destination;
+  OpenedConversion& opened = conversion.opened;
+  const ConvertOptions& options = conversion.options;
+  TimelineRecorder& timeline = conversion.timeline;
   OpenedSource& source = *opened.source;
   const WorkList& list = opened.work();
   // The blocks of an encrypted file begin anywhere.
   const WriteMode mode =
       options.target.encryption ? WriteMode::kBuffered : WriteModeOf(options.io.target);
-  const MemoryBudget budget = IsDirect(mode, storage) ? PastPageCache(given) : given;
+  const MemoryBudget budget =
+      IsDirect(mode, destination.storage) ? PastPageCache(conversion.budget) : conversion.budget;
   source.files().SetWindowBudget(budget.window_bytes, budget.header_bytes);
   WriteBack write_back(budget.write_back_bytes);
   WriteCounts counts;
@@ -139,7 +141,7 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
                              BlockCipher::Make(options.target.encryption_key, *encrypted));
   }
   work.refuse_lost = options.checks.refuse_overflow;
-  work.fingerprint = fingerprint;
+  work.fingerprint = destination.fingerprint;
   work.sources = NamesOf(source);
   work.write = {mode, &write_back};
   work.progress = [&](uint64_t bytes, bool kept) {
@@ -155,9 +157,10 @@ Result<Written> WriteTargets(const Conversion& conversion, const std::vector<Tar
     if (shared.progress) shared.progress(bytes);
   };
   work.part_done = shared.file_done;
-  LaneOptions lanes = LanesFor(budget, storage, lengths);
+  LaneOptions lanes = LanesFor(budget, destination.storage, lengths);
   lanes.most_open = MostOpen(budget, list);
-  RESHARD_RETURN_IF_ERROR(WriteParts(source.files(), work, sink, lanes, counts, shared.stop));
+  RESHARD_RETURN_IF_ERROR(
+      WriteParts(source.files(), work, destination.sink, lanes, counts, shared.stop));
   const SourceAccessCounts sources = source.files().access_counts();
   return Written{.kept = counts.kept,
                  .bytes_read = counts.content_bytes,

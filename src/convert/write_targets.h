@@ -56,7 +56,7 @@ void BeginReading(OpenedConversion& opened, const MemoryBudget& budget);
 struct Destination {
   const PartSink& sink;
   StorageKind storage;
-  const std::string& fingerprint;  // of the plan of all files, for the records
+  std::string fingerprint;  // of the plan of all files, for the records
 };
 
 // Writes `parts` of the files, on several threads; files whose plans are not kept are planned when

@@ -27,7 +27,7 @@ struct JoinedSlices {
 // Concatenated along axis 0.
 Result<JoinedSlices> JoinRows(std::span<const Shape> shapes, std::string_view where);
 
-// Joined as `layout` says, for as many devices as there are slices (merge_plan.h).
+// Joined as `layout` says, for as many devices as there are slices (merge_target.h).
 Result<JoinedSlices> JoinByLayout(std::span<const Shape> shapes, const ParameterLayout& layout,
                                   std::string_view where);
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -70,12 +72,14 @@ class Target {
 
   // Whether files state a CRC-32 of themselves; said before any is planned.
   void set_states_crc(bool states) { states_crc_ = states; }
+  // The same, where only these do.
+  void set_files_with_crc(std::set<int64_t> files) { files_with_crc_ = std::move(files); }
 
   // Makes the file and plans it (MakePlan).
   Result<TargetPlan> Plan(int64_t file, PlanFindings& findings, const SegmentVisitor& visit = {},
                           uint64_t most_kept = 0) const {
     RESHARD_ASSIGN_OR_RETURN(TargetFile made, MakeFile(file, findings));
-    made.metadata.states_crc = states_crc_;
+    made.metadata.states_crc = files_with_crc_ ? files_with_crc_->contains(file) : states_crc_;
     return MakePlan(source_, made, visit, most_kept);
   }
 
@@ -87,6 +91,7 @@ class Target {
   const Source& source_;
   const ParameterChoice choice_;
   bool states_crc_ = false;
+  std::optional<std::set<int64_t>> files_with_crc_;
 };
 
 }  // namespace reshard

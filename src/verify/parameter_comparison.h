@@ -16,7 +16,7 @@
 #include "reshard/tensor.h"
 #include "src/io/shared_work.h"
 #include "src/io/source_files.h"
-#include "src/mindspore/merge_plan.h"
+#include "src/mindspore/merge_target.h"
 #include "src/plan/make_copies.h"
 #include "src/source/source.h"
 

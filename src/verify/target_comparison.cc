@@ -160,47 +160,50 @@ TargetComparison::TargetComparison(SourceFiles& sources, const std::string& fold
       work_(std::move(work)),
       targets_({.stop = work_.stop, .key = key}) {}
 
-Status TargetComparison::Add(TargetPlan plan) {
-  const std::string path = folder_ + "/" + plan.path;
+Status TargetComparison::Add(PlanHandle plan) {
+  const std::string path = folder_ + "/" + plan->path;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(path));
   if (kind == PathKind::kMissing) {
     // In its place among the others.
     RESHARD_RETURN_IF_ERROR(CompareAll());
-    differences_.push_back({plan.path, plan.size, std::nullopt, std::nullopt, 0, {}, 0});
+    differences_.push_back({plan->path, plan->size, std::nullopt, std::nullopt, 0, {}, 0});
     return {};
   }
   const FileId file = targets_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, targets_.Size(file));
   ++found_;
-  if (plan.crc) RESHARD_RETURN_IF_ERROR(PlanCrc(file, size, plan));
-  pending_bytes_ += std::min(size, plan.size);
+  if (plan->crc) {
+    RESHARD_ASSIGN_OR_RETURN(plan, PlanCrc(file, size, std::move(plan)));
+  }
+  pending_bytes_ += std::min(size, plan->size);
   pending_.push_back({std::move(plan), file, size});
   if (pending_.size() < kMostPending && pending_bytes_ < kMostPendingBytes) return {};
   return CompareAll();
 }
 
-Status TargetComparison::PlanCrc(FileId file, uint64_t size, TargetPlan& plan) {
+Result<PlanHandle> TargetComparison::PlanCrc(FileId file, uint64_t size, PlanHandle plan) {
   const Result<IndexedFile> index = ReadFileTable(targets_, file);
-  if (index.status().code() == StatusCode::kCorrupt || (index.ok() && !index->crc())) return {};
+  if (index.status().code() == StatusCode::kCorrupt || (index.ok() && !index->crc())) return plan;
   RESHARD_RETURN_IF_ERROR(index.status());
   const Status fits = CheckCrc(targets_, *index, {}, work_.stop);
-  if (fits.code() == StatusCode::kCorrupt) return {};
+  if (fits.code() == StatusCode::kCorrupt) return plan;
   RESHARD_RETURN_IF_ERROR(fits);
   std::vector<std::byte> head(std::min<uint64_t>(size, kCrcHeadBytes));
   RESHARD_RETURN_IF_ERROR(targets_.Read(file, 0, head));
   const auto number = static_cast<uint32_t>(index->crc()->value);
-  const Result<CrcText> text = TextOfCrc(*plan.crc, head, size, number);
-  if (!text.ok()) return {};
+  const Result<CrcText> text = TextOfCrc(*plan->crc, head, size, number);
+  if (!text.ok()) return plan;
+  TargetPlan stated = *plan;
   const auto segment = std::find_if(
-      plan.segments.begin(), plan.segments.end(),
+      stated.segments.begin(), stated.segments.end(),
       [&](const Segment& candidate) { return TargetRange(candidate).end() > text->offset; });
-  if (segment == plan.segments.end()) return {};
+  if (segment == stated.segments.end()) return plan;
   auto* const literal = std::get_if<Literal>(&*segment);
-  if (literal == nullptr || text->offset < literal->offset) return {};
+  if (literal == nullptr || text->offset < literal->offset) return plan;
   const uint64_t place = text->offset - literal->offset;
-  if (place + text->bytes.size() > literal->bytes.size()) return {};
+  if (place + text->bytes.size() > literal->bytes.size()) return plan;
   literal->bytes.replace(place, text->bytes.size(), text->bytes);
-  return {};
+  return std::make_shared<const TargetPlan>(std::move(stated));
 }
 
 Status TargetComparison::Finish() {
@@ -211,7 +214,7 @@ Status TargetComparison::Finish() {
 Status TargetComparison::CompareAll() {
   std::vector<uint64_t> sizes;
   for (const Pending& pending : pending_)
-    sizes.push_back(std::min(pending.size, pending.plan.size));
+    sizes.push_back(std::min(pending.size, pending.plan->size));
   std::vector<Findings> findings(pending_.size());
   const auto compare = [&](size_t index, ByteRange piece, const std::stop_token& stop) {
     return ComparePiece(pending_[index], piece, stop, findings[index]);
@@ -219,8 +222,8 @@ Status TargetComparison::CompareAll() {
   RESHARD_RETURN_IF_ERROR(ForEachPiece(sizes, kTargetPieceBytes, work_, compare));
   for (size_t i = 0; i < pending_.size(); ++i) {
     const Pending& pending = pending_[i];
-    if (findings[i].none() && pending.size == pending.plan.size) continue;
-    differences_.push_back(findings[i].Report(pending.plan, sources_));
+    if (findings[i].none() && pending.size == pending.plan->size) continue;
+    differences_.push_back(findings[i].Report(*pending.plan, sources_));
     differences_.back().found_size = pending.size;
   }
   pending_.clear();
@@ -233,7 +236,7 @@ Status TargetComparison::ReadAhead(const Pending& pending, ByteRange part) {
   if (part.length == 0) return {};
   RESHARD_RETURN_IF_ERROR(targets_.Prefetch(pending.file, part.offset, part.length));
   CopyReadAhead ahead(sources_);
-  const std::vector<Segment>& segments = pending.plan.segments;
+  const std::vector<Segment>& segments = pending.plan->segments;
   for (auto segment = SegmentAt(segments, part.offset);
        segment != segments.end() && TargetRange(*segment).offset < part.end(); ++segment) {
     const auto* content = std::get_if<Content>(&*segment);
@@ -246,7 +249,7 @@ Status TargetComparison::ReadAhead(const Pending& pending, ByteRange part) {
 
 Status TargetComparison::ComparePiece(const Pending& pending, ByteRange piece,
                                       const std::stop_token& stop, Findings& findings) {
-  const std::vector<Segment>& segments = pending.plan.segments;
+  const std::vector<Segment>& segments = pending.plan->segments;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kComparisonStepBytes);
   uint64_t asked = piece.offset;  // the end of what was asked for ahead
   const auto step = [&](ByteRange part) -> Status {

@@ -30,7 +30,7 @@ class TargetComparison {
   // Takes a target file. Files are compared when there is enough to share out, so that few plans
   // are in memory at a time.
   // Errors: those of SourceFiles; kCorrupt for what is no regular file; kCancelled.
-  Status Add(TargetPlan plan);
+  Status Add(PlanHandle plan);
 
   // Compares the rest.
   // Errors: as Add; kChanged when target files changed meanwhile.
@@ -43,14 +43,14 @@ class TargetComparison {
 
  private:
   struct Pending {
-    TargetPlan plan;
+    PlanHandle plan;
     FileId file = 0;
     uint64_t size = 0;  // of the file that is there
   };
   class Findings;
 
-  // Writes the CRC that a file of `size` bytes states of itself into its plan, if it is right.
-  Status PlanCrc(FileId file, uint64_t size, TargetPlan& plan);
+  // Returns the plan with the CRC that a file of `size` bytes states of itself, if it is right.
+  Result<PlanHandle> PlanCrc(FileId file, uint64_t size, PlanHandle plan);
   Status CompareAll();
   Status ReadAhead(const Pending& pending, ByteRange part);
   Status ComparePiece(const Pending& pending, ByteRange piece, const std::stop_token& stop,

@@ -13,6 +13,7 @@
 
 #include "reshard/convert.h"
 #include "src/convert/conversion_plan.h"
+#include "src/convert/opened_conversion.h"
 #include "tests/support/conversion_folder.h"
 #include "tests/support/strategy_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -121,12 +122,11 @@ TEST(PlanTargetsTogetherTest, FilesOfTheNextRankAreIndexedWhileOneIsPlanned) {
   const ConvertOptions& options = folder.options();
   const auto budget = DivideMemory(0, 2);
   ASSERT_TRUE(budget.ok());
-  const auto source = OpenSource(options, *budget);
-  ASSERT_TRUE(source.ok()) << source.status().message();
-  const auto target = MakeTarget(**source, options.target, options.selection);
-  ASSERT_TRUE(target.ok()) << target.status().message();
+  const auto opened = OpenUnplanned(options, LimitsOf(options, *budget));
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const OpenedSource& source = *opened->source;
   PlanFindings findings;
-  const auto is_new = [&](int64_t rank) { return (*source)->tensors().HasNewFile(0, rank); };
+  const auto is_new = [&](int64_t rank) { return source.tensors().HasNewFile(0, rank); };
   int visits = 0;
   const auto visit = [&](const TargetPlan& /*plan*/) {
     if (visits++ > 0) return;
@@ -136,8 +136,7 @@ TEST(PlanTargetsTogetherTest, FilesOfTheNextRankAreIndexedWhileOneIsPlanned) {
     }
     EXPECT_FALSE(is_new(2) || is_new(3));
   };
-  const auto plan = PlanConversion(**source, target->files(), options.selection, {}, *budget, {},
-                                   findings, visit);
+  const auto plan = PlanConversion(source, opened->target(), options, *budget, {findings, visit});
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(visits, 2);
 }

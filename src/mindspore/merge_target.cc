@@ -1,4 +1,4 @@
-#include "src/mindspore/merge_plan.h"
+#include "src/mindspore/merge_target.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,6 @@
 #include "src/mindspore/joined_slices.h"
 #include "src/mindspore/optimizer_copy.h"
 #include "src/mindspore/unmatched_names.h"
-#include "src/plan/make_plan.h"
 #include "src/plan/plan_findings.h"
 #include "src/plan/target_file.h"
 #include "src/source/listed_placement.h"
@@ -63,10 +62,12 @@ std::vector<FileId> IdsOf(const MergeFiles& files) {
   return ids;
 }
 
-// What one file is put together from, and where that lies.
-class MergedFile {
+}  // namespace
+
+// Finds out what the file is put together from, and where that lies.
+class MergeBuilder {
  public:
-  explicit MergedFile(const MergeFiles& files) : files_(files), placement_(IdsOf(files)) {}
+  explicit MergeBuilder(const MergeFiles& files) : files_(files) {}
 
   Status AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy);
   // Takes a parameter that is the same in all of these, once.
@@ -75,8 +76,7 @@ class MergedFile {
   bool Takes(const StoredArray& parameter);
   // Returns the number of one of the files.
   int64_t NumberOf(const TableHandle& index) const { return &index - files_.tables.data(); }
-  // Plans what was added.
-  Result<MergePlan> Plan() &&;
+  std::unique_ptr<MergeTarget> Finish() &&;
 
  private:
   std::string Where(FileId file, std::string_view name) const {
@@ -87,29 +87,20 @@ class MergedFile {
   Status AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined);
   Status OtherType(const Slice& first, const Slice& slice) const;
 
-  // Fills in an array of the file.
-  Status MakeArray(const Source& source, size_t number, TargetArray& array) const;
-
-  struct Parameter {
-    std::string name;
-    std::optional<Shape> joined;  // dims of the tensor that slices are joined to
-    int64_t file = 0;             // else by its number, the one that it is taken from
-  };
   const MergeFiles& files_;
-  std::vector<Parameter> parameters_;
-  ListedPlacement placement_;  // of the slices
+  std::unique_ptr<ListedPlacement> placement_ = std::make_unique<ListedPlacement>(IdsOf(files_));
+  std::vector<MergeTarget::Parameter> parameters_;
   std::vector<EqualContents> equal_;
-  uint64_t left_out_ = 0;
-  std::string first_left_out_;
+  std::set<std::string> left_out_;
 };
 
-bool MergedFile::Takes(const StoredArray& parameter) {
+bool MergeBuilder::Takes(const StoredArray& parameter) {
   if (files_.choice.Takes(parameter.name)) return true;
-  if (left_out_++ == 0) first_left_out_ = parameter.name;
+  left_out_.emplace(parameter.name);
   return false;
 }
 
-Result<std::vector<Slice>> MergedFile::SlicesOf(std::string_view name) const {
+Result<std::vector<Slice>> MergeBuilder::SlicesOf(std::string_view name) const {
   std::vector<Slice> slices;
   std::vector<std::string> without;
   for (const TableHandle& index : files_.tables) {
@@ -126,14 +117,14 @@ Result<std::vector<Slice>> MergedFile::SlicesOf(std::string_view name) const {
       Quote(name), slices.size(), files_.tables.size(), FirstOf(without)));
 }
 
-Status MergedFile::OtherType(const Slice& first, const Slice& slice) const {
+Status MergeBuilder::OtherType(const Slice& first, const Slice& slice) const {
   return MismatchError(
       fmt::format("{}: expected {} as in {}, found {}; are these files of one checkpoint?",
                   Where(slice.file, slice.parameter->name), DescribeType(*first.parameter),
                   Escape(files_.files.path(first.file)), DescribeType(*slice.parameter)));
 }
 
-Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
+Status MergeBuilder::AddEqual(const std::vector<Slice>& slices) {
   const Slice& first = slices.front();
   const StoredArray& parameter = *first.parameter;
   EqualContents equal{std::string(parameter.name), {ContentOf(first)}};
@@ -151,7 +142,7 @@ Status MergedFile::AddEqual(const std::vector<Slice>& slices) {
   return {};
 }
 
-Status MergedFile::AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy) {
+Status MergeBuilder::AddSlices(const StoredArray& parameter, const CheckedStrategy* strategy) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<Slice> slices, SlicesOf(parameter.name));
   const ParameterLayout* layout = nullptr;
   if (strategy != nullptr) {
@@ -189,7 +180,7 @@ Status MergedFile::AddSlices(const StoredArray& parameter, const CheckedStrategy
   return AddJoined(slices, joined);
 }
 
-Status MergedFile::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
+Status MergeBuilder::AddJoined(const std::vector<Slice>& slices, const JoinedSlices& joined) {
   const StoredArray& parameter = *slices.front().parameter;
   if (!TensorBytes(joined.full, parameter.dtype)) {
     return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",
@@ -211,53 +202,70 @@ Status MergedFile::AddJoined(const std::vector<Slice>& slices, const JoinedSlice
     for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
     equal_.push_back(std::move(equal));
   }
-  placement_.Add(std::string(parameter.name), joined.full, std::move(pieces));
+  placement_->Add(std::string(parameter.name), joined.full, std::move(pieces));
   parameters_.push_back({std::string(parameter.name), joined.dims});
   return {};
 }
 
-Status MergedFile::MakeArray(const Source& source, size_t number, TargetArray& array) const {
+std::unique_ptr<MergeTarget> MergeBuilder::Finish() && {
+  auto source = std::make_unique<const Source>(files_.files, files_.cache, *placement_);
+  std::unique_ptr<MergeTarget> made(
+      new MergeTarget(files_, std::move(placement_), std::move(source)));
+  CommonMetadata common;
+  for (const TableHandle& index : files_.tables) common.Add(index->table().metadata());
+  common.SetOn(made->metadata_);
+  made->metadata_left_out_ = common.LeftOut();
+  std::erase_if(made->metadata_.others, [&](const auto& other) {
+    return !files_.choice.Takes(other.first) && files_.tables.front()->Find(other.first) != nullptr;
+  });
+  made->parameters_ = std::move(parameters_);
+  made->equal_ = std::move(equal_);
+  made->left_out_ = std::move(left_out_);
+  return made;
+}
+
+MergeTarget::MergeTarget(const MergeFiles& files, std::unique_ptr<const ListedPlacement> placement,
+                         std::unique_ptr<const Source> source)
+    : Target(*source, files.choice),
+      placement_(std::move(placement)),
+      source_(std::move(source)),
+      path_(files.target),
+      container_(files.tables.front()->table().container()) {}
+
+Result<TargetFile> MergeTarget::MakeFile(int64_t /*file*/, PlanFindings& findings) const {
+  findings.left_out = left_out_;
+  for (const std::string& key : metadata_left_out_) findings.metadata_left_out.insert(Quote(key));
+  return TargetFile{.path = path_,
+                    .container = container_,
+                    .metadata = metadata_,
+                    .arrays = parameters_.size(),
+                    .make = [this, &findings](size_t number, TargetArray& array) {
+                      return MakeArray(number, findings, array);
+                    }};
+}
+
+Status MergeTarget::MakeArray(size_t number, PlanFindings& findings, TargetArray& array) const {
   const auto& [name, joined, file] = parameters_[number];
   constexpr std::array<int64_t, 1> kStages = {0};
-  RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, joined ? source.Describe(name, 0)
-                                                       : source.FindWhole(name, kStages, file));
+  RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, joined ? source_->Describe(name, 0)
+                                                       : source_->FindWhole(name, kStages, file));
+  findings.Add(tensor);
   array.name = name;
   array.dtype = tensor.dtype;
   if (tensor.kind != ArrayKind::kTensor) {
-    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source.TableOf(tensor));
+    RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source_->TableOf(tensor));
     array.content = Opaque{table->FindShared(name), tensor.file};
     return {};
   }
   array.shape = joined ? *joined : tensor.full_shape;
+  findings.parameters[name].full_shape = array.shape;
   Pieces& pieces = OnePiece(array);
   pieces.pieces.front() = {0, Box::Whole(tensor.full_shape), Box::Whole(array.shape)};
   pieces.tensors.front() = std::move(tensor);
   return {};
 }
 
-Result<MergePlan> MergedFile::Plan() && {
-  if (parameters_.empty() && left_out_ > 0) {
-    return ParameterChoice::NothingTaken(left_out_, first_left_out_, "merged");
-  }
-  const Source source(files_.files, files_.cache, placement_);
-  CommonMetadata common;
-  for (const TableHandle& index : files_.tables) common.Add(index->table().metadata());
-  FileMetadata metadata;
-  common.SetOn(metadata);
-  PlanFindings findings;
-  for (const std::string& key : common.LeftOut()) findings.metadata_left_out.insert(Quote(key));
-  std::erase_if(metadata.others, [&](const auto& other) {
-    return !files_.choice.Takes(other.first) && files_.tables.front()->Find(other.first) != nullptr;
-  });
-  const TargetFile file{
-      .path = files_.target,
-      .container = files_.tables.front()->table().container(),
-      .metadata = std::move(metadata),
-      .arrays = parameters_.size(),
-      .make = [&](size_t number, TargetArray& array) { return MakeArray(source, number, array); }};
-  RESHARD_ASSIGN_OR_RETURN(TargetPlan plan, MakePlan(source, file));
-  return MergePlan{std::move(plan), std::move(equal_), findings.Notes()};
-}
+namespace {
 
 Status CheckNamesOf(const MergeFiles& files, const CheckedStrategy& strategy) {
   PlanFindings findings;
@@ -282,7 +290,8 @@ Status CheckNamesOf(const MergeFiles& files, const CheckedStrategy& strategy) {
 
 }  // namespace
 
-Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* strategy) {
+Result<std::unique_ptr<MergeTarget>> MergeSlices(const MergeFiles& files,
+                                                 const CheckedStrategy* strategy) {
   if (strategy != nullptr) {
     const auto stages = strategy->stages().size();
     if (stages > 1) {
@@ -299,7 +308,7 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* str
     }
     if (!files.copies_unmatched) RESHARD_RETURN_IF_ERROR(CheckNamesOf(files, *strategy));
   }
-  MergedFile merged(files);
+  MergeBuilder merged(files);
   const IndexedFile& first = *files.tables.front();
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& parameter : index->arrays()) {
@@ -308,11 +317,11 @@ Result<MergePlan> PlanSlices(const MergeFiles& files, const CheckedStrategy* str
       RESHARD_RETURN_IF_ERROR(merged.AddSlices(parameter, strategy));
     }
   }
-  return std::move(merged).Plan();
+  return std::move(merged).Finish();
 }
 
-Result<MergePlan> PlanSegments(const MergeFiles& files) {
-  MergedFile merged(files);
+Result<std::unique_ptr<MergeTarget>> MergeSegments(const MergeFiles& files) {
+  MergeBuilder merged(files);
   std::unordered_set<std::string_view> seen;
   for (const TableHandle& index : files.tables) {
     for (const StoredArray& parameter : index->arrays()) {
@@ -326,7 +335,7 @@ Result<MergePlan> PlanSegments(const MergeFiles& files) {
       RESHARD_RETURN_IF_ERROR(merged.AddEqual(holders));
     }
   }
-  return std::move(merged).Plan();
+  return std::move(merged).Finish();
 }
 
 }  // namespace reshard
