@@ -101,7 +101,7 @@ Result<DeviceGrid> SourceGrid(const OpenedSource& source, const Parameter& param
     if (in_strategy) {
       has = rule.source()->stages()[static_cast<size_t>(stage)].Find(name) != nullptr;
     } else if (rule.source() != nullptr) {  // no layout cuts it: the files tell
-      for (const int64_t local : source.tensors().LocalRanks(stage)) {
+      for (const int64_t local : source.tensors().ranks().LocalRanks(stage)) {
         RESHARD_ASSIGN_OR_RETURN(const TableHandle index, source.tensors().TableOf(stage, local));
         has = index->Find(name) != nullptr;
         if (has) break;
@@ -232,7 +232,7 @@ SideSums SourceSums(const OpenedSource& source) {
   const ConversionRule& rule = source.rule();
   // The files of a folder count as ranks do.
   SideSums sums =
-      source.tensors().placement().IsFolder()
+      source.tensors().ranks().is_folder
           ? SideSums(0, 1, static_cast<int64_t>(source.chosen().size()))
           : SideSums(rule.SourceRank(0, 0), rule.source_stages(), rule.source_devices());
   for (const OpenedSource::File& file : source.chosen()) {
@@ -275,7 +275,7 @@ Result<LayoutReport> ReportOfPlan(const LayoutReportOptions& options) {
       report.drawn, MakeDeviceGrids(source, opened.made, report, findings, options.parameters));
   report.step = StepText(source.step());
   report.source.strategy = conversion.source.strategy;
-  report.source.is_folder = source.tensors().placement().IsFolder();
+  report.source.is_folder = source.tensors().ranks().is_folder;
   report.target.strategy = conversion.target.strategy;
   report.target.is_folder = is_folder;
   return report;

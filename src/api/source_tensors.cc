@@ -91,7 +91,7 @@ Result<SourceTensors> OpenTensors(const SourceSpec& spec, ParameterChoice choice
   }
   RESHARD_ASSIGN_OR_RETURN(
       const StrategyFindings of_strategy,
-      CheckStrategy(source, ParameterChoice(), source.tensors().placement().Stages(),
+      CheckStrategy(source, ParameterChoice(), source.tensors().ranks().taken_stages,
                     {.only_wrong_strategy = true, .workers = workers, .stop = stop}));
   KeepUsualWindows(source);
   opened.warnings = source.warnings();

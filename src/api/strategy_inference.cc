@@ -350,7 +350,7 @@ Result<InferStrategyReport> v0_1::InferStrategy(const InferStrategyOptions& opti
     OpenedSource& reference = *inference.reference.source;
     std::vector<StageLayouts> stages;
     for (int64_t stage = 0; stage < count; ++stage) {
-      const Placement::Ranks ranks = {stage * devices, (stage + 1) * devices};
+      const RankRange ranks = {stage * devices, (stage + 1) * devices};
       RESHARD_ASSIGN_OR_RETURN(std::vector<StageParameter> parameters,
                                inference.ParametersOf(ranks.begin));
       RESHARD_RETURN_IF_ERROR(CheckParts(parameters, devices));

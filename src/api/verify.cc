@@ -182,7 +182,7 @@ std::set<int64_t> FilesWithCrc(const Target& target, const std::vector<int64_t>&
 std::set<int64_t> RanksOfStages(const OpenedSource& source, const std::vector<int64_t>& ranks) {
   std::set<int64_t> source_ranks;
   for (const int64_t stage : StagesOf(source.rule(), ranks)) {
-    for (const int64_t local : source.tensors().LocalRanks(stage)) {
+    for (const int64_t local : source.tensors().ranks().LocalRanks(stage)) {
       source_ranks.insert(source.rule().SourceRank(stage, local));
     }
   }

@@ -127,7 +127,7 @@ bool TargetStrategyFits(OpenedSource& source, const ParameterChoice& choice,
     return false;
   }
   const ConversionRule rule(target, nullptr);
-  const GridPlacement placement(rule, source.tensors().placement().files());
+  const GridPlacement placement(rule, source.tensors().ranks().files);
   const Source shards(source.files(), source.tables(), placement);
   std::vector<int64_t> stages(static_cast<size_t>(rule.source_stages()));
   std::iota(stages.begin(), stages.end(), 0);

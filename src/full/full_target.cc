@@ -79,7 +79,7 @@ Status FullTarget::Divide(const FullLayout& layout) {
       continue;
     }
     if (tensor.place == UnifiedPlace::kHyperParam && rank.value_or(0) != 0 &&
-        !source().placement().IsFolder()) {
+        !source().ranks().is_folder) {
       not_in_first_.insert(Quote(source_name));
     }
     const auto sum = CheckedAdd(totals_.bytes, bytes);

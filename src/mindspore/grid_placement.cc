@@ -51,9 +51,22 @@ std::string AdviceForMissing(const ConversionRule& rule, const std::map<int64_t,
 
 }  // namespace
 
-Placement::Ranks GridPlacement::RanksOf(int64_t stage) const {
-  const int64_t begin = rule_.SourceRank(stage, 0);
-  return {begin, begin + rule_.source_devices()};
+GridPlacement::GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
+                             ParameterChoice choice)
+    : Placement({.files = std::move(rank_files),
+                 .first = rule.SourceRank(0, 0),
+                 .stage_ranks = rule.source_devices(),
+                 .taken_stages = rule.NeededSourceStages(0),
+                 .is_ascending = rule.stage_alone().has_value(),
+                 .stand_ins = [&rule](int64_t rank) { return rule.groups().HoldersLike(rank); }}),
+      rule_(rule),
+      strategy_(*rule.source()),
+      choice_(std::move(choice)) {}
+
+std::optional<Placement::Told> GridPlacement::Tell(std::string_view name, int64_t near) const {
+  const std::optional<int64_t> stage = strategy_.LowestStage(name);
+  if (!stage) return {};
+  return Told{.stage = *stage, .teller = {rule_.SourceRank(*stage, near), name}};
 }
 
 Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const {
@@ -77,21 +90,25 @@ Status GridPlacement::Place(SourceTensor& tensor, std::string_view where) const 
   return {};
 }
 
-void GridPlacement::ForEachPart(const SourceTensor& tensor, const Box& box,
+void GridPlacement::ForEachPart(const SourceTensor& tensor, const Box& box, int64_t near,
                                 const PartVisitor& visit) const {
   const Shape& shard = tensor.shard_shape;
+  const int64_t first = rule_.SourceRank(tensor.stage, 0);
   tensor.grid->ForEachOverlap(box, shard, [&](const std::vector<int64_t>& parts) {
-    Part part = {parts, ShardGrid::BoxOfParts(parts, shard), shard};
+    Part part = {parts,
+                 ShardGrid::BoxOfParts(parts, shard),
+                 shard,
+                 {first + tensor.grid->RankOf(parts, near), tensor.name}};
     return visit(part);
   });
 }
 
-std::vector<int64_t> GridPlacement::HoldersOf(const SourceTensor& tensor, const Part& part) const {
+std::vector<int64_t> GridPlacement::LocalsOf(const SourceTensor& tensor, const Part& part) const {
   // A strategy may claim a million replicas where there are few files.
-  const Ranks ranks = RanksOf(tensor.stage);
-  const int64_t first = ranks.begin;
-  const auto begin = files().lower_bound(first);
-  const auto end = files().lower_bound(ranks.end);
+  const RankRange range = ranks().RanksOf(tensor.stage);
+  const int64_t first = range.begin;
+  const auto begin = ranks().files.lower_bound(first);
+  const auto end = ranks().files.lower_bound(range.end);
   std::vector<int64_t> locals;
   if (std::distance(begin, end) < tensor.grid->replicas()) {
     for (auto file = begin; file != end; ++file) {
@@ -101,30 +118,39 @@ std::vector<int64_t> GridPlacement::HoldersOf(const SourceTensor& tensor, const 
     }
   } else {
     locals = tensor.grid->Replicas(part.id);
-    std::erase_if(locals, [&](int64_t local) { return !files().contains(first + local); });
+    std::erase_if(locals, [&](int64_t local) { return !ranks().files.contains(first + local); });
   }
   return locals;
 }
 
+std::vector<ArrayPlace> GridPlacement::HoldersOf(const SourceTensor& tensor,
+                                                 const Part& part) const {
+  std::vector<ArrayPlace> holders;
+  for (const int64_t local : LocalsOf(tensor, part)) {
+    holders.push_back({rule_.SourceRank(tensor.stage, local), tensor.name});
+  }
+  return holders;
+}
+
 void GridPlacement::AddLacking(int64_t stage, const ShardGrid& grid,
                                std::set<int64_t>& lacking) const {
-  const Ranks ranks = RanksOf(stage);
+  const RankRange range = ranks().RanksOf(stage);
   std::set<int64_t> there;  // numbers of parts
-  for (auto file = files().lower_bound(ranks.begin);
-       file != files().end() && file->first < ranks.end; ++file) {
-    there.insert(grid.PartNumberOf(file->first - ranks.begin));
+  for (auto file = ranks().files.lower_bound(range.begin);
+       file != ranks().files.end() && file->first < range.end; ++file) {
+    there.insert(grid.PartNumberOf(file->first - range.begin));
   }
-  for (int64_t rank = ranks.begin; rank < ranks.end; ++rank) {
-    if (!there.contains(grid.PartNumberOf(rank - ranks.begin))) lacking.insert(rank);
+  for (int64_t rank = range.begin; rank < range.end; ++rank) {
+    if (!there.contains(grid.PartNumberOf(rank - range.begin))) lacking.insert(rank);
   }
 }
 
 Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
                               const IsHeld& is_held) const {
   const std::string gap = WordsOf(part.box, tensor.full_shape, tensor.name);
-  if (const std::vector<int64_t> locals = HoldersOf(tensor, part); !locals.empty()) {
+  if (const std::vector<ArrayPlace> places = HoldersOf(tensor, part); !places.empty()) {
     NumberRanges holders;
-    for (const int64_t local : locals) holders.Add(rule_.SourceRank(tensor.stage, local));
+    for (const ArrayPlace& place : places) holders.Add(place.rank);
     return MismatchError(fmt::format(
         "no file has {}: the source strategy {} puts {} into {}, whose file{} not have the "
         "parameter; is this the checkpoint's strategy?",
@@ -151,7 +177,7 @@ Status GridPlacement::NotHeld(const SourceTensor& tensor, const Part& part,
   for (const int64_t rank : lacking) ranks.Add(rank);
   return MismatchError(fmt::format("no checkpoint for {}, which {} needs (first gap: {}); {}",
                                    ranks.ToSentence("rank"), Escape(strategy_.path()), gap,
-                                   AdviceForMissing(rule_, files(), ranks.count())));
+                                   AdviceForMissing(rule_, this->ranks().files, ranks.count())));
 }
 
 void GridPlacement::Saw(int64_t rank, FileId file, const FileTable& table) const {

@@ -5,11 +5,10 @@
 #define RESHARD_SRC_MINDSPORE_GRID_PLACEMENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,11 +29,7 @@ class GridPlacement final : public Placement {
  public:
   // `choice` takes what is wanted of the source.
   GridPlacement(const ConversionRule& rule, std::map<int64_t, FileId> rank_files,
-                ParameterChoice choice = {})
-      : Placement(std::move(rank_files)),
-        rule_(rule),
-        strategy_(*rule.source()),
-        choice_(std::move(choice)) {}
+                ParameterChoice choice = {});
 
   // The parameters in files of one stage that the source strategy has in other stages only.
   struct Strays {
@@ -45,28 +40,18 @@ class GridPlacement final : public Placement {
   // Returns those of the files that were opened so far, by stage; of a few stages.
   std::map<int64_t, Strays> FoundStrays() const;
 
-  Ranks RanksOf(int64_t stage) const override;
-  std::vector<int64_t> Stages() const override { return rule_.NeededSourceStages(0); }
-  bool IsAscending() const override { return rule_.stage_alone().has_value(); }
-  std::span<const int64_t> StandIns(int64_t rank) const override {
-    return rule_.groups().HoldersLike(rank);
-  }
-  bool Places(std::string_view name) const override { return strategy_.Contains(name); }
-  Teller TellerOf(std::string_view name, int64_t near) const override {
-    return {rule_.LowestSourceStage(name), near};
-  }
+  std::optional<Told> Tell(std::string_view name, int64_t near) const override;
   Status Place(SourceTensor& tensor, std::string_view where) const override;
-  void ForEachPart(const SourceTensor& tensor, const Box& box,
+  void ForEachPart(const SourceTensor& tensor, const Box& box, int64_t near,
                    const PartVisitor& visit) const override;
-  int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const override {
-    return tensor.grid->RankOf(part.id, near);
-  }
-  std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
+  std::vector<ArrayPlace> HoldersOf(const SourceTensor& tensor, const Part& part) const override;
   Status NotHeld(const SourceTensor& tensor, const Part& part,
                  const IsHeld& is_held) const override;
   void Saw(int64_t rank, FileId file, const FileTable& table) const override;
 
  private:
+  // Returns the local ranks that hold a part and whose files are there, ascending.
+  std::vector<int64_t> LocalsOf(const SourceTensor& tensor, const Part& part) const;
   // Adds the ranks of a stage that hold parts of such a grid which no file has.
   void AddLacking(int64_t stage, const ShardGrid& grid, std::set<int64_t>& lacking) const;
 

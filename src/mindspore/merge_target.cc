@@ -19,6 +19,7 @@
 #include "src/plan/plan_findings.h"
 #include "src/plan/target_file.h"
 #include "src/source/listed_placement.h"
+#include "src/source/part_list.h"
 #include "src/source/source.h"
 #include "src/tensor/byte_box.h"
 
@@ -88,8 +89,8 @@ class MergeBuilder {
   Status OtherType(const Slice& first, const Slice& slice) const;
 
   const MergeFiles& files_;
-  std::unique_ptr<ListedPlacement> placement_ = std::make_unique<ListedPlacement>(IdsOf(files_));
   std::vector<MergeTarget::Parameter> parameters_;
+  PartListBuilder slices_;
   std::vector<EqualContents> equal_;
   std::set<std::string> left_out_;
 };
@@ -186,15 +187,14 @@ Status MergeBuilder::AddJoined(const std::vector<Slice>& slices, const JoinedSli
     return MismatchError(fmt::format("parameter {}: the full shape {} has too many bytes",
                                      Quote(parameter.name), ToString(joined.dims)));
   }
-  std::vector<ListedPlacement::Piece> pieces;
-  pieces.reserve(slices.size());
+  const size_t tensor = slices_.AddTensor(parameter.name, joined.full);
   // By where the box begins and how large it is: that of an empty slice begins where another does.
   std::map<std::pair<std::vector<int64_t>, std::vector<int64_t>>, std::vector<size_t>> replicas;
   for (size_t i = 0; i < slices.size(); ++i) {
     const Box& box = joined.boxes[i];
     std::vector<size_t>& same = replicas[{box.begin, box.extent}];
     same.push_back(i);
-    pieces.push_back({box, slices[i].parameter->shape, static_cast<int64_t>(i)});
+    slices_.AddPart(tensor, box, slices[i].parameter->shape, static_cast<int64_t>(i));
   }
   for (const auto& [box, same] : replicas) {
     if (same.size() == 1) continue;
@@ -202,15 +202,16 @@ Status MergeBuilder::AddJoined(const std::vector<Slice>& slices, const JoinedSli
     for (const size_t i : same) equal.contents.push_back(ContentOf(slices[i]));
     equal_.push_back(std::move(equal));
   }
-  placement_->Add(std::string(parameter.name), joined.full, std::move(pieces));
   parameters_.push_back({std::string(parameter.name), joined.dims});
   return {};
 }
 
 std::unique_ptr<MergeTarget> MergeBuilder::Finish() && {
-  auto source = std::make_unique<const Source>(files_.files, files_.cache, *placement_);
+  auto placement =
+      std::make_unique<const ListedPlacement>(IdsOf(files_), std::move(slices_).Finish());
+  auto source = std::make_unique<const Source>(files_.files, files_.cache, *placement);
   std::unique_ptr<MergeTarget> made(
-      new MergeTarget(files_, std::move(placement_), std::move(source)));
+      new MergeTarget(files_, std::move(placement), std::move(source)));
   CommonMetadata common;
   for (const TableHandle& index : files_.tables) common.Add(index->table().metadata());
   common.SetOn(made->metadata_);

@@ -257,7 +257,7 @@ Result<std::vector<uint64_t>> MindSporeTarget::CommonTables(const Stage& stage,
   for (const auto& [source_stage, local] : stage.needed.SourcesOf(rank)) {
     RESHARD_ASSIGN_OR_RETURN(const uint64_t table, source().TableIdOf(source_stage, local));
     // All ranks need all files of a folder.
-    if (source().placement().IsFolder()) return std::vector<uint64_t>{table};
+    if (source().ranks().is_folder) return std::vector<uint64_t>{table};
     if (table == 0) return std::vector<uint64_t>();
     if (source_stage != last) tables.push_back(table);
     if (tables.back() != table) return std::vector<uint64_t>();
@@ -364,7 +364,7 @@ Status MindSporeTarget::Cut(const ParameterLayout* layout, const SourceTensor& t
   RESHARD_ASSIGN_OR_RETURN(grid, grids_.Get(*layout, tensor.full_shape.size(), where));
   auto shape = grid->ShardShape(tensor.full_shape, where);
   if (!shape.ok()) {
-    const auto& files = source().placement().files();
+    const auto& files = source().ranks().files;
     const std::string hint =
         files.empty() ? std::string()
                       : SwapHint(rule_, files.begin()->first, files.rbegin()->first, files.size());

@@ -117,7 +117,7 @@ class ParameterCounting {
       : source_(source), rule_(rule), choice_(choice), limits_(limits), stop_(stop) {}
 
   Status AddStage(int64_t stage) {
-    std::vector<int64_t> locals = source_.LocalRanks(stage);
+    std::vector<int64_t> locals = source_.ranks().LocalRanks(stage);
     if (locals.empty()) return Untold(fmt::format("no file of stage {} is there", stage));
     // Files that were opened come first.
     std::stable_partition(locals.begin(), locals.end(),
@@ -157,7 +157,7 @@ class ParameterCounting {
     if (rule_.source() != nullptr) return static_cast<int64_t>(files) == rule_.source_devices();
     const auto holders = rule_.groups().HoldersLike(0);
     return std::all_of(holders.begin(), holders.end(),
-                       [&](int64_t rank) { return source_.placement().files().contains(rank); });
+                       [&](int64_t rank) { return source_.ranks().files.contains(rank); });
   }
 
   Result<TableHandle> Open(int64_t stage, int64_t local) {

@@ -155,7 +155,7 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   if (!rule_.stage_alone()) RESHARD_RETURN_IF_ERROR(FindAbsent(names, stage, findings));
   selection.converted.reserve(converted.size());
   for (const size_t place : converted) selection.converted.push_back(std::move(names[place]));
-  if (source().placement().IsFolder() && rule_.target() != nullptr) {
+  if (source().ranks().is_folder && rule_.target() != nullptr) {
     PutInOrderOf(rule_.target()->stages()[static_cast<size_t>(stage)], selection.converted);
   }
   return selection;
@@ -215,7 +215,7 @@ Status MindSporeTarget::CheckMissingRanks(int64_t target_stage,
     NumberRanges missing;
     for (int64_t local = 0; local < rule_.source_devices(); ++local) {
       const int64_t rank = rule_.SourceRank(stage, local);
-      if (!source().placement().files().contains(rank)) missing.Add(rank);
+      if (!source().ranks().files.contains(rank)) missing.Add(rank);
     }
     return MismatchError(fmt::format(
         "{} parameters of {} are in none of the files of stage {}, which do not all hold the same "
@@ -232,7 +232,7 @@ Status MindSporeTarget::CheckMissingReplicas() const {
   const std::span<const int64_t> holders = rule_.groups().HoldersLike(0);
   NumberRanges missing;
   for (const int64_t rank : holders) {
-    if (!source().placement().files().contains(rank)) missing.Add(rank);
+    if (!source().ranks().files.contains(rank)) missing.Add(rank);
   }
   if (missing.count() == 0) return {};
   RESHARD_ASSIGN_OR_RETURN(const Source::Census* census, source().CensusOf(0));
@@ -250,7 +250,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
   NumberRanges stages;
   NumberRanges ranks;
   for (const int64_t stage : rule_.NeededSourceStages(target_stage)) {
-    if (source().HasFiles(stage)) continue;
+    if (source().ranks().HasFiles(stage)) continue;
     const size_t before = lost.size();
     for (const LayoutEntry layout :
          rule_.source()->stages()[static_cast<size_t>(stage)].layouts()) {
@@ -266,7 +266,7 @@ Status MindSporeTarget::CheckStages(int64_t target_stage) const {
     ranks.AddRange(first, first + rule_.source_devices() - 1);
   }
   if (lost.empty()) return {};
-  const auto& files = source().placement().files();
+  const auto& files = source().ranks().files;
   const std::string hint =
       files.empty() ? std::string()
                     : SwapHint(rule_, files.begin()->first, files.rbegin()->first, files.size());

@@ -1,15 +1,14 @@
-// Placement: which file of a source holds which box of which tensor.
+// Placement: which stored arrays of a source are which boxes of which tensors.
 //
 // Arithmetic and what was stated; it opens no file. Source asks it, and looks into the files that
-// it names. Files are numbered by rank. Ranks are grouped into stages: a tensor that is cut lies in
-// the files of one stage, and `local` counts the ranks of a stage from 0. A tensor that nothing
-// cuts lies whole in each file that has it. Implementations are thread-safe.
+// it names. A placement has to answer one question: which arrays cover a box (ForEachPart), and
+// which are replicas of one of them (HoldersOf). It may know more. A tensor that it does not place
+// lies whole in each file that has it. Implementations are thread-safe.
 #ifndef RESHARD_SRC_SOURCE_PLACEMENT_H_
 #define RESHARD_SRC_SOURCE_PLACEMENT_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +21,8 @@
 #include "reshard/status.h"
 #include "reshard/tensor.h"
 #include "src/io/source_files.h"
+#include "src/source/part_list.h"
+#include "src/source/ranked_files.h"
 #include "src/source/shard_grid.h"
 #include "src/tensor/byte_box.h"
 
@@ -77,38 +78,7 @@ class Placement {
   Placement(const Placement&) = delete;
   Placement& operator=(const Placement&) = delete;
 
-  // The files that are there, by rank.
-  const std::map<int64_t, FileId>& files() const { return files_; }
-
-  // The ranks [begin, end) of a stage, whether their files are there or not.
-  struct Ranks {
-    int64_t begin = 0;
-    int64_t end = 0;
-  };
-  virtual Ranks RanksOf(int64_t stage) const = 0;
-  // The stages that a target without layouts takes tensors from, ascending.
-  virtual std::vector<int64_t> Stages() const = 0;
-  // Whether it says how `name` is cut.
-  virtual bool Places(std::string_view name) const = 0;
-  // Whether the files of a stage are gone through from the lowest rank on, to list what they hold.
-  virtual bool IsAscending() const { return true; }
-  // The ranks that by a list hold what `rank` holds, it included; mostly none.
-  virtual std::span<const int64_t> StandIns(int64_t /*rank*/) const { return {}; }
-
-  // The rank of the one file that has `name`, where an index says so.
-  virtual std::optional<int64_t> HomeOf(std::string_view /*name*/) const { return std::nullopt; }
-  // Whether the files are one set, whose tensors are in the order of a target's strategy.
-  virtual bool IsFolder() const { return false; }
-
-  // Whose file tells dtype and shape of a tensor, for one who is near `near`.
-  struct Teller {
-    int64_t stage = 0;
-    int64_t local = 0;
-  };
-  virtual Teller TellerOf(std::string_view name, int64_t near) const = 0;
-  // Says how `tensor`, which stands as one file has it, is cut, and takes its `rank` away where it
-  // is; `where` begins messages. Errors: kMismatch where the two do not fit.
-  virtual Status Place(SourceTensor& tensor, std::string_view where) const = 0;
+  const RankedFiles& ranks() const { return ranks_; }
 
   // A box of a tensor that a stored array is.
   struct Part {
@@ -116,32 +86,46 @@ class Placement {
     const std::vector<int64_t>& id;
     Box box;
     const Shape& shape;  // of the array
+    ArrayPlace nearest;  // the array that ought to be it, the nearest one
   };
   using PartVisitor = std::function<bool(Part& part)>;
   // Calls visit(part) for each part of a placed tensor that shares elements with `box`, until one
   // of the calls, which may take the box away, returns false: as many calls as there are such
-  // parts, however many replicas.
-  virtual void ForEachPart(const SourceTensor& tensor, const Box& box,
+  // parts, however many replicas. Local rank `near` tells which of these is the nearest.
+  virtual void ForEachPart(const SourceTensor& tensor, const Box& box, int64_t near,
                            const PartVisitor& visit) const = 0;
-  // Returns the local rank that ought to hold a part, the nearest to `near`; whether its file is
-  // there or not. Costs the same for any number of ranks.
-  virtual int64_t HolderOf(const SourceTensor& tensor, const Part& part, int64_t near) const = 0;
-  // Returns all local ranks that ought to hold it and whose files are there, ascending.
-  virtual std::vector<int64_t> HoldersOf(const SourceTensor& tensor, const Part& part) const = 0;
+  // Returns all arrays that ought to be that part, ascending by rank; those whose files are missing
+  // may be left out.
+  virtual std::vector<ArrayPlace> HoldersOf(const SourceTensor& tensor, const Part& part) const = 0;
   // Whether files of a stage hold what has this name.
   using IsHeld = std::function<bool(int64_t stage, std::string_view name)>;
-  // Says that none of them does, and which other ranks of what `is_held` takes are missing, too.
-  virtual Status NotHeld(const SourceTensor& tensor, const Part& part,
-                         const IsHeld& is_held) const = 0;
+  // Says that no file has a part, and which other ranks of what `is_held` takes are missing, too.
+  virtual Status NotHeld(const SourceTensor& tensor, const Part& part, const IsHeld& is_held) const;
 
+  // What is known of a placed tensor without a file.
+  struct Told {
+    int64_t stage = 0;                // that its values come from
+    ArrayPlace teller;                // the array that tells all that is not told here
+    std::optional<DType> dtype = {};  // if it is told, `full_shape` is, and no file is opened
+    const Shape* full_shape = nullptr;
+  };
+  // Returns nothing if it does not place `name`. Local rank `near` may choose the teller.
+  virtual std::optional<Told> Tell(std::string_view /*name*/, int64_t /*near*/) const { return {}; }
+  bool Places(std::string_view name) const { return Tell(name, 0).has_value(); }
+  // Says how `tensor`, which stands as its teller has it, is cut, and takes its `rank` away where
+  // it is; `where` begins messages. Errors: kMismatch where the two do not fit.
+  virtual Status Place(SourceTensor& /*tensor*/, std::string_view /*where*/) const { return {}; }
+
+  // The rank of the one file that has `name`, where an index says so.
+  virtual std::optional<int64_t> HomeOf(std::string_view /*name*/) const { return {}; }
   // Is told of each table that the file of a rank turns out to have.
   virtual void Saw(int64_t /*rank*/, FileId /*file*/, const FileTable& /*table*/) const {}
 
  protected:
-  explicit Placement(std::map<int64_t, FileId> files) : files_(std::move(files)) {}
+  explicit Placement(RankedFiles ranks) : ranks_(std::move(ranks)) {}
 
  private:
-  const std::map<int64_t, FileId> files_;
+  const RankedFiles ranks_;
 };
 
 }  // namespace reshard

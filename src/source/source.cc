@@ -36,33 +36,18 @@ SourceTensor StandaloneTensor(const StoredArray& parameter, int64_t stage, int64
 Source::Source(SourceFiles& files, TableCache& tables, const Placement& placement,
                MemoryCheck memory)
     : files_(files), tables_(tables), placement_(placement), memory_(std::move(memory)) {
-  for (const auto& [rank, file] : placement.files()) ranks_.emplace_back(rank, file);
+  for (const auto& [rank, file] : ranks().files) ranks_.emplace_back(rank, file);
 }
 
 std::string Source::Where(FileId file, std::string_view name) const {
   return fmt::format("{}: parameter {}", Escape(files_.path(file)), Quote(name));
 }
 
-bool Source::HasFiles(int64_t stage) const {
-  const auto [begin, end] = placement_.RanksOf(stage);
-  const auto file = placement_.files().lower_bound(begin);
-  return file != placement_.files().end() && file->first < end;
-}
-
-std::vector<int64_t> Source::LocalRanks(int64_t stage) const {
-  std::vector<int64_t> locals;
-  const auto [first, last] = placement_.RanksOf(stage);
-  const auto end = placement_.files().lower_bound(last);
-  for (auto file = placement_.files().lower_bound(first); file != end; ++file) {
-    locals.push_back(file->first - first);
-  }
-  return locals;
-}
-
 std::vector<int64_t> Source::StandIns(int64_t stage, int64_t local) const {
   const int64_t first = RankOf(stage, 0);
   std::vector<int64_t> others;
-  for (const int64_t rank : placement_.StandIns(first + local)) {
+  if (!ranks().stand_ins) return others;
+  for (const int64_t rank : ranks().stand_ins(first + local)) {
     if (rank != first + local) others.push_back(rank - first);
   }
   return others;
@@ -151,8 +136,8 @@ Result<const Source::Census*> Source::CensusOf(int64_t stage) const {
     }
     return {};
   };
-  std::vector<int64_t> locals = LocalRanks(stage);
-  if (!placement_.IsAscending()) std::reverse(locals.begin(), locals.end());
+  std::vector<int64_t> locals = ranks().LocalRanks(stage);
+  if (!ranks().is_ascending) std::reverse(locals.begin(), locals.end());
   for (const int64_t local : locals) RESHARD_RETURN_IF_ERROR(add(local));
   census.files_differ =
       std::any_of(census.holders.begin(), census.holders.end(),
@@ -174,10 +159,28 @@ bool Source::HasBeside(const SourceTensor& tensor, std::string_view name) const 
                     : placement_.Places(name) || placement_.HomeOf(name).has_value();
 }
 
+Result<Source::Found> Source::FindArray(const ArrayPlace& place) const {
+  Found found;
+  RankEntry* const entry = Find(place.rank);
+  if (entry == nullptr) return found;
+  RESHARD_ASSIGN_OR_RETURN(found.table, Open(*entry));
+  found.array = found.table->Find(place.array);
+  return found;
+}
+
 Result<SourceTensor> Source::Describe(std::string_view name, int64_t near, size_t& next) const {
-  auto [stage, local] = placement_.TellerOf(name, near);
-  RESHARD_ASSIGN_OR_RETURN(TableHandle index, TableOf(stage, local));
-  const StoredArray* parameter = index ? index->table().Find(name, next) : nullptr;
+  const auto told = placement_.Tell(name, near);
+  if (told && told->dtype) return ToldTensor(name, *told);
+  const int64_t stage = told ? told->stage : 0;
+  ArrayPlace place =
+      told ? told->teller : ArrayPlace{RankOf(0, placement_.HomeOf(name).value_or(near)), name};
+  RankEntry* entry = Find(place.rank);
+  TableHandle index;
+  const StoredArray* parameter = nullptr;
+  if (entry != nullptr) {
+    RESHARD_ASSIGN_OR_RETURN(index, Open(*entry));
+    parameter = index->table().Find(place.array, next);
+  }
   if (parameter == nullptr) {
     RESHARD_ASSIGN_OR_RETURN(const Census* census, CensusOf(stage));
     const auto holders = census->holders.find(std::string(name));
@@ -185,16 +188,30 @@ Result<SourceTensor> Source::Describe(std::string_view name, int64_t near, size_
       return MismatchError(
           fmt::format("parameter {} is in no file of source stage {}", Quote(name), stage));
     }
-    local = holders->second.lowest;
-    RESHARD_ASSIGN_OR_RETURN(index, TableOf(stage, local));
+    place = {RankOf(stage, holders->second.lowest), name};
+    RESHARD_ASSIGN_OR_RETURN(index, TableOf(stage, holders->second.lowest));
     parameter = index->Find(name);
   }
 
-  SourceTensor tensor = StandaloneTensor(*parameter, stage, RankOf(stage, local), index->file());
+  SourceTensor tensor = StandaloneTensor(*parameter, stage, place.rank, index->file());
+  tensor.name = name;
   tensor.table = index->table().id();
   // Words are put together only where there is something to say.
   if (placement_.Place(tensor, "").ok()) return tensor;
   RESHARD_RETURN_IF_ERROR(placement_.Place(tensor, Where(index->file(), name)));
+  return tensor;
+}
+
+SourceTensor Source::ToldTensor(std::string_view name, const Placement::Told& told) const {
+  SourceTensor tensor;
+  tensor.name = name;
+  tensor.dtype = *told.dtype;
+  tensor.full_shape = *told.full_shape;
+  tensor.shard_shape = *told.full_shape;
+  tensor.stage = told.stage;
+  const RankEntry* const entry = Find(told.teller.rank);
+  if (entry != nullptr) tensor.file = entry->file;
+  tensor.grid = WholeGrid(tensor.full_shape.size());
   return tensor;
 }
 
@@ -238,24 +255,25 @@ Result<std::optional<SourceTensor>> Source::FindReplica(std::string_view name,
   const SourceTensor& tensor = *placed;
   Result<std::optional<SourceTensor>> found = none;
   size_t parts = 0;
-  placement_.ForEachPart(tensor, Box::Whole(tensor.full_shape), [&](Placement::Part& part) {
+  const int64_t rank = RankOf(tensor.stage, local);
+  const auto look = [&](Placement::Part& part) {
     ++parts;
-    if (placement_.HolderOf(tensor, part, local) != local) return true;
+    if (part.nearest.rank != rank) return true;
     found = NotHeld(tensor, part);
-    for (const int64_t holder : placement_.HoldersOf(tensor, part)) {
-      const Result<TableHandle> table = TableOf(tensor.stage, holder);
-      if (!table.ok()) {
-        found = table.status();
+    for (const ArrayPlace& holder : placement_.HoldersOf(tensor, part)) {
+      const Result<Found> held = FindArray(holder);
+      if (!held.ok()) {
+        found = held.status();
         break;
       }
-      const StoredArray* const parameter = *table ? (*table)->Find(name) : nullptr;
-      if (parameter == nullptr) continue;
-      found = std::optional(StandaloneTensor(*parameter, tensor.stage, RankOf(tensor.stage, holder),
-                                             (*table)->file()));
+      if (held->array == nullptr) continue;
+      found = std::optional(
+          StandaloneTensor(*held->array, tensor.stage, holder.rank, held->table->file()));
       break;
     }
     return true;
-  });
+  };
+  placement_.ForEachPart(tensor, Box::Whole(tensor.full_shape), local, look);
   // Of what is whole everywhere any file is as good.
   return parts > 1 ? found : none;
 }
@@ -265,7 +283,7 @@ Result<SourceTensor> Source::DescribeFull(std::string_view name, size_t& next) c
     RESHARD_ASSIGN_OR_RETURN(SourceTensor tensor, Describe(name, 0, next));
     if (tensor.kind == ArrayKind::kTensor) return tensor;
   }
-  return FindWhole(name, placement_.Stages(), 0);
+  return FindWhole(name, ranks().taken_stages, 0);
 }
 
 Result<std::vector<PlacedPiece>> Source::Cover(const SourceTensor& tensor, const Box& box,
@@ -277,8 +295,8 @@ Result<std::vector<PlacedPiece>> Source::Cover(const SourceTensor& tensor, const
     return pieces;
   }
   Status status;
-  placement_.ForEachPart(tensor, box, [&](Placement::Part& part) {
-    auto piece = Locate(tensor, part, near);
+  placement_.ForEachPart(tensor, box, near, [&](Placement::Part& part) {
+    auto piece = Locate(tensor, part);
     if (piece.ok()) {
       pieces.push_back(*std::move(piece));
     } else {
@@ -298,16 +316,15 @@ Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor
     return parts;
   }
   Status status;
-  placement_.ForEachPart(tensor, whole, [&](Placement::Part& part) {
+  placement_.ForEachPart(tensor, whole, 0, [&](Placement::Part& part) {
     HeldPart held;
-    for (const int64_t local : placement_.HoldersOf(tensor, part)) {
-      const auto index = TableOf(tensor.stage, local);
-      if (!index.ok()) {
-        status = index.status();
+    for (const ArrayPlace& holder : placement_.HoldersOf(tensor, part)) {
+      const Result<Found> found = FindArray(holder);
+      if (!found.ok()) {
+        status = found.status();
         return false;
       }
-      if ((*index)->Find(tensor.name) == nullptr) continue;
-      held.ranks.push_back(RankOf(tensor.stage, local));
+      if (found->array != nullptr) held.ranks.push_back(holder.rank);
     }
     held.box = std::move(part.box);
     parts.push_back(std::move(held));
@@ -317,21 +334,19 @@ Result<std::vector<Source::HeldPart>> Source::PartsOf(const SourceTensor& tensor
   return parts;
 }
 
-Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& part,
-                                   int64_t near) const {
-  const int64_t rank = RankOf(tensor.stage, placement_.HolderOf(tensor, part, near));
-  RankEntry* entry = Find(rank);
-  if (entry == nullptr) return LocateElsewhere(tensor, part, near);
+Result<PlacedPiece> Source::Locate(const SourceTensor& tensor, Placement::Part& part) const {
+  RankEntry* entry = Find(part.nearest.rank);
+  if (entry == nullptr) return LocateElsewhere(tensor, part);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t table, TableIdOf(*entry));
-  if (table != tensor.table) return LocateElsewhere(tensor, part, near);
-  return PlacedPiece{rank, entry->file, std::move(part.box), tensor.content, true};
+  if (table != tensor.table) return LocateElsewhere(tensor, part);
+  return PlacedPiece{part.nearest.rank, entry->file, std::move(part.box), tensor.content, true};
 }
 
 Status Source::NotHeld(const SourceTensor& tensor, const Placement::Part& part) const {
   std::map<int64_t, TableHandle> tables;  // of one file of each stage, which is enough for words
   const auto is_held = [&](int64_t stage, std::string_view name) {
     const auto [table, is_new] = tables.try_emplace(stage);
-    const std::vector<int64_t> locals = is_new ? LocalRanks(stage) : std::vector<int64_t>();
+    const std::vector<int64_t> locals = is_new ? ranks().LocalRanks(stage) : std::vector<int64_t>();
     if (!locals.empty()) {
       Result<TableHandle> found =
           stage == tensor.stage ? TableOf(tensor) : TableOf(stage, locals.front());
@@ -342,33 +357,34 @@ Status Source::NotHeld(const SourceTensor& tensor, const Placement::Part& part) 
   return placement_.NotHeld(tensor, part, is_held);
 }
 
-Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
-                                            int64_t near) const {
-  int64_t local = placement_.HolderOf(tensor, part, near);
-  RESHARD_ASSIGN_OR_RETURN(TableHandle index, TableOf(tensor.stage, local));
-  const StoredArray* parameter = index ? index->Find(tensor.name) : nullptr;
-  if (parameter == nullptr) {
+Result<PlacedPiece> Source::LocateElsewhere(const SourceTensor& tensor,
+                                            Placement::Part& part) const {
+  int64_t rank = part.nearest.rank;
+  RESHARD_ASSIGN_OR_RETURN(Found found, FindArray(part.nearest));
+  if (found.array == nullptr) {
     // Another replica, the lowest that has it.
-    for (const int64_t replica : placement_.HoldersOf(tensor, part)) {
-      local = replica;
-      RESHARD_ASSIGN_OR_RETURN(index, TableOf(tensor.stage, local));
-      parameter = index->Find(tensor.name);
-      if (parameter != nullptr) break;
+    for (const ArrayPlace& holder : placement_.HoldersOf(tensor, part)) {
+      rank = holder.rank;
+      RESHARD_ASSIGN_OR_RETURN(found, FindArray(holder));
+      if (found.array != nullptr) break;
     }
-    if (parameter == nullptr) return NotHeld(tensor, part);
+    if (found.array == nullptr) return NotHeld(tensor, part);
   }
-  if (parameter->kind != ArrayKind::kTensor || parameter->dtype != tensor.dtype ||
-      parameter->shape != part.shape) {
+  const StoredArray& parameter = *found.array;
+  if (parameter.kind != ArrayKind::kTensor || parameter.dtype != tensor.dtype ||
+      parameter.shape != part.shape) {
+    const auto told = placement_.Tell(tensor.name, 0);
     return MismatchError(fmt::format(
-        "{}: expected {} {} as in the other ranks, found {} {}; are these ranks of one checkpoint?",
-        Where(index->file(), tensor.name), DTypeName(tensor.dtype), ToString(part.shape),
-        parameter->kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter->dtype),
-        ToString(parameter->shape)));
+        "{}: expected {} {} as in the {}, found {} {}; are these {} of one checkpoint?",
+        Where(found.table->file(), parameter.name), DTypeName(tensor.dtype), ToString(part.shape),
+        told && told->dtype ? "metadata" : "other ranks",
+        parameter.kind == ArrayKind::kMapTensor ? "a MapTensor" : DTypeName(parameter.dtype),
+        ToString(parameter.shape), told && told->dtype ? "files" : "ranks"));
   }
-  return PlacedPiece{RankOf(tensor.stage, local),
-                     index->file(),
+  return PlacedPiece{rank,
+                     found.table->file(),
                      std::move(part.box),
-                     {parameter->content.begin(), parameter->content.end()}};
+                     {parameter.content.begin(), parameter.content.end()}};
 }
 
 }  // namespace reshard

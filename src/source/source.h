@@ -34,6 +34,7 @@ class Source {
          MemoryCheck memory = {});
 
   const Placement& placement() const { return placement_; }
+  const RankedFiles& ranks() const { return placement_.ranks(); }
   SourceFiles& files() const { return files_; }
   // Whom planning asks now and then whether it may go on.
   const MemoryCheck& memory() const { return memory_; }
@@ -43,12 +44,8 @@ class Source {
 
   // Returns the rank that is number `local` of a stage.
   int64_t RankOf(int64_t stage, int64_t local) const {
-    return placement_.RanksOf(stage).begin + local;
+    return ranks().RanksOf(stage).begin + local;
   }
-  // Returns whether a file of any rank of a stage is there.
-  bool HasFiles(int64_t stage) const;
-  // Returns the local ranks of a stage whose files are there, ascending.
-  std::vector<int64_t> LocalRanks(int64_t stage) const;
   // Returns whether the file of local rank `local` of a stage is there and was never opened.
   bool HasNewFile(int64_t stage, int64_t local) const;
   // Returns the FileTable::id() of that file, 0 where it is not there or was never opened.
@@ -93,8 +90,8 @@ class Source {
   // As above, beside `tensor`; a file that cannot be opened has nothing.
   bool HasBeside(const SourceTensor& tensor, std::string_view name) const;
 
-  // Returns the tensor `name`, which is placed, as a shard that is there tells it, that of local
-  // rank `near` if it can be. Errors: kMismatch, and those of opening a file.
+  // Returns the tensor `name`, which is placed, as its placement or else a shard that is there
+  // tells it, mostly that of local rank `near`. Errors: kMismatch, and those of opening a file.
   Result<SourceTensor> Describe(std::string_view name, int64_t near) const {
     size_t next = 0;
     return Describe(name, near, next);
@@ -148,17 +145,24 @@ class Source {
   std::vector<int64_t> StandIns(int64_t stage, int64_t local) const;
   Result<uint64_t> TableIdOf(RankEntry& entry) const;
   Result<TableHandle> Open(RankEntry& entry) const;
+  // Returns the tensor `name` as the placement alone tells it.
+  SourceTensor ToldTensor(std::string_view name, const Placement::Told& told) const;
   // Returns the tensor `name`, which is placed, as it stands in the file of the lowest rank that
   // has the part that local rank `local` ought to hold; nothing where it is not cut. Errors:
   // kMismatch where no file has that part; those of opening a file.
   Result<std::optional<SourceTensor>> FindReplica(std::string_view name, int64_t local) const;
   // Takes the box of `part`.
-  Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part, int64_t near) const;
+  Result<PlacedPiece> Locate(const SourceTensor& tensor, Placement::Part& part) const;
+  // A stored array and the table that has it; null if the file of its rank is missing or lacks it.
+  struct Found {
+    TableHandle table;
+    const StoredArray* array = nullptr;
+  };
+  Result<Found> FindArray(const ArrayPlace& place) const;
   // Says that no file holds a part.
   Status NotHeld(const SourceTensor& tensor, const Placement::Part& part) const;
-  // Looks for another replica where the file of the nearest one does not have the tensor.
-  Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, Placement::Part& part,
-                                      int64_t near) const;
+  // Looks into the file of the nearest array, and for another one where that does not have it.
+  Result<PlacedPiece> LocateElsewhere(const SourceTensor& tensor, Placement::Part& part) const;
 
   SourceFiles& files_;
   TableCache& tables_;

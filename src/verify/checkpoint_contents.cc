@@ -175,7 +175,7 @@ class ContentsReader::Impl {
 
   // When nothing is read yet.
   void Begin() {
-    const std::vector<int64_t> stages = source_.placement().Stages();
+    const std::vector<int64_t> stages = source_.ranks().taken_stages;
     ranks_ = FilesOfStages(source_, stages);
     found_.clear();
     file_bytes_ = 0;

@@ -267,9 +267,9 @@ class PieceReader {
 std::vector<RankFileOfStage> FilesOfStages(const Source& source, std::span<const int64_t> stages) {
   std::vector<RankFileOfStage> ranks;
   for (const int64_t stage : std::set<int64_t>(stages.begin(), stages.end())) {
-    for (const int64_t local : source.LocalRanks(stage)) {
+    for (const int64_t local : source.ranks().LocalRanks(stage)) {
       const int64_t rank = source.RankOf(stage, local);
-      ranks.push_back({stage, local, source.placement().files().at(rank)});
+      ranks.push_back({stage, local, source.ranks().files.at(rank)});
     }
   }
   return ranks;

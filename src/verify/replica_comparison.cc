@@ -276,7 +276,7 @@ Status StageShards::ComparePart(const std::string& name, const ShardGrid& grid,
 Status StageShards::CompareWithOriginal(const Seen& seen, const SourceTensor& tensor,
                                         ReplicaDifference& difference) const {
   const auto rank_of = [&](FileId file) {
-    const auto& files = source_.placement().files();
+    const auto& files = source_.ranks().files;
     return std::find_if(files.begin(), files.end(),
                         [&](const auto& rank) { return rank.second == file; })
         ->first;

@@ -55,7 +55,7 @@ Status Differs(const SourceFiles& files, FileId file, const StageParameter& expe
 
 }  // namespace
 
-Status CollectEvidence(const Source& source, Placement::Ranks stage, const Source& reference,
+Status CollectEvidence(const Source& source, RankRange stage, const Source& reference,
                        std::vector<StageParameter>& parameters, const SharedWork& work) {
   SourceFiles& files = source.files();
   const auto count = static_cast<size_t>(stage.end - stage.begin);
@@ -98,7 +98,7 @@ Status CollectEvidence(const Source& source, Placement::Ranks stage, const Sourc
     if (parameter.reference == nullptr || parameter.full_shape == parameter.shard_shape) return {};
     const SourceTensor& full = *parameter.reference;
     if (full.dtype != *dtypes[i]) {
-      return Differs(files, source.placement().files().at(stage.begin), parameter,
+      return Differs(files, source.ranks().files.at(stage.begin), parameter,
                      fmt::format("expected the dtype {} of the reference, found {}",
                                  DTypeName(full.dtype), DTypeName(*dtypes[i])));
     }

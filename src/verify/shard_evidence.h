@@ -29,7 +29,7 @@ struct StageParameter {
 // `source`, where each file stands alone; reads each shard once, and of `reference`, a checkpoint
 // of full tensors, what is cut. Work is counted in bytes. Errors: kMismatch when a rank lacks a
 // parameter or has it in another dtype or shape; those of opening files; kCancelled.
-Status CollectEvidence(const Source& source, Placement::Ranks stage, const Source& reference,
+Status CollectEvidence(const Source& source, RankRange stage, const Source& reference,
                        std::vector<StageParameter>& parameters, const SharedWork& work);
 
 }  // namespace reshard

@@ -170,7 +170,7 @@ Result<ShardSample> SampleShards(const Source& source, const CheckedStrategy* st
   if (strategy == nullptr) return sample;
   const auto start = std::chrono::steady_clock::now();
   const size_t workers = std::max<size_t>(work.workers, 1);
-  const auto& placed = source.placement().files();
+  const auto& placed = source.ranks().files;
   const size_t askers =
       placed.empty() ? workers : Askers(source.PathOf(placed.begin()->second), workers);
   SourceFiles others({.max_open = askers,

@@ -114,7 +114,7 @@ void AskForPlaces(SourceFiles& files, FileId file,
 }  // namespace
 
 Status StageSample::Choose(int64_t reads, int64_t files) {
-  present_ = source_.LocalRanks(stage_);
+  present_ = source_.ranks().LocalRanks(stage_);
   if (present_.empty()) return {};
   // Of a rank alone, only what training counts is compared, with other stages.
   if (IsAlone() && source_.HasNewFile(stage_, present_.front())) return {};
@@ -304,7 +304,7 @@ void StageSample::AskAhead(const std::vector<int64_t>& locals, size_t groups, si
       for (const int64_t local : locals) {
         if (source_.KnownTableId(stage_, local) != reference_->table().id()) continue;
         const int64_t rank = source_.RankOf(stage_, local);
-        AskForPlaces(source_.files(), source_.placement().files().at(rank), places);
+        AskForPlaces(source_.files(), source_.ranks().files.at(rank), places);
       }
     }
   }
@@ -408,7 +408,7 @@ Status StageSample::Read(size_t index) {
     return {};
   }
   rank.shards.resize(parameters_.size());
-  const FileId file = source_.placement().files().at(RankOf(rank));
+  const FileId file = source_.ranks().files.at(RankOf(rank));
   if (rank.known) return ReadOpened(rank, file);
   const Status status = ReadUnopened(rank, source_.PathOf(file));
   if (status.ok()) return {};

@@ -15,6 +15,7 @@
 
 #include "src/io/source_files.h"
 #include "src/source/listed_placement.h"
+#include "src/source/part_list.h"
 #include "src/source/source.h"
 #include "src/source/table_cache.h"
 #include "src/write/gather.h"
@@ -35,9 +36,15 @@ class MakePlanTest : public testing::Test {
                                                     kText)),
              files_.Add(folder_.Write("1.ckpt", TensorValue("a", "Int8", {2, 2}, "cdgh")))},
         tables_(files_, size_t{1} << 20),
-        placement_(ids_),
-        source_(files_, tables_, placement_) {
-    placement_.Add("a", {2, 4}, {{{{0, 0}, {2, 2}}, {2, 2}, 0}, {{{0, 2}, {2, 2}}, {2, 2}, 1}});
+        placement_(ids_, Halves()),
+        source_(files_, tables_, placement_) {}
+
+  static PartList Halves() {
+    PartListBuilder parts;
+    const size_t a = parts.AddTensor("a", {2, 4});
+    parts.AddPart(a, {{0, 0}, {2, 2}}, {2, 2}, 0);
+    parts.AddPart(a, {{0, 2}, {2, 2}}, {2, 2}, 1);
+    return std::move(parts).Finish();
   }
 
   SourceTensor Tensor(const std::string& name) const {
@@ -119,7 +126,7 @@ class MakePlanTest : public testing::Test {
   mutable SourceFiles files_;
   const std::array<FileId, 2> ids_;
   mutable TableCache tables_;
-  ListedPlacement placement_;
+  const ListedPlacement placement_;
   const Source source_;
 };
 

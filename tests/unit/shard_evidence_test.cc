@@ -33,7 +33,7 @@ class ShardEvidenceTest : public testing::Test {
     return TensorValue("w", type, {2, 2}, content);
   }
 
-  Status Collect(const std::vector<std::string>& ranks, Placement::Ranks stage,
+  Status Collect(const std::vector<std::string>& ranks, RankRange stage,
                  const SharedWork& work = {}) {
     std::vector<FileId> ids;
     for (size_t i = 0; i < ranks.size(); ++i) {

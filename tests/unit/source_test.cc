@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "src/io/source_files.h"
 #include "src/source/listed_placement.h"
+#include "src/source/part_list.h"
 #include "src/source/table_cache.h"
 #include "tests/support/checkpoint_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -36,20 +38,31 @@ using Taken = std::pair<std::string, int64_t>;
 // A source of files of these bytes, the ranks 0, 1, ...
 class SourceTest : public testing::Test {
  protected:
-  // Files stand alone until something is stated in placement().
+  // Files stand alone, but for what is stated in `parts_` until source() is asked for.
   void Open(const std::vector<std::string>& files) {
     for (size_t i = 0; i < files.size(); ++i) {
       ids_.push_back(files_.Add(folder_.Write(std::to_string(i) + ".ckpt", files[i])));
     }
-    placement_.emplace(ids_);
+  }
+  struct Stated {
+    Box box;
+    Shape shape;
+    int64_t rank = 0;
+  };
+  void State(std::string_view name, const Shape& full, const std::vector<Stated>& parts) {
+    const size_t tensor = parts_.AddTensor(name, full);
+    for (const Stated& part : parts) parts_.AddPart(tensor, part.box, part.shape, part.rank);
   }
   // States "a" of [2, 4] in two halves of columns: the left one is rank 0's, the right one is rank
   // 1's and rank 2's.
   void StateHalves() {
-    placement_->Add("a", {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}, {kRight, {2, 2}, 2}});
+    State("a", {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}, {kRight, {2, 2}, 2}});
   }
   Source& source() {
-    if (!source_) source_.emplace(files_, tables_, *placement_);
+    if (!source_) {
+      placement_.emplace(ids_, std::move(parts_).Finish());
+      source_.emplace(files_, tables_, *placement_);
+    }
     return *source_;
   }
 
@@ -74,6 +87,7 @@ class SourceTest : public testing::Test {
   SourceFiles files_{2};
   std::vector<FileId> ids_;
   TableCache tables_{files_, size_t{1} << 20};
+  PartListBuilder parts_;
   std::optional<ListedPlacement> placement_;
   std::optional<Source> source_;
 };
@@ -96,7 +110,7 @@ TEST_F(SourceTest, PiecesSayWhereTheirBytesLie) {
   const std::string before = Int8("x", {3}, "xyz");
   const std::string a = Int8("a", {2, 2}, "cdgh");
   Open({Int8("a", {2, 2}, "abef"), before + a});
-  placement_->Add("a", {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}});
+  State("a", {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}});
   const auto tensor = source().Describe("a", 0);
   ASSERT_TRUE(tensor.ok()) << tensor.status().message();
   EXPECT_EQ(tensor->Bytes(), 8U);
@@ -165,7 +179,7 @@ TEST_F(SourceTest, ArraysHaveToAgree) {
   }
   Open({left, right});
   for (const auto& row : rows) {
-    placement_->Add(row.name, {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}});
+    State(row.name, {2, 4}, {{kLeft, {2, 2}, 0}, {kRight, {2, 2}, 1}});
   }
   for (const auto& row : rows) {
     SCOPED_TRACE(row.found);
@@ -180,17 +194,48 @@ TEST_F(SourceTest, ArraysHaveToAgree) {
 // With as many elements in the same order.
 TEST_F(SourceTest, AnArrayMayBeStatedInAnotherShapeThanItsBox) {
   Open({Int8("a", {4}, "abcd"), Int8("a", {2, 2}, "efgh")});
-  placement_->Add("a", {2, 4}, {{{{0, 0}, {1, 4}}, {4}, 0}, {{{1, 0}, {1, 4}}, {2, 2}, 1}});
+  State("a", {2, 4}, {{{{0, 0}, {1, 4}}, {4}, 0}, {{{1, 0}, {1, 4}}, {2, 2}, 1}});
   const auto taken = Cover("a", kWhole, 0);
   ASSERT_TRUE(taken.ok()) << taken.status().message();
   EXPECT_THAT(*taken, ElementsAre(Taken(ToString(Box{{0, 0}, {1, 4}}), 0),
                                   Taken(ToString(Box{{1, 0}, {1, 4}}), 1)));
 }
 
+// Arrays have names of their own, and it is stated what they are.
+TEST_F(SourceTest, OneFileMayHoldSeveralPartsOfATensor) {
+  const std::string left = Int8("a.0", {2, 2}, "abef");
+  const std::string right = Int8("a.1", {2, 2}, "cdgh");
+  Open({left + right, TensorValue("a.0", "UInt8", {2, 2}, "abef")});
+  for (const int64_t file : {0, 1}) {
+    const size_t tensor = parts_.AddTensor(file == 0 ? "a" : "b", {2, 4}, DType::kInt8);
+    parts_.AddPart(tensor, kRight, {2, 2}, {file, "a.1"});
+    parts_.AddPart(tensor, kLeft, {2, 2}, {file, "a.0"});
+  }
+  const auto tensor = source().Describe("a", 0);
+  ASSERT_TRUE(tensor.ok()) << tensor.status().message();
+  EXPECT_EQ(tensor->name, "a");
+  EXPECT_EQ(tensor->Bytes(), 8U);
+  EXPECT_TRUE(source().HasNewFile(0, 0));
+  const auto pieces = source().Cover(*tensor, kWhole, 0);
+  ASSERT_TRUE(pieces.ok()) << pieces.status().message();
+  ASSERT_EQ(pieces->size(), 2U);
+  EXPECT_EQ((*pieces)[0].box, kLeft);
+  EXPECT_THAT((*pieces)[0].content, ElementsAre(ByteRange{left.size() - 4, 4}));
+  EXPECT_EQ((*pieces)[1].box, kRight);
+  EXPECT_THAT((*pieces)[1].content, ElementsAre(ByteRange{left.size() + right.size() - 4, 4}));
+  EXPECT_FALSE(source().HasNewFile(0, 0));
+
+  EXPECT_THAT(Cover("b", kLeft, 0).status().message(),
+              HasSubstr("1.ckpt: parameter \"a.0\": expected Int8 [2, 2] as in the metadata, found "
+                        "UInt8 [2, 2]; are these files of one checkpoint?"));
+  EXPECT_THAT(Cover("b", kRight, 0).status().message(),
+              HasSubstr("parameter \"b\": box " + ToString(kRight)));
+}
+
 TEST_F(SourceTest, NothingCoversEmptyBoxes) {
   Open({Int8("a", {2, 2}, "abef") + Int8("e", {0, 2}, ""), Int8("a", {2, 2}, "cdgh")});
   StateHalves();
-  placement_->Add("e", {0, 4}, {{{{0, 0}, {0, 2}}, {0, 2}, 0}});
+  State("e", {0, 4}, {{{{0, 0}, {0, 2}}, {0, 2}, 0}});
   const std::pair<const char*, Box> rows[] = {
       {"a", {{0, 1}, {0, 2}}}, {"a", {{1, 2}, {1, 0}}}, {"e", {{0, 0}, {0, 4}}}};
   for (const auto& [name, box] : rows) {
@@ -203,8 +248,8 @@ TEST_F(SourceTest, NothingCoversEmptyBoxes) {
 TEST_F(SourceTest, OpensNoFileThatItDoesNotNeed) {
   Open({Int8("a", {2, 2}, "abef"), Int8("a", {2, 2}, "cdgh"), Int8("a", {2, 2}, "cdgh")});
   StateHalves();
-  EXPECT_THAT(source().LocalRanks(0), ElementsAre(0, 1, 2));
-  EXPECT_TRUE(source().HasFiles(0));
+  EXPECT_THAT(source().ranks().LocalRanks(0), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(source().ranks().HasFiles(0));
   EXPECT_TRUE(source().HasNewFile(0, 0));
   ASSERT_TRUE(Cover("a", kLeft, 0).ok());
   EXPECT_FALSE(source().HasNewFile(0, 0));
