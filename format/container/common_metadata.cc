@@ -6,8 +6,6 @@
 namespace reshard {
 namespace {
 
-constexpr std::string_view kFormat = "format";
-
 // PyTorch's boxes of a distributed checkpoint; sums over a set of files; hashes of one file.
 constexpr std::string_view kOwnLayout[] = {
     "DCP_SHARDING_INFO", "DCP_VERSION",     "total_parameters",     "total_size",
@@ -43,7 +41,7 @@ void CommonMetadata::Add(const std::shared_ptr<const FileStrings>& of_file) {
 void CommonMetadata::SetOn(FileMetadata& metadata) const {
   if (!agreed_) return;
   for (const auto& [key, value] : *agreed_) {
-    if (key == kFormat) {
+    if (key == kFormatKey) {
       metadata.format = value;
     } else if (!IsOfOwnLayout(key)) {
       metadata.others.emplace(key, value);
@@ -58,7 +56,7 @@ std::set<std::string> CommonMetadata::LeftOut() const {
       if (IsOfOwnLayout(key)) keys.insert(key);
     }
   }
-  keys.erase(std::string(kFormat));
+  keys.erase(std::string(kFormatKey));
   return keys;
 }
 
@@ -66,7 +64,7 @@ std::set<std::string> CommonMetadata::Keys() const {
   std::set<std::string> keys = LeftOut();
   if (agreed_) {
     for (const auto& [key, value] : *agreed_) {
-      if (key != kFormat) keys.insert(key);
+      if (key != kFormatKey) keys.insert(key);
     }
   }
   return keys;

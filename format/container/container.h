@@ -1,5 +1,5 @@
-// Container: how a checkpoint file is written down, whatever it holds; and what the readers and the
-// encoders of all containers are given.
+// Container: one way to write arrays into a checkpoint file, a row of the table of containers
+// (format/container_table); and what the readers and the encoders of all containers are given.
 //
 // Plain values and pure functions.
 #ifndef RESHARD_FORMAT_CONTAINER_CONTAINER_H_
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,27 +19,9 @@
 #include "reshard/byte_range.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
+#include "src/base/memory_check.h"
 
 namespace reshard {
-
-enum class Container {
-  kMindSpore,    // protobuf: Values one behind the other (format/mindspore_checkpoint)
-  kSafetensors,  // a header of JSON before all contents (format/safetensors)
-};
-
-// The bytes that ContainerOf looks at.
-inline constexpr size_t kSignatureBytes = 9;
-
-// Returns whether a file that begins with `head` is a safetensors file by it: eight bytes of
-// length, then what is like JSON.
-bool IsSafetensors(std::span<const std::byte> head);
-
-// Returns the container of a file of `file_size` bytes that begins with `head`: its first
-// kSignatureBytes bytes or more, or all of a smaller one. A checkpoint of MindSpore has no
-// signature: whatever is not known for something else is taken for one.
-// Errors: kUnsupported for an encrypted checkpoint (naming the mode) and for files of other kinds,
-// kCorrupt for JSON text and an empty file.
-Result<Container> ContainerOf(std::span<const std::byte> head, uint64_t file_size);
 
 // A file whose headers are read. Ranges have to lie in the file. Errors of both functions name it.
 struct FileBytes {
@@ -82,6 +65,9 @@ struct Frame {
 // Strings about a file by their keys, as safetensors files have them.
 using FileStrings = std::map<std::string, std::string, std::less<>>;
 
+// The key of FileMetadata::format.
+inline constexpr std::string_view kFormatKey = "format";
+
 // What a file says of itself besides its arrays; containers that cannot leave it out.
 struct FileMetadata {
   std::string format = "ms";  // who writes tensors so: MindSpore; PyTorch's readers want "pt"
@@ -103,6 +89,87 @@ using TakeLiteral = std::function<Status(std::string literal)>;
 // Takes what comes next in the file, literals with their memory. Contents are those of the array
 // that was asked for last, and all of it.
 using TakeFrames = std::function<Status(std::span<Frame> frames)>;
+
+// The bytes that tell a file's container, or all of a smaller file.
+inline constexpr size_t kSignatureBytes = 9;
+
+// How surely the first bytes of a file show that it is of a container.
+enum class Likeness { kNone, kPossible, kCertain };
+
+// Where files of a container state their CRC-32.
+enum class CrcPlace {
+  kBehind,    // the last bytes, of all before them
+  kInHeader,  // of names and contents that follow
+};
+
+// The bytes that state a CRC-32.
+struct CrcText {
+  uint64_t offset = 0;
+  std::string bytes;  // as many whatever the number is
+};
+
+// The first bytes of a file that CrcStatement::text needs, or all of a smaller file.
+inline constexpr size_t kCrcHeadBytes = 256;
+
+// How files of a container state their CRC-32.
+struct CrcStatement {
+  CrcPlace place;
+  // Returns how a file of `file_size` bytes that was encoded with FileMetadata::states_crc and
+  // begins with `head` states the number `crc`. Where the place is kBehind, `head` may be empty.
+  // Errors: kCorrupt for a file that has no place for it.
+  Result<CrcText> (*text)(std::span<const std::byte> head, uint64_t file_size, uint32_t crc);
+};
+
+// What MindSpore makes of a tensor when it loads a file.
+enum class MindSporeLoads {
+  kAsWritten,
+  kAsScalar,  // without its shape
+  kNot,       // it fails
+};
+
+class FileTable;     // format/container/file_table.h
+struct TableOfFile;  // format/container/file_table.h
+
+// The folder of a container defines the one object that describes it, so containers are compared by
+// their addresses. All functions may be called by any thread.
+struct Container {
+  std::string_view name;       // "ckpt"
+  std::string_view extension;  // ".ckpt"
+
+  // Whether one header, in an order of its own, stands before all contents; else each content has
+  // its own in front of it.
+  bool has_one_header;
+  bool has_metadata;      // whether its files state FileMetadata, under names beside the arrays'
+  bool may_be_encrypted;  // by MindSpore
+  bool may_be_one_stage;  // whether MindSpore converts a stage of a pipeline alone
+  CrcStatement crc;
+
+  // Takes the first kSignatureBytes bytes or more of a file, or all of a smaller one.
+  Likeness (*likeness)(std::span<const std::byte> head);
+  // Reads the table of the file that begins with `head`, its first page or all of a smaller one.
+  // Where `like`, the table of another file or null, is what would be made, that may be returned.
+  // Errors: kCorrupt (path, parameter, offset, expected, found); kUnsupported; kResourceExhausted
+  // beyond kMaxTableBytes; those of `file` and of `memory`, which is asked now and then.
+  Result<TableOfFile> (*read_table)(const FileBytes& file, std::vector<std::byte> head,
+                                    const MemoryCheck& memory,
+                                    const std::shared_ptr<const FileTable>& like);
+  // Returns the bytes of which the file states a CRC-32, if it does. Reads no table if it can tell
+  // without. Errors: kCorrupt for a number that is no CRC-32; those of `file`.
+  Result<std::optional<ByteRange>> (*covered_by_crc)(const FileBytes& file);
+  // Whether reading such a table from a disk mostly means to wait for one header after the other.
+  bool (*waits_for_headers)(const FileTable& table);
+  // Whether files can hold arrays of a kind, and, of tensors, of `dtype`.
+  bool (*can_hold)(ArrayKind kind, DType dtype);
+  MindSporeLoads (*loads)(DType dtype, const Shape& shape);
+  // Says what a file of `arrays` arrays consists of, in file order: calls `take` for each array
+  // once, one after the other, so that what is said of very many need not be in memory together,
+  // and `take_literal` for what is no array's. All sizes are known before a byte of content is
+  // read. An array may be asked for more than once, and in another order than that of their
+  // numbers, as where one header stands before all contents. Errors: kUnsupported for what the
+  // container cannot hold; those of what is called.
+  Status (*encode)(const FileMetadata& metadata, size_t arrays, const ArrayHeaderAt& header_at,
+                   const TakeLiteral& take_literal, const TakeFrames& take);
+};
 
 }  // namespace reshard
 

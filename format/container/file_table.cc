@@ -54,10 +54,10 @@ size_t MemoryOf(const FileStrings& strings) {
 
 }  // namespace
 
-FileTable::FileTable(Container container)
-    : id_(NextTableId()), container_(container), metadata_(WithoutMetadata()) {}
+FileTable::FileTable(const Container& container)
+    : id_(NextTableId()), container_(&container), metadata_(WithoutMetadata()) {}
 
-TableBuilder::TableBuilder(Container container) : table_(new FileTable(container)) {}
+TableBuilder::TableBuilder(const Container& container) : table_(new FileTable(container)) {}
 
 const StoredArray* FileTable::Find(std::string_view name) const {
   const auto place = std::lower_bound(

@@ -68,7 +68,7 @@ class FileTable {
 
   // A number that no other table of this process has or had.
   uint64_t id() const { return id_; }
-  Container container() const { return container_; }
+  const Container& container() const { return *container_; }
   // In file order; they refer to what the table holds.
   const std::vector<StoredArray>& arrays() const { return arrays_; }
   // The places in arrays() in the order of their names.
@@ -95,7 +95,7 @@ class FileTable {
 
  private:
   friend class TableBuilder;
-  explicit FileTable(Container container);
+  explicit FileTable(const Container& container);
 
   // What the arrays refer to: names and ranges side by side, equal shapes of neighbours once.
   struct Parts {
@@ -106,7 +106,7 @@ class FileTable {
   };
 
   uint64_t id_;
-  Container container_;
+  const Container* container_;
   Parts parts_;
   std::vector<StoredArray> arrays_;
   std::vector<uint32_t> by_name_;
@@ -120,7 +120,7 @@ class FileTable {
 // for each. Not thread-safe.
 class TableBuilder {
  public:
-  explicit TableBuilder(Container container);
+  explicit TableBuilder(const Container& container);
 
   // Copies what `array` refers to. It has a content for each of `framed`, or is a MapTensor; its
   // bytes are those of its content, or of its parts.

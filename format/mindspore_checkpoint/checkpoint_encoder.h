@@ -37,7 +37,7 @@ std::string EncodeValueHeader(std::string_view tag, DType dtype, const Shape& di
 std::array<std::string, kMapTensors> EncodeMapTensorHeaders(
     std::string_view tag, std::span<const MapTensorPart, kMapTensors> parts);
 
-// As Encode (format/encoding/encoder.h). A tensor becomes Values of up to kValueContentBytes, each
+// As Container::encode, without a CRC. A tensor becomes Values of up to kValueContentBytes, each
 // with a header. Texts and MapTensors are taken as they stand, headers included, where they keep
 // their names, else with headers of the new one.
 Status EncodeMindSpore(size_t arrays, const ArrayHeaderAt& header_at, const TakeFrames& take);

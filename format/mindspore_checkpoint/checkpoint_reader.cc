@@ -391,11 +391,11 @@ class HeaderWindow {
 
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory,
-                                       std::shared_ptr<const FileTable> like) {
+                                       const std::shared_ptr<const FileTable>& like) {
   // Before the Values: its first letter begins a group for protobuf.
   RESHARD_ASSIGN_OR_RETURN(const std::optional<Trailer> trailer, ReadTrailer(file));
   HeaderWindow window(file, std::move(head), like);
-  ParameterGrouping grouping(std::move(like));
+  ParameterGrouping grouping(like);
   ValueParser parser(trailer ? trailer->covered.end() : file.size);
   uint64_t values = 0;
   for (;;) {

@@ -56,7 +56,7 @@ inline constexpr size_t kMostHeadersAhead = 15;
 // to 8 MiB, and of those that are not as many as kMostHeadersAhead, each its own bytes only.
 Result<TableOfFile> ReadMindSporeTable(const FileBytes& file, std::vector<std::byte> head,
                                        const MemoryCheck& memory,
-                                       std::shared_ptr<const FileTable> like);
+                                       const std::shared_ptr<const FileTable>& like);
 
 // Whether who reads this table from a disk mostly waits for one header after the other: where of
 // eight Values one is too long for what is between its header and the next one to be read ahead.

@@ -78,7 +78,7 @@ bool IsZeroDims(const Shape& shape) { return shape.size() == 1 && shape[0] == 0;
 
 ParameterGrouping::ParameterGrouping(std::shared_ptr<const FileTable> like)
     : like_(std::move(like)) {
-  if (like_ && like_->container() != Container::kMindSpore) like_.reset();
+  if (like_ && &like_->container() != &kMindSporeContainer) like_.reset();
 }
 
 bool ParameterGrouping::IsAsThere(const ParsedValue& value) const {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "format/container/file_table.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "format/mindspore_checkpoint/value_parser.h"
 #include "reshard/status.h"
 #include "reshard/tensor.h"
@@ -68,10 +69,10 @@ class ParameterGrouping {
   Status EndParameter();
   Status CheckContent();
 
-  std::shared_ptr<const FileTable> like_;        // null: not compared any more
-  size_t alike_ = 0;                             // so many are as there
-  bool zero_dims_ = false;                       // of the last of them: dims are [0] as written
-  TableBuilder builder_{Container::kMindSpore};  // of the parameters before the last
+  std::shared_ptr<const FileTable> like_;      // null: not compared any more
+  size_t alike_ = 0;                           // so many are as there
+  bool zero_dims_ = false;                     // of the last of them: dims are [0] as written
+  TableBuilder builder_{kMindSporeContainer};  // of the parameters before the last
   bool has_last_ = false;
   Parameter last_;         // its memory is the next one's
   size_t last_bytes_ = 0;  // of memory

@@ -85,7 +85,7 @@ Status AppendMetadata(const FileMetadata& metadata, const std::vector<Entry>& en
     return std::any_of(entries.begin(), entries.end(),
                        [key](const Entry& entry) { return entry.name == key; });
   };
-  if (!entries.empty() && !is_taken("format")) {
+  if (!entries.empty() && !is_taken(kFormatKey)) {
     add("\"format\"", nlohmann::json(metadata.format).dump());
   }
   if (metadata.states_redundancy && !entries.empty() && !is_taken("remove_redundancy")) {

@@ -19,7 +19,7 @@ namespace reshard {
 inline constexpr std::string_view kCrcMember = "\"crc_num\":\"";
 std::string CrcMemberValue(uint32_t crc);
 
-// As Encode (format/encoding/encoder.h). The header comes first; tensors are ordered by dtype and
+// As Container::encode. The header comes first; tensors are ordered by dtype and
 // name, so all of them are asked for before the first is taken, and their names are held meanwhile.
 // Errors: kUnsupported for what safetensors has no type for, a name that is no UTF-8 or is
 // "__metadata__", and a header beyond 100,000,000 bytes; those of `header_at` and of `take`.

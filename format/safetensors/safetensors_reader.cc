@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "format/container/common_metadata.h"
+#include "format/safetensors/safetensors_container.h"
 #include "format/safetensors/safetensors_types.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/byte_range.h"
@@ -509,7 +510,7 @@ class HeaderTokens {
   uint64_t begin_ = 0;  // behind the header
   uint64_t end_ = 0;
 
-  TableBuilder builder_{Container::kSafetensors};
+  TableBuilder builder_{kSafetensorsContainer};
   size_t metadata_bytes_ = 0;  // of memory, about
   uint64_t kept_ = 0;
 };
@@ -561,6 +562,20 @@ Result<TableOfFile> ReadSafetensorsTable(const FileBytes& file, std::span<const 
   RESHARD_RETURN_IF_ERROR(InFile(file.path, table.status()));
   return TableOfFile{*std::move(table), std::move(crc), states_redundancy,
                      std::move(sharding_info)};
+}
+
+Likeness LikenessOfSafetensors(std::span<const std::byte> head) {
+  // No header comes near this length, and no checkpoint of MindSpore begins with less.
+  constexpr uint64_t kNoHeader = uint64_t{1} << 40;
+  // JSON's first bytes, and that of a byte order mark, which must not be there.
+  constexpr std::string_view kBegin = "{[ \t\r\n\xEF";
+  if (head.size() <= kLengthBytes ||
+      kBegin.find(std::to_integer<char>(head[kLengthBytes])) == std::string_view::npos) {
+    return Likeness::kNone;
+  }
+  const uint64_t length = LittleEndian(head.first(kLengthBytes));
+  if (length > kNoHeader) return Likeness::kNone;
+  return length > kMostSafetensorsHeader ? Likeness::kPossible : Likeness::kCertain;
 }
 
 Result<bool> MayStateCrc(const FileBytes& file) {

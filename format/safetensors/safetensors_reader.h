@@ -12,6 +12,10 @@
 
 namespace reshard {
 
+// Returns how surely a file that begins with `head` is one, by eight bytes of length and the first
+// of JSON. One with too long a header is possible: ReadSafetensorsTable says that it is too long.
+Likeness LikenessOfSafetensors(std::span<const std::byte> head);
+
 // Reads the table of the file that begins with `head`, its first page or all of a smaller one: the
 // rest of the header in blocks of up to 1 MiB, each once. Arrays are in the order of their bytes;
 // of those without bytes, in that of the header. Besides the table, whose memory it counts, it

@@ -8,8 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "format/container/container.h"
-#include "format/encoding/encoder.h"
+#include "format/container_table/container_table.h"
 #include "reshard/file_use.h"
 #include "src/base/natural_order.h"
 #include "src/base/out_of_memory.h"
@@ -46,8 +45,7 @@ Status AddSegments(const std::string& folder, std::vector<std::string>& files) {
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries) {
     const bool hidden = entry.name.starts_with('.');
-    const bool counts = entry.name.ends_with(ExtensionOf(Container::kMindSpore)) ||
-                        entry.name.ends_with(ExtensionOf(Container::kSafetensors));
+    const bool counts = ContainerNamed(entry.name) != nullptr;
     if (entry.is_regular && !hidden && counts) names.push_back(entry.name);
   }
   if (names.empty()) {
@@ -121,13 +119,13 @@ Result<std::vector<TableHandle>> ReadTables(OpenedSource& source) {
   for (const OpenedSource::File& file : source.chosen()) {
     RESHARD_ASSIGN_OR_RETURN(TableHandle table, source.tables().Get(file.id));
     tables.push_back(std::move(table));
-    const Container first = tables.front()->table().container();
-    const Container container = tables.back()->table().container();
-    if (container == first) continue;
+    const Container& first = tables.front()->table().container();
+    const Container& container = tables.back()->table().container();
+    if (&container == &first) continue;
     return MismatchError(fmt::format(
         "{}: is a {} file, but {} a {} file; the merged file is of one format, so all have to be",
-        Escape(source.path(file)), ExtensionOf(container),
-        Escape(source.path(source.chosen().front())), ExtensionOf(first)));
+        Escape(source.path(file)), container.extension,
+        Escape(source.path(source.chosen().front())), first.extension));
   }
   return tables;
 }

@@ -148,12 +148,12 @@ std::vector<int64_t> FilesOf(const AgainstOptions& options, const Target& target
 // The format of the first rank file that is there; nothing, which stands for the source's, if none
 // is.
 std::optional<TargetFormat> FormatThere(const OpenedSource& source, const AgainstOptions& options) {
-  const auto target_in = [&](Container container) {
+  const auto target_in = [&](TargetFormat format) {
     return MindSporeTarget(source.tensors(), source.rule(), options.target.prefix,
-                           UnmatchedPolicy::kCopy, {}, container, options.target.names);
+                           UnmatchedPolicy::kCopy, {}, ContainerOf(format), options.target.names);
   };
-  const MindSporeTarget ckpt = target_in(Container::kMindSpore);
-  const MindSporeTarget safetensors = target_in(Container::kSafetensors);
+  const MindSporeTarget ckpt = target_in(TargetFormat::kCkpt);
+  const MindSporeTarget safetensors = target_in(TargetFormat::kSafetensors);
   const auto is_there = [&](const MindSporeTarget& target, int64_t rank) {
     const auto kind = KindOf(fmt::format("{}/{}", options.target.folder, target.PathOf(rank)));
     return kind.ok() && *kind != PathKind::kMissing;

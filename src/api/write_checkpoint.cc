@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "reshard/checkpoint.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/cipher/encrypted_block.h"
+#include "src/convert/conversion_plan.h"
 #include "src/digest/crc32.h"
 #include "src/io/shared_work.h"
 #include "src/job/target_check.h"
@@ -41,19 +42,13 @@ struct EncodedFile {
   uint64_t size = 0;
 };
 
-Result<Container> ContainerOf(const WriteCheckpointOptions& options) {
-  switch (options.format) {
-    case TargetFormat::kCkpt:
-      return Container::kMindSpore;
-    case TargetFormat::kSafetensors:
-      break;
-    case TargetFormat::kUnified:
-    case TargetFormat::kHuggingFace:
-      return InvalidArgumentError(
-          "a file is written with `format=ckpt` or with that of safetensors; the others are of "
-          "folders");
+Status CheckFormat(const WriteCheckpointOptions& options) {
+  if (IsWholeFolder(options.format)) {
+    return InvalidArgumentError(
+        "a file is written with `format=ckpt` or with that of safetensors; the others are of "
+        "folders");
   }
-  if (!options.encryption) return Container::kSafetensors;
+  if (!options.encryption || ContainerOf(options.format).may_be_encrypted) return {};
   return InvalidArgumentError(
       "`encryption`: MindSpore encrypts .ckpt files alone; expected `format=ckpt`");
 }
@@ -112,11 +107,11 @@ uint32_t CrcByName(std::span<const ArrayToWrite> arrays) {
   return crc.value();
 }
 
-FileMetadata MetadataOf(Container container, std::span<const ArrayToWrite> arrays,
+FileMetadata MetadataOf(const Container& container, std::span<const ArrayToWrite> arrays,
                         const WriteCheckpointOptions& options) {
   FileMetadata metadata;
   metadata.states_crc = options.states_crc;
-  if (options.states_crc && CrcPlaceOf(container) == CrcPlace::kInHeader) {
+  if (options.states_crc && container.crc.place == CrcPlace::kInHeader) {
     metadata.crc = CrcByName(arrays);
   }
   // MindSpore takes metadata of a tensor's name for its dtype.
@@ -129,7 +124,7 @@ FileMetadata MetadataOf(Container container, std::span<const ArrayToWrite> array
   return metadata;
 }
 
-Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite> arrays,
+Result<EncodedFile> EncodeFile(const Container& container, std::span<const ArrayToWrite> arrays,
                                const FileMetadata& metadata) {
   EncodedFile file;
   const auto add = [&file](std::string literal, std::span<const std::byte> content) {
@@ -174,7 +169,7 @@ Result<EncodedFile> EncodeFile(Container container, std::span<const ArrayToWrite
     return {};
   };
   RESHARD_RETURN_IF_ERROR(
-      Encode(container, metadata, arrays.size(), header_at, take_literal, take_frames));
+      container.encode(metadata, arrays.size(), header_at, take_literal, take_frames));
   return file;
 }
 
@@ -241,13 +236,13 @@ Status Write(const EncodedFile& encoded, const WriteCheckpointOptions& options,
   }
   FileStream stream(file, std::move(cipher), encoded.size);
   Crc32 crc;
-  const bool counts = options.states_crc && options.format == TargetFormat::kCkpt;
+  const CrcStatement& statement = ContainerOf(options.format).crc;
+  const bool counts = options.states_crc && statement.place == CrcPlace::kBehind;
   for (const Piece& piece : encoded.pieces) {
     std::string_view literal = piece.literal;
     std::string trailer;
     if (counts && &piece == &encoded.pieces.back()) {
-      RESHARD_ASSIGN_OR_RETURN(CrcText text,
-                               TextOfCrc(CrcPlace::kBehind, {}, encoded.size, crc.value()));
+      RESHARD_ASSIGN_OR_RETURN(CrcText text, statement.text({}, encoded.size, crc.value()));
       trailer = std::move(text.bytes);
       literal = trailer;
     }
@@ -264,7 +259,8 @@ Status Write(const EncodedFile& encoded, const WriteCheckpointOptions& options,
 Result<uint64_t> v0_1::WriteCheckpoint(std::span<const ArrayToWrite> arrays,
                                        const WriteCheckpointOptions& options) {
   return CatchOutOfMemory([&]() -> Result<uint64_t> {
-    RESHARD_ASSIGN_OR_RETURN(const Container container, ContainerOf(options));
+    RESHARD_RETURN_IF_ERROR(CheckFormat(options));
+    const Container& container = ContainerOf(options.format);
     RESHARD_RETURN_IF_ERROR(CheckEncryption(options));
     RESHARD_RETURN_IF_ERROR(CheckArrays(arrays));
     RESHARD_ASSIGN_OR_RETURN(const EncodedFile encoded,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/container/container.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -152,8 +153,10 @@ std::string PlanFingerprint(const OpenedSource& source, const TargetSpec& target
   Xxh3 digest;
   digest.Update("reshard plan 1\n");
   digest.Update(Delimited(target.prefix));
-  if (TargetContainer(source, target) == Container::kSafetensors) {
-    digest.Update("format=safetensors\n");
+  const Container& container = TargetContainer(source, target);
+  // Plans for .ckpt files keep the fingerprint of the versions that wrote no others.
+  if (&container != &kMindSporeContainer) {
+    digest.Update(fmt::format("format={}\n", container.name));
   }
   if (target.states_crc) digest.Update("crc\n");
   if (target.encryption) {

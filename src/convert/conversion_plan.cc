@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "format/mindspore_checkpoint/mindspore_container.h"
+#include "format/safetensors/safetensors_container.h"
 #include "reshard/parameters.h"
 #include "reshard/tensor.h"
 #include "src/base/memory_check.h"
@@ -84,7 +86,7 @@ Result<PlanSums> SumsOf(const Target& target, int64_t rank, const PlanVisitor& v
   sums.plan_bytes += sizeof(TargetPlan) + sums.digest_bytes;
   sums.step_bytes = std::max(plan.making_bytes, sums.digest_bytes);
   // Both are held until the file is finished.
-  if (plan.crc == CrcPlace::kInHeader) sums.plan_bytes += sums.table_bytes;
+  if (plan.StatesCrc(CrcPlace::kInHeader)) sums.plan_bytes += sums.table_bytes;
   sums.target = {plan.rank, plan.path, plan.size, plan.parameters, sums.target.runs, {}};
   if (visit) visit(plan);
   sums.sources = plan.sources;
@@ -330,9 +332,12 @@ SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget)
           .pages = budget.measured->pages};
 }
 
-Container TargetContainer(const OpenedSource& source, const TargetSpec& target) {
-  if (!target.format) return source.container();
-  return *target.format == TargetFormat::kCkpt ? Container::kMindSpore : Container::kSafetensors;
+const Container& ContainerOf(TargetFormat format) {
+  return format == TargetFormat::kCkpt ? kMindSporeContainer : kSafetensorsContainer;
+}
+
+const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target) {
+  return target.format ? ContainerOf(*target.format) : source.container();
 }
 
 uint64_t MostFileBytes(const TargetSpec& target) {
@@ -341,7 +346,7 @@ uint64_t MostFileBytes(const TargetSpec& target) {
 
 Result<ConversionTarget> MakeTarget(const OpenedSource& source, const TargetSpec& spec,
                                     const Selection& selection) {
-  if (spec.encryption && TargetContainer(source, spec) != Container::kMindSpore) {
+  if (spec.encryption && !TargetContainer(source, spec).may_be_encrypted) {
     return InvalidArgumentError(
         "`encryption` is for .ckpt files, and the source's are safetensors files: add "
         "`format=ckpt`");

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "format/container/container.h"
 #include "reshard/convert.h"
 #include "reshard/findings.h"
 #include "reshard/options.h"
@@ -43,8 +44,10 @@ struct ConversionPlan {
 // Returns what the source of a conversion may hold within `budget`.
 SourceLimits LimitsOf(const ConvertOptions& options, const MemoryBudget& budget);
 
+// Returns the container of the files that `format` has.
+const Container& ContainerOf(TargetFormat format);
 // Returns the container of the target files.
-Container TargetContainer(const OpenedSource& source, const TargetSpec& target);
+const Container& TargetContainer(const OpenedSource& source, const TargetSpec& target);
 
 // The target of a conversion: the files of ranks, a folder that is made of those of one, or files
 // that are made of lone ones.

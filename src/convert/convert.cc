@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "format/container/container.h"
-#include "format/encoding/encoder.h"
 #include "reshard/file_use.h"
 #include "src/base/out_of_memory.h"
 #include "src/base/quote.h"
@@ -404,16 +403,16 @@ Result<RecodeReport> v0_1::Recode(const RecodeOptions& options) {
     const MemoryWatch watch(WatchOf(first));
     const ConvertOptions all = OptionsOf(options);
     const bool to_ckpt = options.format == TargetFormat::kCkpt;
-    const Container from = to_ckpt ? Container::kSafetensors : Container::kMindSpore;
-    const Container to = to_ckpt ? Container::kMindSpore : Container::kSafetensors;
+    const Container& to = ContainerOf(options.format);
+    const Container& from = ContainerOf(to_ckpt ? TargetFormat::kSafetensors : TargetFormat::kCkpt);
     RESHARD_ASSIGN_OR_RETURN(const std::vector<LoneFile> files,
-                             FindEachFile(options.source, ExtensionOf(from), options.files));
+                             FindEachFile(options.source, from.extension, options.files));
     std::vector<std::string> paths;
     paths.reserve(files.size());
     for (const LoneFile& file : files) {
       const std::string& path = file.relative_path;
-      paths.push_back(path.substr(0, path.size() - ExtensionOf(from).size()));
-      paths.back() += ExtensionOf(to);
+      paths.push_back(path.substr(0, path.size() - from.extension.size()));
+      paths.back() += to.extension;
     }
     OpenedConversion opened;
     RESHARD_ASSIGN_OR_RETURN(opened.source, OpenEachFile(files, LimitsOf(all, first), options.key));

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "format/container/other_files.h"
-#include "format/encoding/encoder.h"
+#include "format/container_table/container_table.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
+#include "format/safetensors/safetensors_container.h"
 #include "format/weight_map/weight_map_codec.h"
 #include "src/base/status_macros.h"
 #include "src/full/folder_tables.h"
@@ -116,7 +118,9 @@ Result<std::optional<FullFolder>> FolderOf(const SourceSpec& spec) {
   if (!spec.files.empty() || spec.has_strategy() || IsRankPattern(spec.path)) return none;
   RESHARD_ASSIGN_OR_RETURN(const PathKind kind, KindOf(spec.path));
   if (kind == PathKind::kDirectory) return FindFullFolder(spec.path);
-  if (kind != PathKind::kFile || !spec.path.ends_with(".safetensors")) return none;
+  if (kind != PathKind::kFile || ContainerNamed(spec.path) != &kSafetensorsContainer) {
+    return none;
+  }
   return std::optional(FullFolder{FolderFamily::kHuggingFace, {}, spec.path});
 }
 
@@ -164,21 +168,19 @@ Result<std::unique_ptr<OpenedSource>> OpenSource(const SourceSpec& spec, const S
   if (!whole) {
     RESHARD_ASSIGN_OR_RETURN(folder, FindFiles(spec));
   }
-  const std::string_view extension =
-      whole ? std::string_view() : CheckpointExtension(folder.files.front().path);
-  if (whole || extension == ExtensionOf(Container::kSafetensors)) {
-    source->container_ = Container::kSafetensors;
-  }
+  const Container* const named =
+      whole ? &kSafetensorsContainer : ContainerNamed(folder.files.front().path);
+  if (named != nullptr) source->container_ = named;
   const ConversionRule& rule =
       source->rule_.emplace(source->source_strategy_ ? &*source->source_strategy_ : nullptr,
                             source->target_strategy_ ? &*source->target_strategy_ : nullptr,
-                            std::move(groups), source->container_ == Container::kMindSpore);
+                            std::move(groups), source->container_->may_be_one_stage);
   RESHARD_RETURN_IF_ERROR(rule.groups().CheckAgainst(rule));
   RESHARD_RETURN_IF_ERROR(source->TakeNames(spec.name_map));
   RESHARD_RETURN_IF_ERROR(whole ? source->ChooseFolder(spec, use, *whole)
                                 : source->ChooseFiles(spec, use.target_ranks, folder));
   if (!whole) source->TakeEmptyFiles(SourceName(spec));
-  if (!whole && extension.empty()) source->container_ = source->ContainerOfContent();
+  if (named == nullptr) source->container_ = &source->ContainerOfContent();
   std::map<int64_t, FileId> rank_files;
   for (const OpenedSource::File& file : source->chosen_) rank_files.emplace(file.rank, file.id);
   if (rule.source() != nullptr) {
@@ -440,17 +442,17 @@ Status CheckSourceNamed(const std::string& source, const std::map<int64_t, std::
   return CheckOneSource(source, files);
 }
 
-Container OpenedSource::ContainerOfContent() {
+const Container& OpenedSource::ContainerOfContent() {
   for (const File& file : chosen_) {
     if (file.identity.size == 0) continue;
     const Result<uint64_t> size = files_.Size(file.id);
     std::vector<std::byte> head(size.ok() ? std::min<uint64_t>(*size, kSignatureBytes) : 0);
     // Whoever reads the file says what is wrong with it.
     if (head.empty() || !files_.Read(file.id, 0, head).ok()) continue;
-    const Result<Container> found = ContainerOf(head, *size);
-    if (found.ok()) return *found;
+    const Result<const Container*> found = ContainerOf(head, *size);
+    if (found.ok()) return **found;
   }
-  return Container::kMindSpore;
+  return kMindSporeContainer;
 }
 
 Status OpenedSource::ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
 #include "src/base/memory_check.h"
@@ -93,7 +94,7 @@ class OpenedSource {
   const std::string& path(const File& file) const { return files_.path(file.id); }
   // How the files are written down, by the names of the chosen ones, which all have one extension;
   // where they have none, by the content of the first one that has a byte.
-  Container container() const { return container_; }
+  const Container& container() const { return *container_; }
   TableCache& tables() { return tables_; }
   const TableCache& tables() const { return tables_; }
   const ConversionRule& rule() const { return *rule_; }
@@ -141,7 +142,7 @@ class OpenedSource {
   Status ChooseFiles(const SourceSpec& spec, const std::vector<int64_t>& target_ranks,
                      const RankFolder& folder);
   // Says which container the chosen files are.
-  Container ContainerOfContent();
+  const Container& ContainerOfContent();
   // Chooses the files of a folder of whole tensors, or one such file.
   Status ChooseFolder(const SourceSpec& spec, const SourceUse& use, const FullFolder& folder);
   // Says which checkpoints of the folder are left out; `taken` is the index, or the one file.
@@ -170,7 +171,7 @@ class OpenedSource {
   TableCache tables_;
   std::optional<CheckedStrategy> source_strategy_;
   std::optional<CheckedStrategy> target_strategy_;
-  Container container_ = Container::kMindSpore;
+  const Container* container_ = &kMindSporeContainer;
   std::optional<ConversionRule> rule_;
   std::unique_ptr<const Placement> placement_;
   const GridPlacement* grid_ = nullptr;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/container_table/container_table.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/full/full_folder.h"

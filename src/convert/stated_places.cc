@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "format/container_table/container_table.h"
 #include "format/safetensors/sharding_info.h"
 #include "reshard/tensor.h"
 #include "src/base/checked.h"

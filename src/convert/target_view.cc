@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container_table/container_table.h"
 #include "reshard/file_use.h"
 #include "src/base/memory_watch.h"
 #include "src/base/out_of_memory.h"
@@ -82,8 +82,8 @@ class v0_1::TargetView::Impl {
 
   // Where in a file its CRC may stand.
   static ByteRange RangeOfCrc(const TargetPlan& plan) {
-    if (plan.crc == CrcPlace::kInHeader) return {0, kCrcHeadBytes};
-    const CrcText text = TextOfCrc(CrcPlace::kBehind, {}, plan.size, 0).value();
+    if (plan.crc->place == CrcPlace::kInHeader) return {0, kCrcHeadBytes};
+    const CrcText text = plan.crc->text({}, plan.size, 0).value();
     return {text.offset, text.bytes.size()};
   }
 
@@ -132,12 +132,12 @@ class v0_1::TargetView::Impl {
   }
 
   Result<CrcText> FindCrc(const TargetPlan& plan) {
-    if (*plan.crc == CrcPlace::kBehind) {
+    if (plan.crc->place == CrcPlace::kBehind) {
       Crc32 crc;
       RESHARD_RETURN_IF_ERROR(
           ReadPlanned(plan, {0, RangeOfCrc(plan).offset},
                       [&crc](std::span<const std::byte> bytes) { crc.Update(bytes); }));
-      return TextOfCrc(CrcPlace::kBehind, {}, plan.size, crc.value());
+      return plan.crc->text({}, plan.size, crc.value());
     }
     std::array<std::byte, kCrcHeadBytes> buffer;
     const auto head = std::span(buffer).first(std::min<uint64_t>(buffer.size(), plan.size));
@@ -154,7 +154,7 @@ class v0_1::TargetView::Impl {
                              CrcOfArrays(*read.table, [&](ByteRange range, const auto& take) {
                                return ReadPlanned(plan, range, take);
                              }));
-    return TextOfCrc(CrcPlace::kInHeader, head, plan.size, crc.mindspore);
+    return plan.crc->text(head, plan.size, crc.mindspore);
   }
 
   OpenedConversion opened_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/container_table/container_table.h"
+#include "format/safetensors/safetensors_container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/paths.h"
@@ -14,8 +16,6 @@ namespace reshard {
 namespace {
 
 constexpr std::string_view kIndexExtension = ".safetensors.index.json";
-constexpr std::string_view kFileExtension = ".safetensors";
-constexpr std::string_view kCkptExtension = ".ckpt";
 
 }  // namespace
 
@@ -26,7 +26,8 @@ bool IsFolderIndex(std::string_view name) {
 Result<std::optional<FullFolder>> FindFullFolder(const std::string& path) {
   RESHARD_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, ListDirectory(path));
   for (const DirectoryEntry& entry : entries) {
-    const bool counts = IsFolderIndex(entry.name) || entry.name.ends_with(kFileExtension);
+    const bool counts =
+        IsFolderIndex(entry.name) || ContainerNamed(entry.name) == &kSafetensorsContainer;
     if (entry.is_directory || !counts) continue;
     RESHARD_RETURN_IF_ERROR(KeepFromOutputs(fmt::format("{}/{}", path, entry.name)));
   }
@@ -45,8 +46,8 @@ Result<std::optional<FullFolder>> FullFolderOf(const std::string& path,
     if (entry.is_directory || entry.name.starts_with('.')) continue;
     if (entry.name == kParamNameMap) has_map = true;
     if (entry.name.ends_with(kIndexExtension)) indexes.push_back(entry.name);
-    if (entry.name.ends_with(kFileExtension)) files.push_back(entry.name);
-    if (entry.name.ends_with(kFileExtension) || entry.name.ends_with(kCkptExtension)) {
+    if (ContainerNamed(entry.name) == &kSafetensorsContainer) files.push_back(entry.name);
+    if (ContainerNamed(entry.name) != nullptr) {
       checkpoints.push_back(entry.name);
     }
   }

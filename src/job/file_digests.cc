@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/container/container.h"
+#include "format/container_table/container_table.h"
 #include "src/base/status_macros.h"
 #include "src/digest/crc32.h"
 #include "src/digest/xxh3.h"
@@ -112,10 +112,10 @@ class BothDigests {
 };
 
 // Of a file whose last bytes state the CRC of those before.
-Result<CrcOfFile> FindTrailer(SourceFiles& files, FileId file, uint64_t size,
-                              const std::stop_token& stop) {
+Result<CrcOfFile> FindTrailer(SourceFiles& files, FileId file, const CrcStatement& statement,
+                              uint64_t size, const std::stop_token& stop) {
   CrcOfFile found;
-  RESHARD_ASSIGN_OR_RETURN(const CrcText zero, TextOfCrc(CrcPlace::kBehind, {}, size, 0));
+  RESHARD_ASSIGN_OR_RETURN(const CrcText zero, statement.text({}, size, 0));
   Crc32 crc;
   BothDigests digests(size, zero, found.text);
   RESHARD_RETURN_IF_ERROR(ReadInOrder(
@@ -125,20 +125,21 @@ Result<CrcOfFile> FindTrailer(SourceFiles& files, FileId file, uint64_t size,
         digests.Take(bytes);
       },
       [&](uint64_t end) { digests.Taken(end); }));
-  RESHARD_ASSIGN_OR_RETURN(found.text, TextOfCrc(CrcPlace::kBehind, {}, size, crc.value()));
+  RESHARD_ASSIGN_OR_RETURN(found.text, statement.text({}, size, crc.value()));
   digests.Add(zero.offset, zero.bytes);
   std::move(digests).Finish(found);
   return found;
 }
 
 // Of a file whose header, which begins with `head`, states the CRC of what follows.
-Result<CrcOfFile> FindInHeader(SourceFiles& files, FileId file, std::span<const std::byte> head,
-                               uint64_t size, const std::stop_token& stop) {
+Result<CrcOfFile> FindInHeader(SourceFiles& files, FileId file, const CrcStatement& statement,
+                               std::span<const std::byte> head, uint64_t size,
+                               const std::stop_token& stop) {
   CrcOfFile found;
-  RESHARD_ASSIGN_OR_RETURN(const CrcText zero, TextOfCrc(CrcPlace::kInHeader, head, size, 0));
+  RESHARD_ASSIGN_OR_RETURN(const CrcText zero, statement.text(head, size, 0));
   RESHARD_ASSIGN_OR_RETURN(const IndexedFile index, ReadFileTable(files, file));
   RESHARD_ASSIGN_OR_RETURN(const ArrayCrc crc, CrcOfArrays(files, file, index.table(), {}, stop));
-  RESHARD_ASSIGN_OR_RETURN(found.text, TextOfCrc(CrcPlace::kInHeader, head, size, crc.mindspore));
+  RESHARD_ASSIGN_OR_RETURN(found.text, statement.text(head, size, crc.mindspore));
   BothDigests digests(size, zero, found.text);
   digests.Add(0, std::string(reinterpret_cast<const char*>(head.data()), head.size()));
   RESHARD_RETURN_IF_ERROR(ReadInOrder(
@@ -185,9 +186,12 @@ Result<CrcOfFile> FindCrc(const std::string& path, const std::stop_token& stop) 
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, files.Size(file));
   std::vector<std::byte> head(std::min<uint64_t>(size, kCrcHeadBytes));
   RESHARD_RETURN_IF_ERROR(files.Read(file, 0, head));
-  RESHARD_ASSIGN_OR_RETURN(const Container container, ContainerOf(head, size));
-  if (CrcPlaceOf(container) == CrcPlace::kBehind) return FindTrailer(files, file, size, stop);
-  return FindInHeader(files, file, head, size, stop);
+  RESHARD_ASSIGN_OR_RETURN(const Container* container, ContainerOf(head, size));
+  const CrcStatement& statement = container->crc;
+  if (statement.place == CrcPlace::kBehind) {
+    return FindTrailer(files, file, statement, size, stop);
+  }
+  return FindInHeader(files, file, statement, head, size, stop);
 }
 
 }  // namespace reshard

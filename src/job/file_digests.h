@@ -10,7 +10,7 @@
 #include <stop_token>
 #include <string>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "reshard/encryption.h"
 #include "reshard/status.h"
 #include "src/record/part_record.h"

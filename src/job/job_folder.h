@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "reshard/options.h"
 #include "reshard/status.h"

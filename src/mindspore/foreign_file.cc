@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "format/container/other_files.h"
+#include "format/safetensors/safetensors_container.h"
 #include "src/base/quote.h"
+#include "src/cipher/encrypted_block.h"
 
 namespace reshard {
 namespace {
@@ -26,23 +29,6 @@ constexpr uint32_t kTensorType = 0x12;     // TensorProto.tensor_type
 constexpr uint32_t kTensorContent = 0x1a;  // TensorProto.tensor_content
 
 constexpr std::string_view kWeights = "a MindSpore checkpoint (weights)";
-
-uint64_t LittleEndian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
-  return value;
-}
-
-bool IsEncrypted(std::string_view head) {
-  if (head.size() < 4) return false;
-  const uint64_t magic = LittleEndian(head.substr(0, 4));
-  return magic >= 0x7F3A5ED8 && magic <= 0x7F3A5EDA;  // AES-GCM, AES-CBC, SM4-CBC
-}
-
-bool IsSafetensors(std::string_view head) {
-  constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-  return head.size() > 8 && head[8] == '{' && LittleEndian(head.substr(0, 8)) <= kMaxHeaderBytes;
-}
 
 // Steps over a length-delimited field's bytes, or fails where the head ends first.
 bool SkipBytes(CodedInputStream& input) {
@@ -82,8 +68,11 @@ std::string_view KindOfProtobuf(std::string_view head) {
 std::string_view KindOfForeignFile(std::string_view head) {
   head = head.substr(0, kForeignHeadBytes);
   if (head.empty()) return "an empty file";
-  if (IsEncrypted(head)) return "an encrypted MindSpore checkpoint (weights)";
-  if (IsSafetensors(head)) return "a safetensors file (weights)";
+  const auto bytes = std::as_bytes(std::span(head));
+  if (EncryptionModeOf(bytes)) return "an encrypted MindSpore checkpoint (weights)";
+  if (kSafetensorsContainer.likeness(bytes) == Likeness::kCertain) {
+    return "a safetensors file (weights)";
+  }
   const std::string_view other = KindOfOtherFile(head);
   return other.empty() ? KindOfProtobuf(head) : other;
 }

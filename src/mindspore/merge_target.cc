@@ -237,7 +237,7 @@ Result<TargetFile> MergeTarget::MakeFile(int64_t /*file*/, PlanFindings& finding
   findings.left_out = left_out_;
   for (const std::string& key : metadata_left_out_) findings.metadata_left_out.insert(Quote(key));
   return TargetFile{.path = path_,
-                    .container = container_,
+                    .container = &container_,
                     .metadata = metadata_,
                     .arrays = parameters_.size(),
                     .make = [this, &findings](size_t number, TargetArray& array) {

@@ -84,7 +84,7 @@ class MergeTarget final : public Target {
   const std::unique_ptr<const ListedPlacement> placement_;  // of the slices
   const std::unique_ptr<const Source> source_;
   const std::string path_;
-  const Container container_;
+  const Container& container_;
   FileMetadata metadata_;
   std::set<std::string> metadata_left_out_;  // keys
   std::vector<Parameter> parameters_;

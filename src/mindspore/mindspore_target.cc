@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "format/container/common_metadata.h"
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/os/threads.h"
@@ -145,11 +145,11 @@ void CutParameters::GetTensor(size_t place, SourceTensor& tensor) const {
 
 std::string MindSporeTarget::PathOf(int64_t file) const {
   if (!names_.empty()) {
-    return FillNames(names_, prefix_, file, ExtensionOf(container_).substr(1));
+    return FillNames(names_, prefix_, file, container_.extension.substr(1));
   }
   const auto stage = rule_.stage_alone();
   return fmt::format("rank_{}/{}{}{}{}", file, prefix_, file,
-                     stage ? fmt::format("_part{}", *stage) : "", ExtensionOf(container_));
+                     stage ? fmt::format("_part{}", *stage) : "", container_.extension);
 }
 
 Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& findings) const {
@@ -158,7 +158,7 @@ Result<TargetFile> MindSporeTarget::MakeFile(int64_t rank, PlanFindings& finding
   TargetFile file;
   file.rank = rank;
   file.path = PathOf(rank);
-  file.container = container_;
+  file.container = &container_;
   file.metadata = recipe->metadata;
   file.arrays = recipe->converted.size() + recipe->selection.copied.size();
   file.near = rule_.CopyRank(rank);
@@ -327,7 +327,7 @@ Status MindSporeTarget::TakeMetadata(int64_t rank, Recipe& recipe) const {
   const auto leave_out = [&](const std::set<std::string>& keys) {
     for (const std::string& key : keys) recipe.findings.metadata_left_out.insert(Quote(key));
   };
-  if (container_ != Container::kSafetensors) {
+  if (!container_.has_metadata) {
     leave_out(common.Keys());
     return {};
   }
@@ -390,12 +390,8 @@ Result<const PlanFindings::Parameter*> MindSporeTarget::Note(const SourceTensor&
   };
   RESHARD_ASSIGN_OR_RETURN(const PlanFindings::Parameter* const known,
                            findings.FindOrNote(target_name, make));
-  if (tensor.kind == ArrayKind::kTensor) {
-    findings.NoteForMindSpore(container_, target_name, known->target_dtype, known->full_shape);
-  }
-  if (container_ == Container::kSafetensors && target_name == "format") {
-    findings.named_as_metadata.insert(Quote(target_name));
-  }
+  findings.NoteForMindSpore(container_, target_name, tensor.kind, known->target_dtype,
+                            known->full_shape);
   if (known->source_name == tensor.name) return known;
   return MismatchError(
       fmt::format("the parameters {} and {} would both be written as {}; rename one of them "

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "format/container/container.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "reshard/byte_range.h"
 #include "reshard/options.h"
 #include "reshard/status.h"
@@ -87,7 +88,7 @@ class MindSporeTarget final : public Target {
  public:
   MindSporeTarget(const Source& source, const ConversionRule& rule, std::string prefix,
                   UnmatchedPolicy unmatched, ParameterChoice choice = {},
-                  Container container = Container::kMindSpore, std::string names = {})
+                  const Container& container = kMindSporeContainer, std::string names = {})
       : Target(source, std::move(choice)),
         rule_(rule),
         prefix_(std::move(prefix)),
@@ -195,7 +196,7 @@ class MindSporeTarget final : public Target {
   const ConversionRule& rule_;
   const std::string prefix_;
   const UnmatchedPolicy unmatched_;
-  const Container container_;
+  const Container& container_;
   const std::string
       names_;  // the pattern of file names, which CheckNamePattern has passed, or none
   mutable GridCache grids_;  // of the target

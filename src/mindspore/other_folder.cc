@@ -7,13 +7,13 @@
 #include <optional>
 #include <string_view>
 
+#include "format/container_table/container_table.h"
+#include "format/safetensors/safetensors_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 
 namespace reshard {
 namespace {
-
-constexpr std::string_view kSafetensors = ".safetensors";
 
 // Takes the number behind the last `mark` off `text`. Returns whether there is one.
 bool TakeNumber(std::string_view& text, std::string_view mark) {
@@ -29,8 +29,8 @@ FirstFew Named(const std::vector<DirectoryEntry>& entries, const Takes& takes) {
   FirstFew names;
   for (const DirectoryEntry& entry : entries) {
     std::string_view stem = entry.name;
-    if (!entry.is_regular || !stem.ends_with(kSafetensors)) continue;
-    stem.remove_suffix(kSafetensors.size());
+    if (!entry.is_regular || ContainerNamed(stem) != &kSafetensorsContainer) continue;
+    stem.remove_suffix(kSafetensorsContainer.extension.size());
     if (takes(stem)) names.Add(Escape(entry.name));
   }
   return names;
@@ -69,8 +69,7 @@ constexpr OtherFiles kOtherFiles[] = {
 
 std::string DescribeOtherFiles(const std::vector<DirectoryEntry>& entries) {
   const auto is_checkpoint = [](const DirectoryEntry& entry) {
-    return entry.is_regular &&
-           (entry.name.ends_with(".ckpt") || entry.name.ends_with(kSafetensors));
+    return entry.is_regular && ContainerNamed(entry.name) != nullptr;
   };
   if (std::any_of(entries.begin(), entries.end(), is_checkpoint)) return {};
   for (const OtherFiles& kind : kOtherFiles) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/container_table/container_table.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"

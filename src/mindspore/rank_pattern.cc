@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "format/container_table/container_table.h"
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/base/number_text.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -17,9 +19,6 @@
 
 namespace reshard {
 namespace {
-
-constexpr std::string_view kMindSporeExtension = ".ckpt";
-constexpr std::string_view kSafetensorsExtension = ".safetensors";
 
 struct PatternParts {
   std::string base;  // what comes before the name: "ckpt", "/", or nothing
@@ -129,13 +128,6 @@ Result<RankListing> ListPlace(const std::string& base, int64_t rank, const std::
 
 }  // namespace
 
-std::string_view CheckpointExtension(std::string_view name) {
-  for (const std::string_view extension : {kMindSporeExtension, kSafetensorsExtension}) {
-    if (name.ends_with(extension)) return extension;
-  }
-  return {};
-}
-
 std::string_view Stem(std::string_view name) {
   name.remove_suffix(CheckpointExtension(name).size());
   return name;
@@ -169,9 +161,9 @@ RankListing CheckpointsAmong(const std::vector<std::string>& names, int64_t rank
                              const std::string& folder) {
   RankListing listing{rank, folder, folder, {}, {}, {}};
   for (const std::string& name : names) {
-    const std::string_view extension = CheckpointExtension(name);
-    if (name.starts_with('.') || extension.empty()) continue;
-    if (extension == kMindSporeExtension) listing.last_by_name = name;  // they are sorted
+    const Container* const container = ContainerNamed(name);
+    if (name.starts_with('.') || container == nullptr) continue;
+    if (container == &kMindSporeContainer) listing.last_by_name = name;  // they are sorted
     const std::string_view stem = Stem(name);
     if (stem.ends_with(kBreakpointEnd)) {
       listing.breakpoints.push_back({name, StepOf(stem)});

@@ -15,9 +15,6 @@
 
 namespace reshard {
 
-// Returns the extension of a checkpoint, ".ckpt" or ".safetensors", where `name` has one.
-std::string_view CheckpointExtension(std::string_view name);
-
 // When a checkpoint was taken; the step counts within the epoch.
 struct TrainingStep {
   int64_t epoch = 0;

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/mindspore/mindspore_target.h"
@@ -141,7 +141,7 @@ Result<MindSporeTarget::Selection> MindSporeTarget::Select(int64_t rank,
   if (!texts.empty()) {
     return MismatchError(
         fmt::format("{} text{}, which {} files cannot hold: {}; `unmatched=copy` leaves texts out",
-                    texts.size(), texts.size() == 1 ? "" : "s", ExtensionOf(container_),
+                    texts.size(), texts.size() == 1 ? "" : "s", container_.extension,
                     FirstOf({texts.begin(), texts.end()})));
   }
   if (!refused.empty()) {
@@ -189,7 +189,7 @@ Status MindSporeTarget::FindAbsent(const std::vector<std::string>& names, int64_
 Result<bool> MindSporeTarget::IsTextLeftOut(const std::string& name,
                                             const std::vector<int64_t>& stages,
                                             int64_t rank) const {
-  if (CanHold(container_, ArrayKind::kText, DType::kString)) return false;
+  if (container_.can_hold(ArrayKind::kText, DType::kString)) return false;
   RESHARD_ASSIGN_OR_RETURN(const SourceTensor found,
                            source().FindWhole(name, stages, rule_.CopyRank(rank)));
   return found.kind == ArrayKind::kText;

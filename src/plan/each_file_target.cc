@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "format/container/common_metadata.h"
+#include "format/container/container.h"
 #include "format/container/file_table.h"
-#include "format/encoding/encoder.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -48,10 +48,10 @@ Status CheckNames(const ParameterChoice& choice, const std::vector<std::string>&
 Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings) const {
   RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(0, file));
   const std::string& path = source().PathOf(table->file());
-  if (table->table().container() == container_) {
+  if (&table->table().container() == &container_) {
     return MismatchError(
         fmt::format("{}: is already a {} file; name the other format, or leave it out",
-                    Escape(path), ExtensionOf(container_)));
+                    Escape(path), container_.extension));
   }
   std::vector<std::string> names;
   std::set<std::string> texts;
@@ -59,7 +59,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
     if (names.size() % kMemoryCheckInterval == 0) {
       RESHARD_RETURN_IF_ERROR(CheckMemory(source().memory(), names.size() * kOfName));
     }
-    if (array.kind == ArrayKind::kText && !CanHold(container_, array.kind, array.dtype)) {
+    if (array.kind == ArrayKind::kText && !container_.can_hold(array.kind, array.dtype)) {
       texts.insert(Quote(array.name));
     } else {
       names.emplace_back(array.name);
@@ -68,7 +68,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   if (refuse_texts_ && !texts.empty()) {
     return MismatchError(fmt::format(
         "{}: {} text{}, which {} files cannot hold: {}; `unmatched=copy` leaves texts out",
-        Escape(path), texts.size(), texts.size() == 1 ? "" : "s", ExtensionOf(container_),
+        Escape(path), texts.size(), texts.size() == 1 ? "" : "s", container_.extension,
         FirstOf({texts.begin(), texts.end()})));
   }
   RESHARD_RETURN_IF_ERROR(CheckNames(choice(), names, path));
@@ -76,7 +76,7 @@ Result<TargetFile> EachFileTarget::MakeFile(int64_t file, PlanFindings& findings
   TargetFile made;
   made.rank = file;
   made.path = PathOf(file);
-  made.container = container_;
+  made.container = &container_;
   made.arrays = names.size();
   made.near = file;
   for (const std::string& name : names) made.making_bytes += kOfName + name.size();
@@ -106,12 +106,7 @@ Status EachFileTarget::MakeArray(int64_t file, const std::string& name, PlanFind
     PlanFindings::Parameter& noted = findings.parameters[array.name];
     noted = {tensor.name,    tensor.kind, tensor.dtype, tensor.full_shape,
              tensor.Bytes(), tensor.file, true,         tensor.dtype};
-    if (tensor.kind == ArrayKind::kTensor) {
-      findings.NoteForMindSpore(container_, array.name, array.dtype, tensor.full_shape);
-    }
-    if (container_ == Container::kSafetensors && array.name == "format") {
-      findings.named_as_metadata.insert(Quote(array.name));
-    }
+    findings.NoteForMindSpore(container_, array.name, tensor.kind, array.dtype, tensor.full_shape);
   }
   if (tensor.kind != ArrayKind::kTensor) {
     RESHARD_ASSIGN_OR_RETURN(const TableHandle table, source().TableOf(tensor));

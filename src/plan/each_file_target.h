@@ -25,7 +25,7 @@ class EachFileTarget final : public Target {
  public:
   // `paths`: of the target files, one for each source file. With `refuse_texts` a text that
   // `container` cannot hold is an error, else it is left out and noted.
-  EachFileTarget(const Source& source, ParameterChoice choice, Container container,
+  EachFileTarget(const Source& source, ParameterChoice choice, const Container& container,
                  std::vector<std::string> paths, bool refuse_texts)
       : Target(source, std::move(choice)),
         container_(container),
@@ -46,7 +46,7 @@ class EachFileTarget final : public Target {
   Status MakeArray(int64_t file, const std::string& name, PlanFindings& findings,
                    TargetArray& array) const;
 
-  const Container container_;
+  const Container& container_;
   const std::vector<std::string> paths_;
   const bool refuse_texts_;
 };

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "src/base/memory_check.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
@@ -102,10 +102,10 @@ class PlanMaker {
     plan_.rank = file.rank;
     plan_.path = file.path;
     plan_.parameters = file.arrays;
-    if (file.metadata.states_crc && file.literal.empty()) plan_.crc = CrcPlaceOf(file.container);
+    if (file.metadata.states_crc && file.literal.empty()) plan_.crc = &file.container->crc;
     if (most_kept > file.arrays * sizeof(Segment) * 2) keeps_ = true;
     // Mostly a content each, and a header before it or one for all.
-    const bool has_one_header = file.container == Container::kSafetensors;
+    const bool has_one_header = file.container == nullptr || file.container->has_one_header;
     if (keeps_) plan_.segments.reserve(has_one_header ? file.arrays + 1 : 2 * file.arrays);
   }
 
@@ -410,9 +410,8 @@ Result<TargetPlan> MakePlan(const Source& source, const TargetFile& file,
     RESHARD_RETURN_IF_ERROR(maker.AddHeader(file.literal));
     return maker.Take();
   }
-  RESHARD_RETURN_IF_ERROR(Encode(
-      file.container, file.metadata, file.arrays,
-      [&](size_t array) { return maker.HeaderOf(array); },
+  RESHARD_RETURN_IF_ERROR(file.container->encode(
+      file.metadata, file.arrays, [&](size_t array) { return maker.HeaderOf(array); },
       [&](std::string literal) { return maker.AddHeader(std::move(literal)); },
       [&](std::span<Frame> frames) { return maker.Add(frames); }));
   return maker.Take();

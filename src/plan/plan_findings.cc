@@ -62,19 +62,19 @@ void PlanFindings::AddFindings(const PlanFindings& other) {
   if (!names.empty()) AddAbsent(std::move(names));
 }
 
-void PlanFindings::NoteForMindSpore(Container container, std::string_view name, DType dtype,
-                                    const Shape& shape) {
-  if (container != Container::kMindSpore) return;
-  switch (dtype) {
-    case DType::kComplex64:
-    case DType::kComplex128:
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kHiFloat8:
+void PlanFindings::NoteForMindSpore(const Container& container, std::string_view name,
+                                    ArrayKind kind, DType dtype, const Shape& shape) {
+  if (container.has_metadata && name == kFormatKey) named_as_metadata.insert(Quote(name));
+  if (kind != ArrayKind::kTensor) return;
+  switch (container.loads(dtype, shape)) {
+    case MindSporeLoads::kNot:
       not_loadable.insert(Quote(name));
       break;
-    default:
-      if (shape == Shape{0}) read_as_scalar.insert(Quote(name));
+    case MindSporeLoads::kAsScalar:
+      read_as_scalar.insert(Quote(name));
+      break;
+    case MindSporeLoads::kAsWritten:
+      break;
   }
 }
 

@@ -88,9 +88,9 @@ struct PlanFindings {
   // Notes what is copied, in the place of what was found before.
   void NoteCopied(const std::string& target_name, Parameter parameter);
 
-  // Notes what MindSpore makes of a tensor in a file of the target's container.
-  void NoteForMindSpore(Container container, std::string_view name, DType dtype,
-                        const Shape& shape);
+  // Notes what MindSpore does not read as it is written of an array in a file of `container`.
+  void NoteForMindSpore(const Container& container, std::string_view name, ArrayKind kind,
+                        DType dtype, const Shape& shape);
 
   // Adds a tensor that is only read, in full and under its own name.
   void Add(const SourceTensor& tensor);

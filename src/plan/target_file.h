@@ -52,8 +52,8 @@ inline Pieces& OnePiece(TargetArray& array) {
 
 struct TargetFile {
   int64_t rank = 0;
-  std::string path;  // relative to the target folder
-  Container container = Container::kMindSpore;
+  std::string path;                      // relative to the target folder
+  const Container* container = nullptr;  // unless `literal` is the file
   FileMetadata metadata = {};
   size_t arrays = 0;
   // Fills in an array by its number, in file order; `array` may hold another one, whose memory is

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "reshard/byte_range.h"
 #include "reshard/tensor.h"
 #include "src/base/name_arena.h"
@@ -62,10 +62,13 @@ struct TargetPlan {
   std::vector<Segment> segments;  // in file order, without gaps
   bool is_whole = true;           // false: they were given to a visitor, one after the other
   uint64_t parameters = 0;
-  std::vector<FileId> sources;       // files whose bytes it reads, ascending
-  NameArena names;                   // that contents refer to
-  std::optional<CrcPlace> crc = {};  // where the file states its CRC-32; 0 is planned there
-  uint64_t making_bytes = 0;         // of memory, about, that was held besides to make it
+  std::vector<FileId> sources;  // files whose bytes it reads, ascending
+  NameArena names;              // that contents refer to
+  // How the file states its CRC-32, in whose place 0 is planned; null if it states none.
+  const CrcStatement* crc = nullptr;
+  uint64_t making_bytes = 0;  // of memory, about, that was held besides to make it
+
+  bool StatesCrc(CrcPlace place) const { return crc != nullptr && crc->place == place; }
 };
 
 // A plan that several hold, which nobody changes.

@@ -1,5 +1,4 @@
-// IndexedFile: one checkpoint file and what it holds, whichever container it is. The one place that
-// knows all containers that are read.
+// IndexedFile: one checkpoint file and what it holds, whichever container it is.
 //
 // Immutable once made, so any number of threads may read it.
 #ifndef RESHARD_SRC_SOURCE_INDEXED_FILE_H_
@@ -78,11 +77,6 @@ class IndexedFile {
 // Returns what a parser reads from; `reader` and `path` outlive it.
 FileBytes BytesOf(SourceReader& reader, std::string_view path);
 
-// Looks at the first bytes of what need not be a file, which tell its container, and has that one's
-// reader read the table. Errors: as ReadFileTable.
-Result<TableOfFile> ReadTable(const FileBytes& bytes, const MemoryCheck& memory = {},
-                              const std::shared_ptr<const FileTable>& like = nullptr);
-
 // Looks at the file's first bytes, which tell its container, and has that one's reader read the
 // table. Reads headers only. Where all is as `like` says, the table of another file, which may be
 // null, that is the table. Any thread.
@@ -98,10 +92,9 @@ Result<IndexedFile> ReadTableInSet(SourceFiles& files, FileId file, const Memory
                                    const std::shared_ptr<const FileTable>& like = nullptr);
 
 // Returns the bytes of which the file states a CRC-32, if it does: what its table's reader returns
-// as StatedCrc::covered. Thousands of files need not be indexed for it: the first bytes tell the
-// container; then of a checkpoint of MindSpore the last bytes are read, of a safetensors file the
-// header, and only one with the letters of it is indexed. Any thread. Errors: kCorrupt for a number
-// that is no CRC-32; those of SourceFiles.
+// as StatedCrc::covered. Indexes only files that may state one (Container::covered_by_crc); an
+// encrypted file states none. Any thread. Errors: kCorrupt for a number that is no CRC-32; those of
+// SourceFiles.
 Result<std::optional<ByteRange>> CoveredByCrc(SourceFiles& files, FileId file);
 
 }  // namespace reshard

@@ -56,7 +56,7 @@ constexpr uint64_t kTinyArray = 256;
 // Whether the file is to be read at once when it is indexed: there is little of it that has not
 // been read with the headers, and more than what is to be noted.
 bool IsReadAsIndexed(const IndexedFile& file) {
-  if (file.table().container() != Container::kMindSpore || file.arrays().empty()) return false;
+  if (file.table().container().has_one_header || file.arrays().empty()) return false;
   const uint64_t array = file.file_size() / file.arrays().size();
   return kTinyArray <= array && array < kSmallArray;
 }

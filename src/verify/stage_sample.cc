@@ -441,9 +441,9 @@ Status StageSample::ReadOpened(SampledRank& rank, FileId file) {
 Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
   const FileId file = others_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, others_.Size(file));
-  // The header of a safetensors file is read at once, and its order of tensors may be another one.
-  const bool is_safetensors = reference_->table().container() == Container::kSafetensors;
-  bool alike = size == reference_size_ && !is_safetensors;
+  // One header is read at once, and its order of tensors may be another one.
+  const bool has_one_header = reference_->table().container().has_one_header;
+  bool alike = size == reference_size_ && !has_one_header;
   if (alike) AskAhead(others_, file);
   for (size_t p = 0; alike && p < parameters_.size(); ++p) {
     if (!IsReadIn(parameters_[p], rank.local)) continue;
@@ -451,7 +451,7 @@ Status StageSample::ReadUnopened(SampledRank& rank, const std::string& path) {
   }
   if (!alike) {
     // Nothing has to be asked of an empty file, and of a small one all comes with few requests.
-    const uint64_t headers = is_safetensors ? 0 : reference_->arrays().size();
+    const uint64_t headers = has_one_header ? 0 : reference_->arrays().size();
     const auto values = static_cast<int64_t>(2 + std::min(headers, size / kGranuleBytes));
     const bool is_compared = reads_of_unmatched_ > 0 && IsForUnmatched(rank.local);
     if (values > std::max(reads_of_index_, is_compared ? reads_of_unmatched_ : 0)) {

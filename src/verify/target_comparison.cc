@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "src/base/status_macros.h"
 #include "src/cast/cast.h"
 #include "src/io/shared_work.h"
@@ -172,7 +172,7 @@ Status TargetComparison::Add(PlanHandle plan) {
   const FileId file = targets_.Add(path);
   RESHARD_ASSIGN_OR_RETURN(const uint64_t size, targets_.Size(file));
   ++found_;
-  if (plan->crc) {
+  if (plan->crc != nullptr) {
     RESHARD_ASSIGN_OR_RETURN(plan, PlanCrc(file, size, std::move(plan)));
   }
   pending_bytes_ += std::min(size, plan->size);
@@ -191,7 +191,7 @@ Result<PlanHandle> TargetComparison::PlanCrc(FileId file, uint64_t size, PlanHan
   std::vector<std::byte> head(std::min<uint64_t>(size, kCrcHeadBytes));
   RESHARD_RETURN_IF_ERROR(targets_.Read(file, 0, head));
   const auto number = static_cast<uint32_t>(index->crc()->value);
-  const Result<CrcText> text = TextOfCrc(*plan->crc, head, size, number);
+  const Result<CrcText> text = plan->crc->text(head, size, number);
   if (!text.ok()) return plan;
   TargetPlan stated = *plan;
   const auto segment = std::find_if(

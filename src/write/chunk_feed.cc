@@ -269,7 +269,7 @@ Status ChunkFeed::Finish(const FilePart& part, TargetPart& written) {
   ++(written.file.direct() ? counts_.direct : counts_.buffered);
   FinishedPart finished;
   const bool whole = part.range.length == plan.size;
-  finished.lacks_crc = whole && plan.crc == CrcPlace::kInHeader;
+  finished.lacks_crc = whole && plan.StatesCrc(CrcPlace::kInHeader);
   finished.record = [&](const FileDigests* found, const OutputDirectory::ByteSink& out) -> Status {
     if (whole) {
       return EncodeTargetRecord(plan, work_.fingerprint, work_.sources, digest, found, lost, out);

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <variant>
 
-#include "format/encoding/encoder.h"
+#include "format/container/container.h"
 #include "src/base/quote.h"
 #include "src/base/status_macros.h"
 #include "src/record/part_record.h"
@@ -133,14 +133,14 @@ void TargetDigest::AddChunk(std::span<std::byte> chunk, const ChunkDigest& sums)
   constexpr size_t kPieceBytes = size_t{256} << 10;
   for (; !chunk.empty(); chunk = chunk.subspan(std::min(kPieceBytes, chunk.size()))) {
     const auto piece = chunk.first(std::min(kPieceBytes, chunk.size()));
-    if (range_.length == plan_.size && plan_.crc == CrcPlace::kBehind) StateCrc(piece);
+    if (range_.length == plan_.size && plan_.StatesCrc(CrcPlace::kBehind)) StateCrc(piece);
     AddPiece(piece);
   }
 }
 
 void TargetDigest::StateCrc(std::span<std::byte> piece) {
   const auto text_of = [this](uint32_t crc) {
-    return TextOfCrc(CrcPlace::kBehind, {}, plan_.size, crc).value();  // the plan has its place
+    return plan_.crc->text({}, plan_.size, crc).value();  // the plan has its place
   };
   const uint64_t covered = text_of(0).offset;
   crc_.Update(piece.first(std::min<uint64_t>(piece.size(), covered - std::min(covered, next_))));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/safetensors/safetensors_container.h"
 #include "src/source/indexed_file.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/checkpoint_oracle.h"
@@ -97,7 +98,7 @@ std::string SafetensorsFault(const IndexedFile& index, std::string_view bytes) {
 }
 
 std::string IndexFault(const IndexedFile& index, std::string_view bytes) {
-  if (index.table().container() == Container::kSafetensors) return SafetensorsFault(index, bytes);
+  if (&index.table().container() == &kSafetensorsContainer) return SafetensorsFault(index, bytes);
   const std::string_view values = index.crc() ? bytes.substr(0, index.crc()->covered.end()) : bytes;
   const OracleAnswer answer = AskLibprotobuf(values);
   if (answer.verdict != OracleAnswer::Verdict::kValid) return "a bad file has an index";

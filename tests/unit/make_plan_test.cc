@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "format/mindspore_checkpoint/mindspore_container.h"
 #include "src/io/source_files.h"
 #include "src/source/listed_placement.h"
 #include "src/source/part_list.h"
@@ -69,6 +70,7 @@ class MakePlanTest : public testing::Test {
 
   static TargetFile FileOf(const std::vector<TargetArray>& arrays) {
     return {.path = "out.ckpt",
+            .container = &kMindSporeContainer,
             .arrays = arrays.size(),
             .make = [&arrays](size_t number, TargetArray& array) -> Status {
               array = arrays[number];

@@ -1,4 +1,4 @@
-#include "format/container/container.h"
+#include "format/container_table/container_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "format/mindspore_checkpoint/mindspore_container.h"
+#include "format/safetensors/safetensors_container.h"
 #include "tests/support/checkpoint_bytes.h"
 
 namespace reshard {
@@ -66,19 +68,29 @@ TEST(SignatureTest, LetsCheckpointsPass) {
   EXPECT_TRUE(Signature(std::string_view("\x80\x02\0\0\0\0\0\0{", 9), 9000).ok());
 }
 
+TEST(ContainerNamedTest, GoesByTheEndOfTheName) {
+  EXPECT_EQ(ContainerNamed("rank_0/net-1_100.ckpt"), &kMindSporeContainer);
+  EXPECT_EQ(ContainerNamed("a.ckpt.safetensors"), &kSafetensorsContainer);
+  for (const char* name : {"", "ckpt", "a.ckpt.bin", "a.CKPT", "model.safetensors.index.json"}) {
+    EXPECT_EQ(ContainerNamed(name), nullptr) << name;
+    EXPECT_EQ(CheckpointExtension(name), "") << name;
+  }
+  EXPECT_EQ(CheckpointExtension("a.safetensors"), ".safetensors");
+}
+
 TEST(SignatureTest, TellsSafetensorsByItsHeader) {
   const auto container = [](std::string head) {
     return *ContainerOf(std::as_bytes(std::span(head)), head.size());
   };
   const std::string length("\x10\0\0\0\0\0\0\0", 8);
   for (const char* begin : {"{", " {", "\n", "[", "\xEF\xBB\xBF{"}) {
-    EXPECT_EQ(container(length + begin), Container::kSafetensors) << begin;
+    EXPECT_EQ(container(length + begin), &kSafetensorsContainer) << begin;
   }
-  EXPECT_EQ(container(length), Container::kMindSpore);
-  EXPECT_EQ(container(length + "x"), Container::kMindSpore);
+  EXPECT_EQ(container(length), &kMindSporeContainer);
+  EXPECT_EQ(container(length + "x"), &kMindSporeContainer);
   // A header of more than 100,000,000 bytes, which the reader refuses; and of 2^40 bytes.
-  EXPECT_EQ(container(std::string("\x01\xe1\xf5\x05\0\0\0\0{", 9)), Container::kSafetensors);
-  EXPECT_EQ(container(std::string("\x01\0\0\0\0\x01\0\0{", 9)), Container::kMindSpore);
+  EXPECT_EQ(container(std::string("\x01\xe1\xf5\x05\0\0\0\0{", 9)), &kSafetensorsContainer);
+  EXPECT_EQ(container(std::string("\x01\0\0\0\0\x01\0\0{", 9)), &kMindSporeContainer);
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+#include "format/safetensors/safetensors_container.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "format/container/file_table.h"
+#include "format/safetensors/safetensors_encoder.h"
+#include "format/safetensors/safetensors_reader.h"
+#include "format/safetensors/safetensors_types.h"
+#include "src/base/status_macros.h"
+
+namespace reshard {
+namespace {
+
+Result<TableOfFile> ReadTable(const FileBytes& file, std::vector<std::byte> head,
+                              const MemoryCheck& memory,
+                              const std::shared_ptr<const FileTable>& /*like*/) {
+  return ReadSafetensorsTable(file, head, memory);
+}
+
+Result<std::optional<ByteRange>> CoveredByCrc(const FileBytes& file) {
+  const std::optional<ByteRange> none;
+  RESHARD_ASSIGN_OR_RETURN(const bool may_state, MayStateCrc(file));
+  if (!may_state) return none;
+  std::vector<std::byte> head(std::min(file.size, kHeaderPage));
+  RESHARD_RETURN_IF_ERROR(file.read(0, head));
+  RESHARD_ASSIGN_OR_RETURN(const TableOfFile read, ReadSafetensorsTable(file, head, {}));
+  return read.crc ? std::optional(read.crc->covered) : none;
+}
+
+bool WaitsForHeader(const FileTable& /*table*/) { return true; }
+
+bool CanHold(ArrayKind kind, DType dtype) {
+  return (kind == ArrayKind::kTensor || kind == ArrayKind::kPacked) &&
+         SafetensorsTypeOf(dtype) != nullptr;
+}
+
+MindSporeLoads LoadsOf(DType /*dtype*/, const Shape& /*shape*/) {
+  return MindSporeLoads::kAsWritten;
+}
+
+Result<CrcText> TextOfCrc(std::span<const std::byte> head, uint64_t /*file_size*/, uint32_t crc) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const size_t member = text.find(kCrcMember);
+  if (member != std::string_view::npos) {
+    return CrcText{member + kCrcMember.size(), CrcMemberValue(crc)};
+  }
+  return CorruptError("there is no place in it that states a CRC-32");
+}
+
+}  // namespace
+
+constinit const Container kSafetensorsContainer = {
+    .name = "safetensors",
+    .extension = ".safetensors",
+    .has_one_header = true,
+    .has_metadata = true,
+    .may_be_encrypted = false,
+    .may_be_one_stage = false,
+    .crc = {CrcPlace::kInHeader, TextOfCrc},
+    .likeness = LikenessOfSafetensors,
+    .read_table = ReadTable,
+    .covered_by_crc = CoveredByCrc,
+    .waits_for_headers = WaitsForHeader,
+    .can_hold = CanHold,
+    .loads = LoadsOf,
+    .encode = EncodeSafetensors,
+};
+
+}  // namespace reshard
