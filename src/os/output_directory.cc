@@ -97,6 +97,7 @@ OutputDirectory::OutputDirectory(FileDescriptor fd, std::string path)
 Result<OutputDirectory> OutputDirectory::Create(const std::string& path,
                                                 std::vector<std::string>& made) {
   if (path.empty()) return InvalidArgumentError("the target folder's path is empty");
+  RESHARD_RETURN_IF_ERROR(CheckIsPath(path));
   for (size_t end = 0; end < path.size();) {
     end = std::min(path.find('/', end + 1), path.size());
     const std::string folder = path.substr(0, end);

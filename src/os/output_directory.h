@@ -32,7 +32,8 @@ class OutputDirectory {
 
   // Opens the folder at `path`, which may be given through symbolic links. Where it does not exist
   // it is made, and the folders above it, with ordinary permissions; those made are appended to
-  // `made`, outermost first. Errors: kAlreadyExists for something else in the way, kIo.
+  // `made`, outermost first. Errors: kAlreadyExists for something else in the way, kIo;
+  // kUnsupported for a URL.
   static Result<OutputDirectory> Create(const std::string& path, std::vector<std::string>& made);
 
   // Opens a folder that exists; as Create. Errors: kNotFound, kAlreadyExists, kIo.

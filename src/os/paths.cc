@@ -146,8 +146,9 @@ Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) {
 Result<PathKind> KindOf(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
-    if (LeadsNowhere(errno)) return PathKind::kMissing;
-    return ErrnoStatus(errno, "look up", path);
+    if (!LeadsNowhere(errno)) return ErrnoStatus(errno, "look up", path);
+    RESHARD_RETURN_IF_ERROR(CheckIsPath(path));
+    return PathKind::kMissing;
   }
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
   return S_ISDIR(status.st_mode) ? PathKind::kDirectory : PathKind::kOther;
@@ -163,6 +164,7 @@ Status CheckIsFolder(const std::string& path) {
 }
 
 Result<PathLocation> PathLocation::Of(const std::string& path) {
+  RESHARD_RETURN_IF_ERROR(CheckIsPath(path));
   RESHARD_ASSIGN_OR_RETURN(const fs::path resolved, Resolve(path));
   PathLocation location;
   for (fs::path ancestor = resolved;; ancestor = ancestor.parent_path()) {

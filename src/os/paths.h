@@ -59,7 +59,7 @@ enum class PathKind {
 };
 
 // Returns what `path` leads to, symbolic links followed.
-// Errors: kIo, where the system does not say.
+// Errors: kIo, where the system does not say; kUnsupported for a URL.
 Result<PathKind> KindOf(const std::string& path);
 
 // Returns ok where `path` leads to a folder. Errors: kNotFound for a file or the like, or where
@@ -71,7 +71,7 @@ Status CheckIsFolder(const std::string& path);
 class PathLocation {
  public:
   // Follows links that lead nowhere, too: opening to write makes what they lead to, and a folder
-  // may be there by then. Errors: kIo.
+  // may be there by then. Errors: kIo; kUnsupported for a URL.
   static Result<PathLocation> Of(const std::string& path);
 
   // Returns the way from `folder` to here: empty when both are one place, nothing when this does

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,10 +52,17 @@ std::string_view Advice(int error) {
   }
 }
 
-// "s3://bucket/..."
-bool IsAddress(std::string_view path) {
-  const size_t scheme = path.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.");
-  return scheme > 0 && scheme != std::string_view::npos && path.substr(scheme).starts_with("://");
+// Returns the length of the scheme of a URL (RFC 3986); 0: `path` is none.
+size_t SchemeLength(std::string_view path) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr std::string_view kOthers = "0123456789+-.";
+  const auto is_letter = [&](char c) { return kLetters.find(c) != std::string_view::npos; };
+  if (path.empty() || !is_letter(path.front())) return 0;
+  const auto end = std::find_if_not(path.begin(), path.end(), [&](char c) {
+    return is_letter(c) || kOthers.find(c) != std::string_view::npos;
+  });
+  const auto length = static_cast<size_t>(end - path.begin());
+  return path.substr(length).starts_with("://") ? length : 0;
 }
 
 // Whether words are to follow: the path stands before the operation.
@@ -77,19 +85,25 @@ StatusCode CodeOf(int error) {
 
 }  // namespace
 
+Status CheckIsPath(const std::string& path) {
+  const size_t scheme = SchemeLength(path);
+  struct stat folder {};
+  if (scheme == 0 || stat(path.substr(0, scheme + 1).c_str(), &folder) == 0) return {};
+  return UnsupportedError(
+      fmt::format("{}: expected a path, found a URL; mount the storage as a folder, or copy the "
+                  "files to a disk",
+                  Escape(path)));
+}
+
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path) {
   assert(!NeedsObject(operation));
+  if (error == ENOENT) {
+    if (Status status = CheckIsPath(path); !status.ok()) return status;
+  }
   constexpr std::string_view kLooking[] = {"open", "look up", "list the folder"};
   if (error == ENOENT &&
       std::find(std::begin(kLooking), std::end(kLooking), operation) != std::end(kLooking)) {
-    return {
-        StatusCode::kNotFound,
-        fmt::format(
-            "{}: {}", Escape(path),
-            IsAddress(path)
-                ? "reshard does not read remote storage; copy the files to a folder, or mount it"
-                : "does not exist"),
-        error};
+    return {StatusCode::kNotFound, fmt::format("{}: does not exist", Escape(path)), error};
   }
   std::string message = fmt::format("{}: cannot {}: {}", Escape(path), operation,
                                     std::generic_category().message(error));

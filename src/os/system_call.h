@@ -24,8 +24,14 @@ auto Uninterrupted(Call call) {
 // follows "cannot", such as "open" or "write 4096 bytes at offset 8 of". The message reads
 //     PATH: cannot OPERATION: what the system says; what to do about it
 // ENOENT becomes kNotFound, ENOMEM kResourceExhausted, everything else kIo; Status::system_error
-// is `error`.
+// is `error`. ENOENT of a URL is what CheckIsPath returns.
 Status ErrnoStatus(int error, std::string_view operation, const std::string& path);
+
+// Fails for a URL, such as "s3://bucket/x": only files of mounted file systems are read and
+// written. Where the work folder has a folder "s3:", this is a path in that one. ErrnoStatus says
+// the same of files that are not found; what takes a path for one that need not exist calls this
+// first. Errors: kUnsupported.
+Status CheckIsPath(const std::string& path);
 
 // FileDescriptor: the owner of one open descriptor.
 //
