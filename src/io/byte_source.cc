@@ -18,7 +18,7 @@ Result<LocalFile> LocalFile::Open(const std::string& path) {
 }
 
 Result<FileIdentity> LocalFile::CurrentIdentity() const {
-  return IdentityOfOpen(file_.descriptor.get(), path_);
+  return IdentityOfOpen(descriptor_.get(), path());
 }
 
 Status ByteSource::CheckRange(uint64_t offset, uint64_t length) const {
@@ -31,17 +31,17 @@ Status ByteSource::CheckRange(uint64_t offset, uint64_t length) const {
 Status LocalFile::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   RESHARD_RETURN_IF_ERROR(CheckRange(offset, destination.size()));
   RESHARD_ASSIGN_OR_RETURN(const size_t count,
-                           ReadInputFile(file_.descriptor.get(), path_, offset, destination));
+                           ReadInputFile(descriptor_.get(), path(), offset, destination));
   if (count == destination.size()) return {};
   return ChangedError(fmt::format(
       "{}: the file shrank from {} to at most {} bytes while it was read; start again when "
       "nothing writes to it",
-      Escape(path_), size(), offset + count));
+      Escape(path()), size(), offset + count));
 }
 
 bool LocalFile::ReadPastCache(const FileDescriptor& opened, uint64_t offset,
                               std::span<std::byte> destination) const {
-  const Result<size_t> count = ReadInputFile(opened.get(), path_, offset, destination);
+  const Result<size_t> count = ReadInputFile(opened.get(), path(), offset, destination);
   return count.ok() && *count == destination.size();
 }
 
@@ -49,18 +49,16 @@ void LocalFile::Prefetch(ByteRange range) const {
   if (map_) {
     reshard::Prefetch(map_->data() + range.offset, range.length);
   } else {
-    PrefetchInputFile(file_.descriptor.get(), range);
+    PrefetchInputFile(descriptor_.get(), range);
   }
 }
 
-bool LocalFile::IsRemote() const {
-  return StorageOf(file_.descriptor.get()) == StorageKind::kRemote;
-}
+bool LocalFile::IsRemote() const { return StorageOf(descriptor_.get()) == StorageKind::kRemote; }
 
-bool LocalFile::HasCheapReads() const { return reshard::HasCheapReads(file_.descriptor.get()); }
+bool LocalFile::HasCheapReads() const { return reshard::HasCheapReads(descriptor_.get()); }
 
 Status LocalFile::Map() {
-  RESHARD_ASSIGN_OR_RETURN(map_, FileMap::Make(file_.descriptor.get(), size(), path_));
+  RESHARD_ASSIGN_OR_RETURN(map_, FileMap::Make(descriptor_.get(), size(), path()));
   return {};
 }
 
@@ -81,11 +79,11 @@ void LocalFile::Unmap(ByteRange range) const {
 
 Residency LocalFile::FindUncached(ByteRange range,
                                   const std::function<void(ByteRange)>& visit) const {
-  return reshard::FindUncached(file_.descriptor.get(), size(), map(), range, visit);
+  return reshard::FindUncached(descriptor_.get(), size(), map(), range, visit);
 }
 
 bool LocalFile::DropCached(ByteRange range) const {
-  return reshard::DropCached(file_.descriptor.get(), size(), range);
+  return reshard::DropCached(descriptor_.get(), size(), range);
 }
 
 Status LocalFile::ExplainFault(uint64_t offset) const {
@@ -94,13 +92,13 @@ Status LocalFile::ExplainFault(uint64_t offset) const {
     return ChangedError(fmt::format(
         "{}: the file changed while it was in use: {}; start again when nothing writes to the "
         "sources",
-        Escape(path_), DescribeChange(identity(), now)));
+        Escape(path()), DescribeChange(identity(), now)));
   }
   return IoError(
       fmt::format("{}: cannot read the page at offset {}: the disk or the file system does not "
                   "deliver it; look "
                   "at the kernel's log",
-                  Escape(path_), offset),
+                  Escape(path()), offset),
       EIO);
 }
 

@@ -28,16 +28,60 @@ enum class Decryption {
   kUnproven,  // decrypted; another key gives other bytes, without a sign
 };
 
+// FilePages: what the system does with the pages of a source that is a local file: they may be
+// mapped, and are in the page cache or not. A capability that other sources do not have.
+//
+// For code that keeps windows of the bytes (file_windows.h). Ranges begin a page where pages are
+// meant.
+class FilePages {
+ public:
+  // The first byte of the file's map; null: it is not mapped. Touch its bytes under the fault guard
+  // (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes
+  // beyond the new end read as zeros without a sign: only the identity tells.
+  virtual const std::byte* map() const = 0;
+
+  // Of what is mapped:
+  // Why the byte at `offset` of the map cannot be read.
+  virtual Status ExplainFault(uint64_t offset) const = 0;
+  // Makes these bytes of the map present, and no others, if Prefetch was asked for them; else,
+  // where the next one is true, with those of the large pages (file_pages.h) that they lie in.
+  // Errors: kChanged; kIo.
+  virtual Status Populate(ByteRange range) const = 0;
+  virtual bool ReadsLargePages() const = 0;
+  // Gives the map's pages back that lie wholly within `range`; touching them brings them back.
+  virtual void Unmap(ByteRange range) const = 0;
+
+  // As the functions of file_pages.h.
+  virtual Residency FindUncached(ByteRange range,
+                                 const std::function<void(ByteRange)>& visit) const = 0;
+  virtual bool DropCached(ByteRange range) const = 0;
+
+  // The file, opened anew for ReadPastCache; owns nothing where there are no such reads.
+  virtual FileDescriptor OpenPastCache() const = 0;
+  // As ByteSource::ReadAt, past the page cache: in as few requests to a server as its file system
+  // makes, and nothing is left to drop. Returns false where that does not work, or not for these
+  // bytes; ReadAt tells why.
+  virtual bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
+                             std::span<std::byte> destination) const = 0;
+
+ protected:
+  FilePages() = default;
+  FilePages(FilePages&&) = default;
+  FilePages& operator=(FilePages&&) = default;
+  ~FilePages() = default;
+};
+
+// A source is its size, ReadAt and Prefetch; the other virtual functions say what else it can do.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  virtual const std::string& path() const = 0;
+  // For messages.
+  const std::string& path() const { return path_; }
   // The identity of the file when it was opened: while it is the same, the bytes are.
-  virtual const FileIdentity& identity() const = 0;
+  const FileIdentity& identity() const { return identity_; }
   // Of the bytes that are read; where a file is decrypted, fewer than the file has.
   virtual uint64_t size() const = 0;
-  virtual Decryption decryption() const { return Decryption::kNone; }
 
   // Ok when it had these bytes when it was opened.
   // Errors: kCorrupt, naming path, offset, expected and found.
@@ -47,64 +91,32 @@ class ByteSource {
   // Errors: as CheckRange; kChanged when the file has shrunk; kIo.
   virtual Status ReadAt(uint64_t offset, std::span<std::byte> destination) const = 0;
 
-  // The file, opened anew for ReadPastCache; owns nothing where there are no such reads.
-  virtual FileDescriptor OpenPastCache() const { return {}; }
-  // As ReadAt, past the page cache: in as few requests to a server as its file system makes, and
-  // nothing is left to drop. Returns false where that does not work, or not for these bytes; ReadAt
-  // tells why.
-  virtual bool ReadPastCache(const FileDescriptor& /*opened*/, uint64_t /*offset*/,
-                             std::span<std::byte> /*destination*/) const {
-    return false;
-  }
-
-  // Starts reading these bytes, and does not wait for them. Where the system does not do that,
-  // nothing happens.
+  // Starts reading these bytes, and does not wait for them; ReadAt is going to be asked for them.
+  // Where that does not help, nothing happens.
   virtual void Prefetch(ByteRange range) const = 0;
 
-  // Whether the file lies on a network or FUSE file system. There a map is slow, and a page that
-  // the server does not deliver is a signal instead of an error.
-  virtual bool IsRemote() const = 0;
-  // Whether reads here and there cost about as much as reads in a row, as far as the kernel says.
-  virtual bool HasCheapReads() const = 0;
-
-  // Where it is mapped, its first byte, else null. Touch its bytes under the fault guard
-  // (fault_guard.h), because a file that shrinks takes its pages away. In the last page, bytes
-  // beyond the new end read as zeros without a sign: only the identity tells.
-  virtual const std::byte* map() const { return nullptr; }
-  // Whether the file is mapped, if only for who decrypts it.
-  virtual bool IsMapped() const { return map() != nullptr; }
-
-  // What follows is for who keeps windows of the bytes (file_windows.h). Ranges begin a page where
-  // pages are meant.
-
-  // Of what is mapped:
-  // Why the byte at `offset` of the map cannot be read.
-  virtual Status ExplainFault(uint64_t /*offset*/) const { return {}; }
-  // Makes these bytes of the map present, and no others, if Prefetch was asked for them; else,
-  // where the next one is true, with those of the large pages (file_pages.h) that they lie in.
-  // Errors: kChanged; kIo.
-  virtual Status Populate(ByteRange /*range*/) const { return {}; }
-  virtual bool ReadsLargePages() const { return false; }
-  // Gives the map's pages back that lie wholly within `range`; touching them brings them back.
-  virtual void Unmap(ByteRange /*range*/) const {}
-  // As FindUncached and DropCached of file_pages.h. What drops its pages by itself finds none.
-  virtual Residency FindUncached(ByteRange /*range*/,
-                                 const std::function<void(ByteRange)>& /*visit*/) const {
-    return Residency::kAllCached;
-  }
-  virtual bool DropCached(ByteRange /*range*/) const { return false; }
-  // Of what drops its pages by itself: whether these bytes are made of none but cached ones.
+  // Whether each read waits for a server, as on a network or FUSE file system.
+  virtual bool IsRemote() const { return true; }
+  // Whether these bytes can be had without a wait for a disk or a server.
   virtual bool IsCached(ByteRange /*range*/) const { return false; }
+  virtual Decryption decryption() const { return Decryption::kNone; }
+  // Null where the source is no local file, or takes care of its pages by itself.
+  virtual const FilePages* pages() const { return nullptr; }
 
  protected:
-  ByteSource() = default;
+  ByteSource(std::string path, const FileIdentity& identity)
+      : path_(std::move(path)), identity_(identity) {}
   ByteSource(ByteSource&&) = default;
   ByteSource& operator=(ByteSource&&) = default;
+
+ private:
+  std::string path_;
+  FileIdentity identity_;
 };
 
 // A regular file, open and perhaps mapped. Owns its descriptor and its map. Once made and mapped it
 // does not change.
-class LocalFile final : public ByteSource {
+class LocalFile final : public ByteSource, public FilePages {
  public:
   // Opens without ever waiting for another process; symbolic links are followed. Reads will not
   // read ahead. Errors: kNotFound; kCorrupt for a folder, pipe, device or socket; kIo.
@@ -113,21 +125,19 @@ class LocalFile final : public ByteSource {
   LocalFile(LocalFile&& other) noexcept = default;
   LocalFile& operator=(LocalFile&& other) noexcept = default;
 
-  const std::string& path() const override { return path_; }
-  const FileIdentity& identity() const override { return file_.identity; }
-  uint64_t size() const override { return file_.identity.size; }
+  uint64_t size() const override { return identity().size; }
 
   // The identity at this moment, of the file that is open and not of what lies at its path now.
   // Errors: kIo.
   Result<FileIdentity> CurrentIdentity() const;
 
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
-  FileDescriptor OpenPastCache() const override { return ReopenDirect(file_.descriptor.get()); }
-  bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
-                     std::span<std::byte> destination) const override;
   void Prefetch(ByteRange range) const override;
+  // Whether the file lies on a network or FUSE file system. There a map is slow, and a page that
+  // the server does not deliver is a signal instead of an error.
   bool IsRemote() const override;
-  bool HasCheapReads() const override;
+  // Whether reads here and there cost about as much as reads in a row, as far as the kernel says.
+  bool HasCheapReads() const;
 
   // Maps the file, which must not be empty. The kernel reads ahead as it does for any map.
   // Errors: kIo, for want of address space or because its file system has no maps.
@@ -137,6 +147,7 @@ class LocalFile final : public ByteSource {
   // As AdviseLargePages of file_pages.h, where that works.
   void AdviseLargePages();
 
+  const FilePages* pages() const override { return this; }
   const std::byte* map() const override { return map_ ? map_->data() : nullptr; }
   Status ExplainFault(uint64_t offset) const override;
   Status Populate(ByteRange range) const override;
@@ -145,12 +156,15 @@ class LocalFile final : public ByteSource {
   Residency FindUncached(ByteRange range,
                          const std::function<void(ByteRange)>& visit) const override;
   bool DropCached(ByteRange range) const override;
+  FileDescriptor OpenPastCache() const override { return ReopenDirect(descriptor_.get()); }
+  bool ReadPastCache(const FileDescriptor& opened, uint64_t offset,
+                     std::span<std::byte> destination) const override;
 
  private:
-  LocalFile(std::string path, InputFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  LocalFile(std::string path, InputFile file)
+      : ByteSource(std::move(path), file.identity), descriptor_(std::move(file.descriptor)) {}
 
-  std::string path_;
-  InputFile file_;
+  FileDescriptor descriptor_;
   std::optional<FileMap> map_;
   bool reads_large_pages_ = false;
 };

@@ -138,19 +138,18 @@ class EncryptedBlocks {
 class DecryptedFile final : public ByteSource {
  public:
   DecryptedFile(LocalFile file, std::shared_ptr<EncryptedBlocks> blocks)
-      : file_(std::move(file)), blocks_(std::move(blocks)) {}
+      : ByteSource(file.path(), file.identity()),
+        file_(std::move(file)),
+        blocks_(std::move(blocks)) {}
 
-  const std::string& path() const override { return file_.path(); }
-  const FileIdentity& identity() const override { return file_.identity(); }
   uint64_t size() const override { return blocks_->size(); }
   Decryption decryption() const override {
     return blocks_->mode() == EncryptionMode::kAesGcm ? Decryption::kProven : Decryption::kUnproven;
   }
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const override;
-  void Prefetch(ByteRange range) const override { file_.Prefetch(blocks_->CipherOf(range)); }
+  // Does nothing: nobody would drop the pages, which would count as cached before.
+  void Prefetch(ByteRange /*range*/) const override {}
   bool IsRemote() const override { return file_.IsRemote(); }
-  bool HasCheapReads() const override { return file_.HasCheapReads(); }
-  bool IsMapped() const override { return file_.IsMapped(); }
   bool IsCached(ByteRange range) const override;
 
   const std::shared_ptr<EncryptedBlocks>& blocks() const { return blocks_; }

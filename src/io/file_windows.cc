@@ -39,9 +39,11 @@ ByteRange Clip(ByteRange range, const ByteSource& source) {
 FileWindows::FileWindows(WindowCache& cache, const ByteSource& source)
     : cache_(cache),
       source_(source),
-      is_mapped_(source.map() != nullptr),
-      is_remote_(!is_mapped_ && source.IsRemote()) {
-  if (!is_mapped_ && source.size() > 0) cache_.has_read_files_ = true;
+      pages_(source.pages()),
+      map_(pages_ == nullptr ? nullptr : pages_->map()),
+      is_remote_(map_ == nullptr && source.IsRemote()),
+      reads_large_pages_(map_ != nullptr && pages_->ReadsLargePages()) {
+  if (map_ == nullptr && source.size() > 0) cache_.has_read_files_ = true;
 }
 
 FileWindows::~FileWindows() {
@@ -99,8 +101,8 @@ Result<FileWindows::Pin> FileWindows::Hold(ByteRange range) {
   lock.unlock();
   Pin pin(this, entry);
   // Bytes beside those of the range may be to blame, which nobody needs.
-  if (is_mapped_ && !status.ok() && status.code() != StatusCode::kResourceExhausted) {
-    status = source_.Populate(range);
+  if (map_ != nullptr && !status.ok() && status.code() != StatusCode::kResourceExhausted) {
+    status = pages_->Populate(range);
   }
   if (!status.ok()) return status;
   return pin;
@@ -113,10 +115,10 @@ Status FileWindows::Read(ByteRange range, std::span<std::byte> destination) {
   const Place entry = PinEntry(range.offset / kWindowBytes);
   pin = Pin(this, entry);
   // Sooner here than by a thread that is busy; what goes wrong, reading the bytes tells.
-  if (is_mapped_ && (wanted & entry->wanted) != 0) {
+  if (map_ != nullptr && (wanted & entry->wanted) != 0) {
     static_cast<void>(Fill(lock, *entry, cache_.TakeWanted(entry)));
   }
-  const Granules undisturbed = source_.ReadsLargePages() ? wanted : 0;
+  const Granules undisturbed = reads_large_pages_ ? wanted : 0;
   for (Granules unasked;
        (unasked = wanted & ~entry->asked) != 0 || (undisturbed & entry->busy) != 0;) {
     const Granules todo = unasked & ~entry->busy;
@@ -156,7 +158,7 @@ Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
       const std::byte* const data = pin.At(range.offset);
       const std::optional<size_t> fault =
           Guarded(data, out.size(), [out, data] { std::memcpy(out.data(), data, out.size()); });
-      if (fault) return source_.ExplainFault(range.offset + *fault);
+      if (fault) return pages_->ExplainFault(range.offset + *fault);
     } else {
       // By pread, although the file may be mapped: the kernel copies the same pages and, where the
       // file has shrunk, counts them exactly instead of reading zeros to the end of a page.
@@ -169,7 +171,7 @@ Status FileWindows::Copy(ByteRange range, Granules mapped, const Pin& pin,
 }
 
 void FileWindows::Prefetch(ByteRange range) {
-  if (is_mapped_) return PrefetchPages(range);
+  if (map_ != nullptr) return PrefetchPages(range);
   // There is no disk to wait for: who wants them reads them as fast, and threads would take the
   // processors away from each other.
   if (!is_remote_ && source_.IsCached(range)) return;
@@ -180,6 +182,7 @@ void FileWindows::Prefetch(ByteRange range) {
 }
 
 void FileWindows::PrefetchPages(ByteRange range) {
+  if (pages_ == nullptr) return source_.Prefetch(range);
   AskAhead(range, &Entry::ahead, [this](Lock& lock, Place entry, Granules granules) {
     ReadAhead(lock, entry, granules);
   });
@@ -249,7 +252,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   cache_.MakeRoom(lock, is_worth_reuse ? &reuse : nullptr);
   ReuseBuffer(entry, std::move(reuse));
   cache_.MakeRoom(lock);
-  Status status = is_mapped_ ? Status() : ReserveBuffer(lock, entry);
+  Status status = map_ != nullptr ? Status() : ReserveBuffer(lock, entry);
   const Granules unasked = granules & ~entry.asked;
   GranulePages own = Known(entry, granules);
   // Those of whole large pages of which ReadAhead left it to this.
@@ -259,7 +262,7 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
       // Pages are counted by now.
-      MemoryWatch::BeforeTaking(BytesIn(granules), is_mapped_ ? 0 : BytesIn(granules));
+      MemoryWatch::BeforeTaking(BytesIn(granules), map_ != nullptr ? 0 : BytesIn(granules));
       const Granules uncached = FindOwn(entry.number, unasked, own);
       // What somebody asked about before, he brought into the page cache.
       const Granules done =
@@ -270,12 +273,12 @@ Status FileWindows::Fill(Lock& lock, Entry& entry, Granules granules) {
       MakeRoomForLargePages(entry.number, large, granules & ~unasked);
       // Pages that are cached are mapped by faults of who reads them: the kernel looks at each
       // again to populate them.
-      return is_mapped_ ? Populate(entry.number, to_read | large)
-                        : ReadInto(entry.buffer, entry.number, granules & ~done);
+      return map_ != nullptr ? Populate(entry.number, to_read | large)
+                             : ReadInto(entry.buffer, entry.number, granules & ~done);
     });
     // They stay our own: who reads a header in them meanwhile may bring one back.
-    if (!is_mapped_) {
-      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { source_.DropCached(pages); });
+    if (map_ == nullptr) {
+      ForEachRunOfPages(entry.number, own, [this](ByteRange pages) { pages_->DropCached(pages); });
     }
   }
   lock.lock();
@@ -295,7 +298,7 @@ void FileWindows::FindOwn(Lock& lock, Entry& entry, Granules granules) {
   GranulePages own{};
   const Granules uncached = FindOwn(entry.number, granules, own);
   // A server answers for a granule as fast as for a page; it may hold the next header, too.
-  if (!is_mapped_) StartReading(entry.number, uncached);
+  if (map_ == nullptr) StartReading(entry.number, uncached);
   lock.lock();
   EndWork(entry, granules, own);
   cache_.Hold(entry, AnyOf(granules, entry.own));
@@ -303,7 +306,7 @@ void FileWindows::FindOwn(Lock& lock, Entry& entry, Granules granules) {
 }
 
 bool FileWindows::IsWorthReuse(const Entry& entry, Granules granules) const {
-  if (is_mapped_ || entry.buffer.data() != nullptr) return false;
+  if (map_ != nullptr || entry.buffer.data() != nullptr) return false;
   if (BytesIn(granules) >= kWorthReuse) return true;
   if (!cache_.HasRoomForWhole()) return false;
   const auto before = entries_.find(entry.number - 1);
@@ -356,7 +359,7 @@ void FileWindows::ReadAhead(Lock& lock, Place entry, Granules granules) {
 }
 
 Granules FileWindows::LargePagesOf(Granules granules, const GranulePages& own) const {
-  if (!source_.ReadsLargePages()) return 0;
+  if (!reads_large_pages_) return 0;
   Granules whole = 0;
   ForEachGranule(granules, [&](size_t i) {
     // Those that are to be read without a page of our own are those of which nothing is known.
@@ -369,8 +372,8 @@ void FileWindows::MakeRoomForLargePages(uint64_t number, Granules large, Granule
   for (const Granules page : kLargePages) {
     if ((large & page) == 0 || (touched & page) == 0) continue;
     ForEachRun(number, page, [this](ByteRange run) {
-      source_.Unmap(Clip(run, source_));
-      source_.DropCached(Clip(run, source_));
+      pages_->Unmap(Clip(run, source_));
+      pages_->DropCached(Clip(run, source_));
     });
   }
 }
@@ -389,10 +392,11 @@ void FileWindows::EndWork(Entry& entry, Granules granules, const GranulePages& o
 }
 
 Granules FileWindows::FindOwn(uint64_t number, Granules granules, GranulePages& own) const {
+  if (pages_ == nullptr) return 0;
   Granules uncached = 0;
   ForEachRun(number, granules, [&](ByteRange run) {
     const Residency found =
-        source_.FindUncached(run, [&own](ByteRange pages) { SetPages(pages, own); });
+        pages_->FindUncached(run, [&own](ByteRange pages) { SetPages(pages, own); });
     if (found == Residency::kUnknown) uncached |= GranulesOf(run);
   });
   return uncached | AnyOf(granules, own);
@@ -406,7 +410,7 @@ Status FileWindows::Populate(uint64_t number, Granules granules) const {
   Status status;
   ForEachRun(number, granules, [this, &status](ByteRange run) {
     run.length = std::min(run.length, source_.size() - run.offset);
-    const Status populated = source_.Populate(run);
+    const Status populated = pages_->Populate(run);
     if (status.ok()) status = populated;
   });
   return status;
@@ -428,14 +432,15 @@ Status FileWindows::ReadInto(ReservedMemory& buffer, uint64_t number, Granules g
 Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Granules granules,
                                     Granules between) {
   Granules done = 0;
+  if (pages_ == nullptr) return done;
   granules |= ShortGaps(granules) & between;
   ForEachRun(number, granules, [&](ByteRange run) {
     if (run.length <= kPrefetchBytes || past_cache_failed_) return;
-    std::call_once(opening_past_cache_, [this] { past_cache_ = source_.OpenPastCache(); });
+    std::call_once(opening_past_cache_, [this] { past_cache_ = pages_->OpenPastCache(); });
     const uint64_t begin = run.offset % kWindowBytes;
     if (past_cache_.get() < 0 || !buffer.Commit(begin, run.length).ok()) return;
     const uint64_t length = std::min(run.length, source_.size() - run.offset);
-    if (source_.ReadPastCache(past_cache_, run.offset, {buffer.data() + begin, length})) {
+    if (pages_->ReadPastCache(past_cache_, run.offset, {buffer.data() + begin, length})) {
       done |= GranulesOf(run);
     } else {
       past_cache_failed_ = true;
@@ -445,17 +450,18 @@ Granules FileWindows::ReadPastCache(ReservedMemory& buffer, uint64_t number, Gra
 }
 
 GranulePages FileWindows::Drop(uint64_t number, Granules granules, const GranulePages& own) const {
-  if (is_mapped_) {
+  if (pages_ == nullptr) return {};
+  if (map_ != nullptr) {
     // The kernel maps what it has of a file around a page that is asked for: own pages, too.
     ForEachRun(number, granules | AnyOf(~Granules{0}, own),
-               [this](ByteRange run) { source_.Unmap(Clip(run, source_)); });
+               [this](ByteRange run) { pages_->Unmap(Clip(run, source_)); });
   }
   GranulePages stayed{};
   ForEachRunOfPages(number, own, [this, &stayed](ByteRange pages) {
-    if (!source_.DropCached(pages)) return;
+    if (!pages_->DropCached(pages)) return;
     SetPages(pages, stayed);
     const Residency found =
-        source_.FindUncached(pages, [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
+        pages_->FindUncached(pages, [&stayed](ByteRange gone) { ClearPages(gone, stayed); });
     if (found == Residency::kUnknown) ClearPages(pages, stayed);
   });
   return stayed;

@@ -43,7 +43,7 @@ class FileWindows {
     // The window's byte at `offset` of the file, which is present; read under Guarded(), as a page
     // may have left the page cache and not be had again.
     const std::byte* At(uint64_t offset) const {
-      const std::byte* const map = owner_->source_.map();
+      const std::byte* const map = owner_->map_;
       return map != nullptr ? map + offset : entry_->buffer.data() + offset % kWindowBytes;
     }
 
@@ -62,6 +62,9 @@ class FileWindows {
   FileWindows(const FileWindows&) = delete;
   FileWindows& operator=(const FileWindows&) = delete;
 
+  // The first byte of the file's map; null: windows are read into buffers.
+  const std::byte* map() const { return map_; }
+
   // In all of these, `range` is not empty and lies in the file.
 
   // Makes the bytes of `range` present, which lies within one window, and keeps them so.
@@ -77,7 +80,8 @@ class FileWindows {
   // Starts reading ahead what Hold will be asked for, as long as not three quarters of the budget
   // are read ahead.
   void Prefetch(ByteRange range);
-  // The same for bytes that Read will be asked for: into the page cache.
+  // The same for bytes that Read will be asked for: into the page cache, or to where the source
+  // keeps them.
   void PrefetchPages(ByteRange range);
   // The same for a header of a mapped file that lies far from others: its pages, and no granules.
   void PrefetchHeader(ByteRange range);
@@ -136,8 +140,10 @@ class FileWindows {
 
   WindowCache& cache_;
   const ByteSource& source_;
-  const bool is_mapped_;
-  const bool is_remote_;
+  const FilePages* const pages_;  // null where it has none
+  const std::byte* const map_;    // null: it is read
+  const bool is_remote_;          // and read
+  const bool reads_large_pages_;
   std::once_flag opening_past_cache_;
   FileDescriptor past_cache_;                    // when it was wanted; may own nothing
   std::atomic<bool> past_cache_failed_ = false;  // it is not to be used any more

@@ -124,8 +124,9 @@ Result<std::unique_ptr<OpenFile>> OpenFiles::OpenPinned(const std::string& path,
       source->AdviseRandom();
       // Who decrypts touches what others do not want.
       if (blocks == nullptr) source->AdviseLargePages();
-    } else if (access_ == SourceAccess::kMap) {
-      return mapped;
+    } else {
+      GiveAddresses(addresses);
+      if (access_ == SourceAccess::kMap) return mapped;
     }
   }
   if (blocks != nullptr) {
@@ -141,6 +142,11 @@ bool OpenFiles::TakeAddresses(uint64_t bytes) {
   if (access_ != SourceAccess::kMap && bytes > left) return false;
   mapped_ += bytes;
   return true;
+}
+
+void OpenFiles::GiveAddresses(uint64_t& addresses) {
+  const std::lock_guard lock(mutex_);
+  mapped_ -= std::exchange(addresses, 0);
 }
 
 Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
@@ -160,7 +166,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     Result<std::unique_ptr<OpenFile>> file = CatchOutOfMemory(
         [&] { return OpenPinned(entry.path, pinned, used, entry.blocks, entry.addresses); });
     lock.lock();
-    if (!file.ok() || !(*file)->source.IsMapped()) mapped_ -= std::exchange(entry.addresses, 0);
+    if (!file.ok()) mapped_ -= std::exchange(entry.addresses, 0);
     entry.changing = false;
     changed_.notify_all();
     if (!file.ok()) {
@@ -170,7 +176,7 @@ Result<OpenFiles::Lease> OpenFiles::Acquire(FileId id) {
     entry.file = std::move(*file);
     if (!entry.pinned) entry.pinned = entry.file->source.identity();
     entry.used = true;
-    entry.mapped = entry.file->source.IsMapped();
+    entry.mapped = entry.addresses > 0;
     entry.size = entry.file->source.size();
     entry.use = use.begin();
     uses_.splice(uses_.end(), use);

@@ -140,7 +140,7 @@ class OpenFiles {
   Status VerifyUnchanged(const std::vector<const Entry*>& used) const;
   void Release(FileId id);
   // `blocks` are those of the file where they are known, and become so where it is encrypted;
-  // `addresses` become those that were taken for its map.
+  // `addresses` become those that its map takes.
   Result<std::unique_ptr<OpenFile>> OpenPinned(const std::string& path,
                                                const std::optional<FileIdentity>& pinned, bool used,
                                                std::shared_ptr<EncryptedBlocks>& blocks,
@@ -148,6 +148,8 @@ class OpenFiles {
   // Counts a map of so many bytes, unless maps would take more than half of the addresses that the
   // process may have: where they are few, buffers need them.
   bool TakeAddresses(uint64_t bytes);
+  // Takes those of a map that could not be made off the count again.
+  void GiveAddresses(uint64_t& addresses);
   // Closes the file that was not used for longest, if there are too many; gives up the lock
   // meanwhile.
   void CloseSurplus(std::unique_lock<std::mutex>& lock);

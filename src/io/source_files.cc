@@ -30,7 +30,7 @@ Result<Window> Window::Make(OpenFiles::Lease file, uint64_t offset, uint64_t len
   FileWindows& windows = window.file_->windows;
   const uint64_t first = std::min(length, kWindowBytes - offset % kWindowBytes);
   Result<FileWindows::Pin> pin = windows.Hold({offset, first});
-  if (window.file_->source.map() != nullptr) {
+  if (windows.map() != nullptr) {
     RESHARD_ASSIGN_OR_RETURN(window.pins_[0], std::move(pin));
     if (first < length) {
       RESHARD_ASSIGN_OR_RETURN(window.pins_[1], windows.Hold({offset + first, length - first}));
@@ -81,10 +81,11 @@ Result<FileIdentity> SourceFiles::Identity(FileId id) {
 }
 
 bool SourceReader::ReadPastCache(uint64_t offset, std::span<std::byte> destination) {
-  if (!is_remote_ || destination.size() <= kPrefetchBytes) return false;
-  if (!past_cache_) past_cache_ = file_->source.OpenPastCache();
+  const FilePages* const pages = file_->source.pages();
+  if (!is_remote_ || pages == nullptr || destination.size() <= kPrefetchBytes) return false;
+  if (!past_cache_) past_cache_ = pages->OpenPastCache();
   if (past_cache_->get() < 0) return false;
-  if (file_->source.ReadPastCache(*past_cache_, offset, destination)) return true;
+  if (pages->ReadPastCache(*past_cache_, offset, destination)) return true;
   past_cache_ = FileDescriptor();
   return false;
 }
@@ -108,7 +109,7 @@ Status SourceReader::Prefetch(ByteRange range) const {
   if (range.offset >= size()) return {};
   range.length = std::min(range.length, size() - range.offset);
   const bool is_in_window = range.offset % kWindowBytes + range.length <= kWindowBytes;
-  if (file_->source.map() != nullptr && range.length < kGranuleBytes && is_in_window) {
+  if (file_->windows.map() != nullptr && range.length < kGranuleBytes && is_in_window) {
     file_->windows.PrefetchHeader(range);
   } else {
     file_->windows.PrefetchPages(range);

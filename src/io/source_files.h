@@ -61,12 +61,12 @@ class Window {
   // Errors: kChanged when the file shrank, kIo when a page could not be read.
   template <typename Reader>
   Status Read(Reader reader) const {
-    if (buffer_ != nullptr || size_ == 0) {
+    if (size_ == 0 || file_->windows.map() == nullptr) {
       reader(data_);
       return {};
     }
     const std::optional<size_t> fault = Guarded(data_, size_, [this, &reader] { reader(data_); });
-    return fault ? file_->source.ExplainFault(offset_ + *fault) : Status();
+    return fault ? file_->source.pages()->ExplainFault(offset_ + *fault) : Status();
   }
 
  private:
@@ -89,7 +89,7 @@ class Window {
 class SourceReader {
  public:
   uint64_t size() const { return file_->source.size(); }
-  // As ByteSource::IsRemote, and the next one.
+  // As ByteSource::IsRemote.
   bool IsRemote() const { return is_remote_; }
   Decryption decryption() const { return file_->source.decryption(); }
 
