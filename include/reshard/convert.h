@@ -144,7 +144,7 @@ struct SourceFileSummary {
 };
 
 struct TargetFileSummary {
-  int64_t rank = 0;
+  int64_t rank = 0;  // of a folder of whole tensors: the number of the file
   std::string path;  // relative to the target folder
   uint64_t size = 0;
   uint64_t parameters = 0;

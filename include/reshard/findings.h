@@ -1,5 +1,5 @@
-// Findings: what opening, planning and checking a conversion has found. Every report is one of
-// these, too.
+// Findings: what opening, planning and checking a conversion has found. The reports of Convert,
+// Plan, Recode, Merge and VerifyAgainst are Findings, too.
 //
 // A plain value.
 //

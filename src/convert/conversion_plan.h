@@ -1,5 +1,5 @@
-// The first pass of a conversion: every target rank is planned once, several at a time. The sums
-// are kept, added up in the order of the ranks, and small plans, where there is memory for them.
+// The first pass of a conversion: every target file is planned once, several at a time. The sums
+// are kept, added up in the order of the files, and small plans, where there is memory for them.
 #ifndef RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 #define RESHARD_SRC_CONVERT_CONVERSION_PLAN_H_
 

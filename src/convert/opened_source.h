@@ -63,7 +63,8 @@ struct SourceLimits {
 
 class OpenedSource;
 
-// Loads the strategies and chooses the files. No checkpoint is opened yet. All who read a sharded
+// Loads the strategies and chooses the files. Of these only those of a folder of whole tensors are
+// opened yet, and others if a key is given or no name tells the container. All who read a sharded
 // checkpoint open it so.
 // Errors: those of LoadStrategy and FindRankFiles; kMismatch when no file of the source's ranks
 // is there, or files of more ranks than the source strategy has.

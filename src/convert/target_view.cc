@@ -102,7 +102,7 @@ class v0_1::TargetView::Impl {
   Result<PlanHandle> PlanOf(size_t file) {
     const TargetFileSummary& target = work().targets[file];
     if (PlanHandle known = plans().Find(target.rank)) return known;
-    // Threads that need the same plan wait for the one that makes it.
+    // One at a time: threads that need the same plan wait for the one that makes it.
     const std::lock_guard lock(planning_);
     if (PlanHandle known = plans().Find(target.rank)) return known;
     RESHARD_ASSIGN_OR_RETURN(PlanHandle plan, PlanAgain(opened_.target(), target));
