@@ -135,6 +135,7 @@ Status CheckPlaces(const MergeOptions& options, const OpenedSource& source,
                    const std::vector<TableHandle>& tables) {
   if (options.partial) return {};
   std::vector<FileWithOffsets> files;
+  files.reserve(tables.size());
   for (const TableHandle& table : tables) {
     files.push_back({source.files().path(table->file()), &*table, table->sharding_info()});
   }

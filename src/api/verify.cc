@@ -303,7 +303,8 @@ Result<AgainstReport> v0_1::VerifyAgainst(const AgainstOptions& given) {
     OpenedSource& source = *opened.source;
     RESHARD_RETURN_IF_ERROR(CheckTaken(all, source));
     ConvertOptions conversion;
-    static_cast<ConversionSpec&>(conversion) = options;
+    const ConversionSpec& spec = options;
+    static_cast<ConversionSpec&>(conversion) = spec;
     conversion.run = options.run;
     if (!options.target.format) {
       conversion.target.format = FormatThere(source, options);

@@ -18,6 +18,7 @@ RankedFiles Numbered(std::span<const FileId> files) {
 // Each of the files may stand in for each other one.
 RankedFiles Alike(std::map<int64_t, FileId> files) {
   std::vector<int64_t> all;
+  all.reserve(files.size());
   for (const auto& [rank, file] : files) all.push_back(rank);
   return {.files = std::move(files),
           .is_ascending = all.empty(),
