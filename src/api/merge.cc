@@ -243,8 +243,8 @@ Result<MergeReport> v0_1::Merge(const MergeOptions& options) {
     RESHARD_ASSIGN_OR_RETURN(const CrcFiles checked, FindCrcFiles(source, numbers));
     const CountedWork work(
         options.run, {.total_bytes = checked.bytes + report.bytes_compared + report.bytes_written,
-                      .total_files = 1,
-                      .phase = Phase::kCheck});
+                      .phase = Phase::kCheck,
+                      .total_files = 1});
     RESHARD_RETURN_IF_ERROR(CheckCrcFiles(source, checked, work.work()));
     RESHARD_RETURN_IF_ERROR(CheckEqual(source.files(), equal, work.work()));
     work.Enter(Phase::kWrite);
