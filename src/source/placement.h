@@ -116,7 +116,8 @@ class Placement {
   // it is; `where` begins messages. Errors: kMismatch where the two do not fit.
   virtual Status Place(SourceTensor& /*tensor*/, std::string_view /*where*/) const { return {}; }
 
-  // The rank of the one file that has `name`, where an index says so.
+  // The rank of the one file that may have `name`, where there is an index: the one that it says,
+  // or that of all it does not name.
   virtual std::optional<int64_t> HomeOf(std::string_view /*name*/) const { return {}; }
   // Is told of each table that the file of a rank turns out to have.
   virtual void Saw(int64_t /*rank*/, FileId /*file*/, const FileTable& /*table*/) const {}

@@ -155,8 +155,15 @@ Result<std::shared_ptr<const FileStrings>> Source::MetadataOf(int64_t stage, int
 
 bool Source::HasBeside(const SourceTensor& tensor, std::string_view name) const {
   const auto index = TableOf(tensor);
-  return index.ok() ? HasBeside(**index, name)
-                    : placement_.Places(name) || placement_.HomeOf(name).has_value();
+  return index.ok() ? HasBeside(**index, name) : HasElsewhere(name);
+}
+
+bool Source::HasElsewhere(std::string_view name) const {
+  if (placement_.Places(name)) return true;
+  const std::optional<int64_t> home = placement_.HomeOf(name);
+  if (!home) return false;
+  const Result<Found> found = FindArray({*home, name});
+  return found.ok() && found->array != nullptr;
 }
 
 Result<Source::Found> Source::FindArray(const ArrayPlace& place) const {

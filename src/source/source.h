@@ -83,9 +83,9 @@ class Source {
   Result<std::shared_ptr<const FileStrings>> MetadataOf(int64_t stage, int64_t local) const;
 
   // Returns whether the source has a parameter `name` beside those of `file`: that file has it, or
-  // the placement knows where it is.
+  // the placement knows where it is. A file that cannot be opened has nothing.
   bool HasBeside(const IndexedFile& file, std::string_view name) const {
-    return file.Find(name) != nullptr || placement_.Places(name) || placement_.HomeOf(name);
+    return file.Find(name) != nullptr || HasElsewhere(name);
   }
   // As above, beside `tensor`; a file that cannot be opened has nothing.
   bool HasBeside(const SourceTensor& tensor, std::string_view name) const;
@@ -159,6 +159,7 @@ class Source {
     const StoredArray* array = nullptr;
   };
   Result<Found> FindArray(const ArrayPlace& place) const;
+  bool HasElsewhere(std::string_view name) const;
   // Says that no file holds a part.
   Status NotHeld(const SourceTensor& tensor, const Placement::Part& part) const;
   // Looks into the file of the nearest array, and for another one where that does not have it.

@@ -50,6 +50,24 @@ class ForeignFilesTest(program_case.ProgramCase):
         tensors, _ = read_safetensors(self.folder / "out/model.safetensors")
         self.assertEqual([name for name in tensors if tensors[name][0] != "F32"], ["model.weight"])
 
+    def test_a_weight_with_the_name_of_a_state_is_one_whatever_folder_it_lies_in(self):
+        # No "ghost" and no "layer" are there, so neither "linear.ghost" nor "stat.layer" is a state.
+        weights = [(name, "F32", [4], floats(1, 2, 3, 4))
+                   for name in ("w", "linear.ghost", "stat.layer")]
+        self.write_tensors("one.safetensors", weights)
+        self.write_tensors("unified/part0.safetensors", weights)
+        self.write_tensors("unified/hyper_param.safetensors", [("step", "F32", [1], floats(1))])
+        self.write("unified/param_name_map.json",
+                   {name: "part0.safetensors" for name, *_ in weights})
+        for source in ("one.safetensors", "unified"):
+            out = source + "_out"
+            report = json.loads(self.reshard("convert", source, out, "--format", "huggingface",
+                                             "--dtype", "float16", "--json").stdout)
+            tensors, _ = read_safetensors(self.folder / out / "model.safetensors")
+            for name, *_ in weights:
+                self.assertEqual(tensors[name][0], "F16", (source, name))
+            self.assertEqual(report["source_parameters"]["optimizer"], 0, source)
+
     def test_values_that_become_zero_or_infinite(self):
         self.write_tensors("m.safetensors",
                            [("w", "F32", [4], floats(1e-9, 7e4, -1e-9, 0)),
