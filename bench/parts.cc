@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "format/container/file_table.h"
+#include "format/safetensors/safetensors_container.h"
 #include "src/base/status_macros.h"
 #include "src/io/source_files.h"
 #include "src/plan/make_plan.h"
@@ -66,7 +67,7 @@ std::string ArrayName(const Case& what, int64_t file, int64_t array) {
 }
 
 Result<IndexedFile> MakeTable(const Case& what, FileId file) {
-  TableBuilder builder(Container::kSafetensors);
+  TableBuilder builder(kSafetensorsContainer);
   const uint64_t bytes = TensorBytes(kPart, DType::kFloat32).value_or(0);
   for (int64_t array = 0; array < kArraysOfFile; ++array) {
     const std::string name = ArrayName(what, static_cast<int64_t>(file), array);
@@ -134,7 +135,7 @@ Status Measure(const Case& what) {
       return {};
     };
     const TargetFile file{.path = fmt::format("{}.safetensors", target),
-                          .container = Container::kSafetensors,
+                          .container = &kSafetensorsContainer,
                           .arrays = static_cast<size_t>(what.tensors),
                           .make = make};
     RESHARD_ASSIGN_OR_RETURN(const TargetPlan plan, MakePlan(source, file));
